@@ -1,0 +1,57 @@
+# Two commands matter: `make demo` and `make test`. Both set up .venv by themselves (tools/environment.sh).
+# Paths are relative throughout, so that the folder's own path may hold spaces.
+PYTEST_WORKERS ?= auto
+DEMO_OUTPUT ?= demo-output
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+# Gates report one after the other, with pytest's closing line last, whatever -j says.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup lint format types imports docs doctests interpreted unit bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## Count the paths of 12 human donors' repertoires; writes demo-output/
+	@sh tools/environment.sh demo
+	@$(BIN)/plait demo -o "$(DEMO_OUTPUT)"
+
+test: lint types imports docs doctests interpreted unit ## Every gate
+
+setup:
+	@sh tools/environment.sh demo test docs
+
+lint: setup ## ruff: rules and layout
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: setup ## Lay the sources out and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: setup ## mypy --strict
+	$(BIN)/mypy
+
+imports: setup ## Import contracts
+	$(BIN)/lint-imports
+
+docs: setup ## Build docs/_build/html, any warning being an error, and run the examples in the pages
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -b doctest docs docs/_build/doctest
+
+doctests: setup ## Examples in the docstrings
+	$(PYTEST) -q --doctest-modules src/plait
+
+interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m interpreted
+
+unit: setup ## All tests
+	$(PYTEST) -n $(PYTEST_WORKERS)
+
+bench: setup ## Speed of path counting beside the published figures
+	$(BIN)/python benchmarks/vdj_count.py
+
+clean: ## Remove what the targets above made, .venv included
+	rm -rf .venv build dist demo-output docs/_build docs/reference/api .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .hypothesis .import_linter_cache

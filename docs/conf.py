@@ -1,0 +1,84 @@
+"""Sphinx configuration. `make docs` builds the pages with warnings as errors and runs their examples."""
+
+import pkgutil
+from pathlib import Path
+
+import plait
+
+project = "plait"
+author = "The plait maintainers"
+version = release = plait.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+exclude_patterns = ["_build"]
+html_theme = "pydata_sphinx_theme"
+html_title = f"plait {release}"
+html_static_path = ["_static"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+# The tables of attributes written by hand say more than the bare fields.
+numpydoc_show_class_members = False
+# A package exports names of its modules, so that a short reference may have two targets, both right.
+suppress_warnings = ["ref.python"]
+# Only the examples written for the pages; those of docstrings run in `make doctests`.
+doctest_test_doctest_blocks = ""
+
+# Users come to the commands by their own page, and `__main__` only starts them.
+NOT_IN_THE_REFERENCE = {"cli"}
+PAGE = """{title}
+{line}
+
+.. automodule:: plait.{name}
+   :members:
+"""
+
+
+def public_modules() -> list[str]:
+    """Names below plait of its modules and of every package, in order."""
+    names = [
+        module.name.removeprefix("plait.")
+        for module in pkgutil.walk_packages(plait.__path__, "plait.")
+        if module.ispkg or module.name.count(".") == 1
+    ]
+    return sorted(
+        name
+        for name in names
+        if not any(part.startswith("_") for part in name.split("."))
+        and name.partition(".")[0] not in NOT_IN_THE_REFERENCE
+    )
+
+
+def write_reference() -> None:
+    """One page for each public module and package, so that a new one cannot be forgotten."""
+    folder = Path(__file__).parent / "reference" / "api"
+    folder.mkdir(exist_ok=True)
+    names = public_modules()
+    for page in folder.glob("*.rst"):
+        if page.name.removesuffix(".rst") not in names:
+            page.unlink()
+    for name in names:
+        title = f"plait.{name}"
+        text = PAGE.format(title=title, line="=" * len(title), name=name)
+        page = folder / f"{name}.rst"
+        # An unchanged page keeps its time, so that Sphinx need not read it again.
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+write_reference()

@@ -1,0 +1,89 @@
+"""The IUPAC nucleotide alphabet as 4-bit masks: A=1, T/U=2, C=4, G=8.
+
+An ambiguity code is the OR of its members, anything else is 0. Two symbols match when the AND of
+their masks is not zero. The numbering is that of the published path-counting programs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "COMPLEMENT_MASK",
+    "IUPAC_MASK",
+    "MASK_SIZE",
+    "MASK_SYMBOL",
+    "decode",
+    "encode",
+    "reverse_complement",
+    "reverse_complement_masks",
+]
+
+_MEMBERS = {
+    "A": "A", "C": "C", "G": "G", "T": "T", "U": "T",
+    "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
+    "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
+_BIT = {"A": 1, "T": 2, "C": 4, "G": 8}
+
+
+def _mask_of_byte() -> NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    for symbol, members in _MEMBERS.items():
+        mask = sum(_BIT[m] for m in members)
+        table[ord(symbol)] = table[ord(symbol.lower())] = mask
+    table.setflags(write=False)
+    return table
+
+
+def _complement_of_mask() -> NDArray[np.uint8]:
+    masks = np.arange(16, dtype=np.uint8)
+    swapped = ((masks & 1) << 1) | ((masks & 2) >> 1) | ((masks & 4) << 1) | ((masks & 8) >> 1)
+    swapped.setflags(write=False)
+    return swapped.astype(np.uint8)
+
+
+#: Mask of every byte value; 0 marks a byte that is no IUPAC nucleotide code. Shape (256,).
+IUPAC_MASK = _mask_of_byte()
+#: Mask of the complementary code. Shape (16,).
+COMPLEMENT_MASK = _complement_of_mask()
+#: Number of nucleotides a mask stands for. Shape (16,).
+MASK_SIZE = np.array([int(m).bit_count() for m in range(16)], np.uint8)
+#: The code of every mask; index 0 is "?". 16 characters.
+MASK_SYMBOL = "?" + "".join(
+    next(s for s in _MEMBERS if s != "U" and IUPAC_MASK[ord(s)] == m) for m in range(1, 16)
+)
+
+
+def encode(sequence: str | bytes) -> NDArray[np.uint8]:
+    """Masks of a sequence, one per symbol; 0 where a symbol is no IUPAC code.
+
+    >>> encode("acgtn").tolist()
+    [1, 4, 8, 2, 15]
+    """
+    raw = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else sequence
+    return IUPAC_MASK[np.frombuffer(raw, np.uint8)]
+
+
+def decode(masks: NDArray[np.uint8]) -> str:
+    """The upper-case sequence of an array of masks.
+
+    >>> decode(encode("acgtn"))
+    'ACGTN'
+    """
+    return "".join(MASK_SYMBOL[m] for m in masks)
+
+
+def reverse_complement_masks(masks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Masks of the reverse complement."""
+    return COMPLEMENT_MASK[masks[::-1]]
+
+
+def reverse_complement(sequence: str) -> str:
+    """The reverse complement of an IUPAC sequence.
+
+    >>> reverse_complement("GGGACN")
+    'NGTCCC'
+    """
+    return decode(reverse_complement_masks(encode(sequence)))

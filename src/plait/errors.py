@@ -1,0 +1,160 @@
+"""Every exception plait raises on purpose; this tree is the whole of it.
+
+::
+
+    PlaitError
+    |- InvalidInput        (ValueError)           a value given to a function or option is wrong
+    |- FormatError         (ValueError)           a file is not what it should be
+    |- CountOverflow       (OverflowError)        an exact count does not fit the asked-for integer
+    |- TargetUnavailable   (RuntimeError)         the asked-for device cannot be used here
+    `- Unsupported         (NotImplementedError)  a valid request that plait does not serve
+
+Errors carry their facts as attributes, so that callers need not parse text.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CountOverflow",
+    "FormatError",
+    "InvalidInput",
+    "PlaitError",
+    "TargetUnavailable",
+    "Unsupported",
+]
+
+
+class PlaitError(Exception):
+    """Base class of all errors raised by plait."""
+
+
+class InvalidInput(PlaitError, ValueError):
+    """A value given by the caller is wrong.
+
+    Parameters
+    ----------
+    what
+        Name of the argument or option.
+    found
+        What was given, worded for the message (quote values with ``repr``).
+    expected
+        What would have been accepted.
+    hint
+        What to do about it, if plait knows.
+    """
+
+    def __init__(self, what: str, *, found: object, expected: str, hint: str | None = None) -> None:
+        self.what = what
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+        text = f"{what}: found {found}, expected {expected}"
+        super().__init__(f"{text}; {hint}" if hint else text)
+
+
+class FormatError(PlaitError, ValueError):
+    """A file is not what it should be.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What a correct file has at this place.
+    found
+        What this file has there, worded for the message.
+    line
+        1-based line number in the decompressed text, where known.
+    record
+        0-based record (data row) number, where known.
+    column
+        Column name, where known.
+    hint
+        What to do about it, if plait knows.
+    """
+
+    def __init__(
+        self,
+        path: object,
+        *,
+        expected: str,
+        found: object,
+        line: int | None = None,
+        record: int | None = None,
+        column: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.path = str(path)
+        self.expected = expected
+        self.found = found
+        self.line = line
+        self.record = record
+        self.column = column
+        self.hint = hint
+        where = self.path
+        if line is not None:
+            where += f", line {line}"
+        elif record is not None:
+            where += f", record {record}"
+        if column is not None:
+            where += f", column {column!r}"
+        text = f"{where}: found {found}, expected {expected}"
+        super().__init__(f"{text}; {hint}" if hint else text)
+
+
+class CountOverflow(PlaitError, OverflowError):
+    """An exact count does not fit the integer type that was asked for.
+
+    Parameters
+    ----------
+    record
+        0-based number of the first item that overflowed.
+    items
+        How many items overflowed.
+    """
+
+    def __init__(self, *, record: int, items: int) -> None:
+        self.record = record
+        self.items = items
+        super().__init__(
+            f"{items} item(s), the first at record {record}, have counts of 2^63 or more; "
+            "ask for overflow='float' or overflow='wide'"
+        )
+
+
+class TargetUnavailable(PlaitError, RuntimeError):
+    """The device that was asked for cannot be used on this machine.
+
+    Parameters
+    ----------
+    target
+        Name of the target.
+    reason
+        Why it is unavailable.
+    fix
+        How to make it available.
+    """
+
+    def __init__(self, target: str, *, reason: str, fix: str) -> None:
+        self.target = target
+        self.reason = reason
+        self.fix = fix
+        super().__init__(f"target {target!r} is unavailable: {reason}; {fix}")
+
+
+class Unsupported(PlaitError, NotImplementedError):
+    """A valid request that plait does not serve.
+
+    Parameters
+    ----------
+    what
+        What was asked for.
+    why
+        Why it is not served, and what to use instead.
+    """
+
+    def __init__(self, what: str, *, why: str) -> None:
+        self.what = what
+        self.why = why
+        super().__init__(f"{what} is not supported: {why}")
+

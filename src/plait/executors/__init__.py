@@ -1,0 +1,1 @@
+"""Executors: how batches are split over workers and brought together. They see batches and nothing inside."""

@@ -1,0 +1,55 @@
+"""Threads of this process. The work must release the GIL to gain from them, as compiled kernels do."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from plait.errors import InvalidInput
+
+__all__ = ["LocalExecutor"]
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+class LocalExecutor:
+    """A pool of threads.
+
+    Parameters
+    ----------
+    threads
+        Number of batches worked on at a time.
+    """
+
+    def __init__(self, threads: int) -> None:
+        if threads < 1:
+            raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
+        self.threads = threads
+
+    def map(self, function: Callable[[B], R], batches: Iterable[B]) -> Generator[R, None, None]:
+        """Results in input order, whatever the order in which batches finish.
+
+        At most ``threads + 1`` batches are held. When the caller stops early, or an error is raised, batches
+        that have not started are dropped and running ones are waited for.
+
+        Parameters
+        ----------
+        function
+            Called with one batch, in one of the threads.
+        batches
+            Read in the calling thread, only as fast as results are taken.
+        """
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="plait")
+        under_way: deque[Future[R]] = deque()
+        try:
+            for batch in batches:
+                under_way.append(pool.submit(function, batch))
+                if len(under_way) > self.threads:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,217 @@
+"""Finished blocks of a run kept on disk, so that a run that was killed can go on.
+
+A checkpoint is a folder with ``run.json``, which says what run it belongs to, and one file for every finished
+block: an Arrow IPC stream compressed with lz4, followed by its CRC-32.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.ipc as arrow_ipc
+
+from plait.errors import InvalidInput
+from plait.formats.atomic import AtomicFile, output_errors, write_json
+
+__all__ = ["Checkpoint"]
+
+_MARKER: Final = "run.json"
+_KIND: Final = "plait checkpoint"
+_VERSION: Final = 1
+_BLOCK_NAME: Final = re.compile(r"block-(\d{8,})\.arrows")
+_CHECK_BYTES = 4
+
+
+class Checkpoint:
+    """Finished blocks of one run.
+
+    Parameters
+    ----------
+    directory
+        Folder of the checkpoint, made if it is not there.
+    key
+        Everything that determines the blocks: versions, parameters, inputs. Must be expressible in JSON.
+    resume
+        Whether to go on with what is there. Otherwise an older checkpoint is removed.
+
+    Attributes
+    ----------
+    directory : Path
+        The folder.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or, with `resume`, a run with another key.
+    FormatError
+        If the folder cannot be written.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], *, key: Mapping[str, object], resume: bool) -> None:
+        self.directory = Path(directory)
+        # As it will be read back: tuples become lists, keys become text.
+        now: dict[str, Any] = json.loads(json.dumps(key))
+        stored = self._stored_key()
+        if stored is not None and resume:
+            _check_same(self.directory, stored, now)
+        else:
+            if stored is not None:
+                self.remove()
+            with output_errors(self.directory):
+                self.directory.mkdir(parents=True, exist_ok=True)
+            write_json(self._marker, {"kind": _KIND, "version": _VERSION, "key": now})
+
+    def blocks(self) -> list[int]:
+        """Numbers of the stored blocks in order; `get` may still find one damaged."""
+        matches = (_BLOCK_NAME.fullmatch(entry.name) for entry in self.directory.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
+
+    def get(self, index: int) -> pa.RecordBatch | None:
+        """Read a block.
+
+        Parameters
+        ----------
+        index
+            Number of the block.
+
+        Returns
+        -------
+        pyarrow.RecordBatch or None
+            The block as it was put; None if it is absent, cut off or damaged.
+        """
+        try:
+            stored = self._block(index).read_bytes()
+        except FileNotFoundError:
+            return None
+        content, check = stored[:-_CHECK_BYTES], stored[-_CHECK_BYTES:]
+        if not content or _checksum(content) != check:
+            return None
+        with arrow_ipc.open_stream(content) as reader:
+            return reader.read_next_batch()
+
+    def put(self, index: int, batch: pa.RecordBatch) -> None:
+        """Store a block.
+
+        Parameters
+        ----------
+        index
+            Number of the block, from 0.
+        batch
+            The block.
+
+        Raises
+        ------
+        FormatError
+            If it cannot be written, for example on a full disk.
+        """
+        sink = pa.BufferOutputStream()
+        options = arrow_ipc.IpcWriteOptions(compression="lz4")
+        with arrow_ipc.new_stream(sink, batch.schema, options=options) as writer:
+            writer.write_batch(batch)
+        content = sink.getvalue().to_pybytes()
+        path = self._block(index)
+        with AtomicFile(path, durable=False) as file, output_errors(path):
+            file.stream.write(content)
+            file.stream.write(_checksum(content))
+
+    def remove(self) -> None:
+        """Remove the checkpoint, folder included.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder holds files that are not of a checkpoint; they are left there.
+        """
+        if not self.directory.exists():
+            return
+        blocks: list[Path] = []
+        markers: list[Path] = []
+        foreign: list[Path] = []
+        for entry in self.directory.iterdir():
+            name = entry.name.removeprefix(".").removesuffix(".partial")
+            kind = blocks if _BLOCK_NAME.fullmatch(name) else markers if name == _MARKER else foreign
+            kind.append(entry)
+        if foreign:
+            names = sorted(entry.name for entry in foreign)
+            raise InvalidInput(
+                "checkpoint",
+                found=f"other files in {str(self.directory)!r}: {', '.join(names[:5])}",
+                expected="a folder of the checkpoint's own",
+                hint="move them away",
+            )
+        # The marker goes last: what an interrupted removal leaves is still known for ours.
+        for entry in blocks + markers:
+            entry.unlink()
+        self.directory.rmdir()
+
+    @property
+    def _marker(self) -> Path:
+        return self.directory / _MARKER
+
+    def _block(self, index: int) -> Path:
+        return self.directory / f"block-{index:08d}.arrows"
+
+    def _stored_key(self) -> dict[str, Any] | None:
+        """Key in the folder, None if there is nothing yet; an error if the folder is not a checkpoint."""
+        if not self.directory.exists():
+            return None
+        if self.directory.is_dir():
+            if not any(entry.name != f".{_MARKER}.partial" for entry in self.directory.iterdir()):
+                return None
+            try:
+                found = json.loads(self._marker.read_text(encoding="utf-8"))
+                if found["kind"] == _KIND and isinstance(found["key"], dict):
+                    return {**found["key"], "checkpoint version": found["version"]}
+            except (OSError, ValueError, KeyError, TypeError):
+                pass
+        raise InvalidInput(
+            "checkpoint",
+            found=f"{str(self.directory)!r}, which is not a checkpoint of plait",
+            expected="a new or empty folder, or one that an earlier run made",
+            hint="it is left as it is; choose another folder",
+        )
+
+
+def _check_same(directory: Path, stored: dict[str, Any], now: dict[str, Any]) -> None:
+    before, after = _flat(stored), _flat({**now, "checkpoint version": _VERSION})
+    differing = [
+        f"{name} (stored {_shown(before, name)}, now {_shown(after, name)})"
+        for name in sorted(before.keys() | after.keys())
+        if _shown(before, name) != _shown(after, name)
+    ]
+    if differing:
+        raise InvalidInput(
+            "resume",
+            found=f"a checkpoint of another run in {str(directory)!r}: {'; '.join(differing)}",
+            expected="the same parameters, inputs and version",
+            hint="repeat the former command, or start anew without resuming",
+        )
+
+
+def _flat(value: object, name: str = "") -> dict[str, object]:
+    """Nested mappings and lists as one mapping with dotted names."""
+    if isinstance(value, dict) and value:
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, list) and value:
+        items = [(str(place), item) for place, item in enumerate(value)]
+    else:
+        return {name: value}
+    flat: dict[str, object] = {}
+    for key, item in items:
+        flat.update(_flat(item, f"{name}.{key}" if name else key))
+    return flat
+
+
+def _shown(flat: dict[str, object], name: str) -> str:
+    return json.dumps(flat[name]) if name in flat else "nothing"
+
+
+def _checksum(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(_CHECK_BYTES, "little")

@@ -1,0 +1,232 @@
+"""Open an input file by what it holds, not by what it is called."""
+
+from __future__ import annotations
+
+import os
+import stat
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import pyarrow as pa
+
+from plait.errors import FormatError
+
+__all__ = ["ByteSource", "FileKind", "check_readable", "foreign_content", "sniff"]
+
+_HEAD_BYTES = 16
+
+
+class FileKind(Enum):
+    """What the first bytes of a file say it is."""
+
+    PLAIN = "plain"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    PARQUET = "parquet"
+
+
+_UTF16: Final = "UTF-16 text", "save it as UTF-8 text"
+_REPACK: Final = "decompress it, or compress it with gzip or zstd instead"
+_EXPORT: Final = "export it as tab-separated text"
+
+# First bytes, what they mean, what to do. Looked up in the file and again inside gzip or zstd.
+_FOREIGN: Final = (
+    (
+        b"PK\x03\x04",
+        "a zip archive or an Excel workbook",
+        "unpack it, or save the sheet as tab-separated text",
+    ),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as tab-separated text"),
+    (b"BZh", "bzip2 data", _REPACK),
+    (b"\xfd7zXZ\x00", "xz data", _REPACK),
+    (b"7z\xbc\xaf", "a 7-zip archive", _REPACK),
+    (b"\x04\x22\x4d\x18", "lz4 data", _REPACK),
+    (b"\x1f\x8b", "gzip inside another compression", "decompress it once"),
+    (b"\x28\xb5\x2f\xfd", "zstd inside another compression", "decompress it once"),
+    (b"PAR1", "Parquet inside another compression", "decompress it once"),
+    (b"PARE", "encrypted Parquet", "write it without encryption"),
+    (b"ARROW1", "an Arrow IPC (Feather) file", "convert it to Parquet"),
+    (b"BAM\x01", "a BAM file", "annotate the reads first; plait needs a table of rearrangements"),
+    (b"CRAM", "a CRAM file", "annotate the reads first; plait needs a table of rearrangements"),
+    (b"\x89HDF", "an HDF5 file", _EXPORT),
+    (b"SQLite format 3", "an SQLite database", _EXPORT),
+    (b"\x89PNG", "a PNG image", None),
+    (b"%PDF", "a PDF document", None),
+    (b"\xff\xfe", *_UTF16),
+    (b"\xfe\xff", *_UTF16),
+)
+
+
+def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | None:
+    """Error for content that plait recognises but does not read.
+
+    Parameters
+    ----------
+    path
+        The file, for the message.
+    head
+        First bytes of its (decompressed) content.
+
+    Returns
+    -------
+    FormatError or None
+        The error to raise, or None if the bytes look like none of the known kinds.
+    """
+    for magic, what, hint in _FOREIGN:
+        if head.startswith(magic):
+            return FormatError(path, found=what, expected="tab-separated text or Parquet", hint=hint)
+    return None
+
+
+def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
+    """Check that a path is a regular file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    os.stat_result
+        Its size and times.
+
+    Raises
+    ------
+    FormatError
+        If there is no such file, or it is a directory or a pipe.
+    """
+    expected = "a file to read"
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise FormatError(path, found="no such file", expected=expected, hint="check the path") from None
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or error, expected=expected) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise FormatError(path, found="a directory", expected=expected, hint="name the files inside it")
+    if not stat.S_ISREG(status.st_mode):
+        # The header is read before the rows, and a resumed run reads again: a pipe can do neither.
+        raise FormatError(path, found="a pipe or device", expected=expected, hint="save it to a file first")
+    return status
+
+
+def sniff(path: str | os.PathLike[str]) -> FileKind:
+    """Tell the kind of a file from its first bytes.
+
+    Parameters
+    ----------
+    path
+        The file; its suffix is not looked at.
+
+    Returns
+    -------
+    FileKind
+        The kind; `FileKind.PLAIN` if nothing else is recognised.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be opened, is empty, or is of a known kind that plait does not read.
+    """
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+    if not head:
+        raise FormatError(path, found="an empty file", expected="a header line and rows, or Parquet")
+    if head.startswith(b"\x1f\x8b"):
+        return FileKind.GZIP
+    # 0x184D2A5? starts a skippable frame, which some zstd writers put first.
+    if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
+        return FileKind.ZSTD
+    if head.startswith(b"PAR1"):
+        return FileKind.PARQUET
+    foreign = foreign_content(path, head)
+    if foreign:
+        raise foreign
+    return FileKind.PLAIN
+
+
+class ByteSource:
+    """Decompressed bytes of one file, with the position in the compressed file.
+
+    Parameters
+    ----------
+    path
+        The file; plain, gzip (any number of members) or zstd (any number of frames).
+    kind
+        What `sniff` said.
+
+    Attributes
+    ----------
+    bytes_read : int
+        Bytes taken from the file on disk so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: FileKind) -> None:
+        self.path = path
+        self.kind = kind
+        self.bytes_read = 0
+        self._decompressed = 0
+        self._raw = pa.OSFile(str(Path(path)), "rb")
+        self._stream = (
+            self._raw if kind is FileKind.PLAIN else pa.CompressedInputStream(self._raw, kind.value)
+        )
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` decompressed bytes; empty at the end.
+
+        Parameters
+        ----------
+        size
+            Number of bytes wanted.
+
+        Returns
+        -------
+        bytes
+            The bytes.
+
+        Raises
+        ------
+        FormatError
+            If the compressed stream is cut off or damaged.
+        """
+        try:
+            data: bytes = self._stream.read(size)
+        except OSError as error:
+            raise self._damaged(error) from error
+        self.bytes_read = self._raw.tell()
+        self._decompressed += len(data)
+        return data
+
+    def _damaged(self, error: OSError) -> FormatError:
+        after = f"after {self._decompressed:,} decompressed bytes"
+        if self.kind is FileKind.PLAIN:
+            return FormatError(self.path, found=f"a read error: {error}", expected="a readable file")
+        cut = "Truncated" in str(error)
+        found = (
+            f"{'an early end' if cut else f'damaged data ({error})'} of the {self.kind.value} stream {after}"
+        )
+        return FormatError(
+            self.path,
+            found=found,
+            expected=f"a complete {self.kind.value} file",
+            hint="copy or download the file again",
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._raw.close()
+
+    def __enter__(self) -> ByteSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,178 @@
+"""Read tables of rearrangements as a stream of equal blocks.
+
+Examples
+--------
+>>> from plait.formats.rearrangements import open_rearrangements
+>>> reader = open_rearrangements(["a.tsv.gz", "b.parquet"], block_rows=65536)  # doctest: +SKIP
+>>> for block in reader:  # doctest: +SKIP
+...     print(block.num_rows, block.column(reader.roles["junction"])[0])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from types import TracebackType
+from typing import Protocol
+
+import pyarrow as pa
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.blocks import read_ahead, reblock
+from plait.formats.compression import FileKind, check_readable, sniff
+from plait.formats.delimited import DelimitedFile
+from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
+from plait.formats.parquet import ParquetInput
+from plait.formats.schemas import conform, is_text, union_schema
+
+__all__ = ["RearrangementReader", "open_rearrangements"]
+
+
+class _InputFile(Protocol):
+    path: str | os.PathLike[str]
+    schema: pa.Schema
+    bytes_read: int
+    blank_lines: int
+
+    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]: ...
+
+
+def open_rearrangements(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    layout: str = "airr",
+    block_rows: int,
+) -> RearrangementReader:
+    """Open one or more tables of rearrangements.
+
+    Parameters
+    ----------
+    paths
+        Tab-separated text, plain, gzip or zstd, or Parquet; told apart by content. The rows of several files
+        follow one another, the columns are those of all files, null where a file has none.
+    layout
+        Name of the column layout, see `plait.formats.layouts.LAYOUTS`.
+    block_rows
+        Rows in a block.
+
+    Returns
+    -------
+    RearrangementReader
+        The reader; its headers are read, its rows are not.
+
+    Raises
+    ------
+    InvalidInput
+        If `paths` is empty, the layout unknown or `block_rows` less than 1.
+    FormatError
+        If a file is missing, empty, not a table, or lacks a column that the layout requires.
+
+    Notes
+    -----
+    Cells of tab-separated text stay text exactly as written; an empty cell is an empty string, and nothing
+    is taken for a null. Parquet columns keep their types, with dictionaries decoded. A file with a header and
+    no rows is a table of no rows.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise InvalidInput("paths", found="no input file", expected="at least one")
+    if block_rows < 1:
+        raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
+    return RearrangementReader(given, layout=layout_named(layout), block_rows=block_rows)
+
+
+class RearrangementReader:
+    """Rows of one or more files as blocks; made by `open_rearrangements`.
+
+    Each iteration starts from the first row. The blocks depend only on the files and on `block_rows`, never
+    on threads or on how the files are cut. The next block is read in another thread while the caller works
+    on one; leaving the loop or `close` ends it.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    layout
+        The column layout.
+    block_rows
+        Rows in a block.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns of all files in the order of first appearance; the text columns among the roles are strings.
+    roles : dict of str to str
+        Role (``junction``, ``v_call``, ``j_call``; if present ``subject``, ``repertoire``, ``sequence_id``,
+        ``count``) to column name.
+    layout : Layout
+        The column layout.
+    block_rows : int
+        Rows in every block but the last.
+    identities : list of (str, int, int)
+        Absolute path, size in bytes and modification time in ns of each file, to recognise the input again.
+    total_bytes : int
+        Size of all files on disk.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]], *, layout: Layout, block_rows: int) -> None:
+        self.layout = layout
+        self.block_rows = block_rows
+        self.identities: list[tuple[str, int, int]] = []
+        self._files: list[_InputFile] = []
+        for path in paths:
+            status = check_readable(path)
+            self.identities.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
+            kind = sniff(path)
+            self._files.append(ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind))
+        self.total_bytes = sum(size for _, size, _ in self.identities)
+        self.roles = assign_roles(layout, [(file.path, file.schema.names) for file in self._files])
+        self.schema = self._role_types(union_schema([(file.path, file.schema) for file in self._files]))
+        self._running: Generator[pa.RecordBatch, None, None] | None = None
+
+    @property
+    def blank_lines(self) -> int:
+        """Blank lines passed over so far in this iteration; they hold no row."""
+        return sum(file.blank_lines for file in self._files)
+
+    def bytes_read(self) -> int:
+        """Bytes read from disk so far in this iteration, out of `total_bytes`."""
+        return sum(file.bytes_read for file in self._files)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.close()
+        for file in self._files:
+            file.bytes_read = file.blank_lines = 0
+        self._running = read_ahead(reblock(self._rows(), self.block_rows))
+        return self._running
+
+    def close(self) -> None:
+        """End an iteration under way; its thread and files are closed on return."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def __enter__(self) -> RearrangementReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _rows(self) -> Generator[pa.RecordBatch, None, None]:
+        for file in self._files:
+            for batch in file.batches(self.block_rows):
+                yield conform(batch, self.schema)
+
+    def _role_types(self, schema: pa.Schema) -> pa.Schema:
+        for role, name in self.roles.items():
+            place = schema.get_field_index(name)
+            kind = schema.field(place).type
+            if is_text(kind) or (role in REQUIRED_ROLES and pa.types.is_null(kind)):
+                schema = schema.set(place, pa.field(name, pa.string()))
+            elif role in REQUIRED_ROLES:
+                path = next(file.path for file in self._files if file.schema.field(name).type.equals(kind))
+                raise FormatError(
+                    path, column=name, found=f"values of type {kind}", expected=f"text ({role})"
+                )
+        return schema

@@ -1,0 +1,1 @@
+"""Recurrences: which neighbours feed a cell. Arithmetic, comparison, tuples and algebra calls only."""

@@ -1,0 +1,267 @@
+"""Rows of lanes of the chain: what a row means, how it is filled, and how rows are brought together.
+
+A row is either one value per model (`PerModel`) or one value per total number of insertions
+(`PerInsertions`): the coefficients of a polynomial, which an inserted nucleotide shifts by one lane. The
+two differ in how the part before a fragment is joined to the part after it: model by model from stored
+rows, or by carrying the polynomial on towards the prefix.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait._jit import by_type_of, shared
+from plait.algebras import choice, extend, repeat
+from plait.lanes import load, splat, store
+from plait.recurrences.insertion import insert
+
+__all__ = [
+    "Kind",
+    "PerInsertions",
+    "PerModel",
+    "Span",
+    "add_match",
+    "clear_row",
+    "collect",
+    "fill_left",
+    "fill_right",
+    "insert_middle",
+    "sum_without_fragment",
+]
+
+
+class PerModel(NamedTuple):
+    """Lane x is model x."""
+
+    models: Any
+
+
+class PerInsertions(NamedTuple):
+    """Lane n is n insertions; `models` counts the lanes."""
+
+    models: Any
+
+
+class Kind(NamedTuple):
+    """Everything about a chain run that is fixed when it is compiled.
+
+    Attributes
+    ----------
+    insertion
+        The recurrence of the junctions.
+    rows
+        `PerModel` or `PerInsertions`.
+    lanes
+        Width of lane groups.
+    """
+
+    insertion: Any
+    rows: Any
+    lanes: Any
+
+
+class Span(NamedTuple):
+    """Where a text matches its ends.
+
+    Attributes
+    ----------
+    prefix, suffix
+        The ends.
+    m_prefix, m_suffix
+        How much of each matches.
+    length
+        Length of the text.
+    first
+        Leftmost position at which a fragment may end.
+    last
+        Rightmost position at which a fragment may start.
+    """
+
+    prefix: Any
+    suffix: Any
+    m_prefix: Any
+    m_suffix: Any
+    length: Any
+    first: Any
+    last: Any
+
+
+@shared
+def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
+    """Set a row to zero."""
+    for x in range(0, rows.shape[1], kind.lanes.width):
+        store(kind.lanes, rows, row, x, splat(kind.lanes, alg.zero))
+
+
+@shared
+def fill_left_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`fill_left` with a row per position."""
+    for a in range(span.last + 1):
+        row = tables.prefix_row[span.prefix, a] if a <= span.m_prefix else 0
+        weight = scratch.weight[a - 1] if a > 0 else alg.one
+        fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
+        copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
+        copy_lanes(scratch.left_levels, scratch.lead, tables.single_lane, scratch.single, a + 1)
+
+
+@shared
+def fill_left_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`fill_left` for rows that carry their insertions themselves: nothing to prepare."""
+
+
+@shared
+def fill_right(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """Rows length..first of `right`: all that comes after a fragment that ends there."""
+    clear_row(kind, alg, scratch.right_levels, span.length + 1)
+    for b in range(span.length, span.first - 1, -1):
+        kept = span.length - b
+        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
+        copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
+
+
+@shared
+def fill_levels(
+    kind: Any, alg: Any, tables: Any, row: int, levels: Any, lead: int, source: int, place: int, weight: Any
+) -> None:
+    """One position of the insertion recurrence, all levels; the columns before `lead` stay zero."""
+    lanes = kind.lanes
+    factor = splat(lanes, weight)
+    for x in range(0, tables.level_weights.shape[1], lanes.width):
+        entered = load(lanes, tables.level_weights, row, x)
+        shorter = load(lanes, levels, source, lead + x - tables.level_step)
+        store(lanes, levels, place, lead + x, insert(kind.insertion, alg, entered, shorter, factor))
+
+
+@shared
+def copy_lanes(levels: Any, lead: int, lanes: Any, rows: Any, row: int) -> None:
+    """Pick the level that each model reads; no lanes are given where every model is its own level."""
+    for x in range(lanes.size):
+        rows[row, lead + x] = levels[row, lead + lanes[x]]
+
+
+@shared
+def add_match(
+    kind: Any, alg: Any, weights: Any, row: int, times: int, right: Any, lead: int, b: int, found: bool, inner: Any
+) -> None:
+    """Add ``weights[row]`` times ``right[b]`` to ``inner[0]``, `times` times; the first match overwrites."""
+    lanes = kind.lanes
+    for x in range(0, inner.shape[1], lanes.width):
+        value = extend(alg, load(lanes, weights, row, x), load(lanes, right, b, lead + x))
+        if times > 1:
+            value = repeat(alg, value, splat(lanes, alg.one * times))
+        if found:
+            value = choice(alg, load(lanes, inner, 0, x), value)
+        store(lanes, inner, 0, x, value)
+
+
+@shared
+def collect_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
+    a: int, right: Any, shift: int, b: int, found: bool, total: Any,
+) -> None:  # fmt: skip
+    """`collect` lane by lane: what comes before is in ``left``."""
+    if found:
+        lanes = kind.lanes
+        for x in range(0, total.shape[1], lanes.width):
+            before = load(lanes, scratch.left, a + 1, scratch.lead + x)
+            product = extend(alg, before, load(lanes, right, b, shift + x))
+            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), product))
+
+
+@shared
+def collect_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
+    a: int, right: Any, shift: int, b: int, found: bool, total: Any,
+) -> None:  # fmt: skip
+    """`collect` where lanes count insertions: those before a are inserted on the way to smaller a."""
+    lanes = kind.lanes
+    weight = splat(lanes, scratch.weight[a])
+    row = tables.prefix_row[span.prefix, a] if a <= span.m_prefix else 0
+    for x in range(total.shape[1] - lanes.width, -1, -lanes.width):
+        value = extend(alg, load(lanes, scratch.carry, 0, scratch.lead + x - 1), weight)
+        if found:
+            value = choice(alg, value, load(lanes, right, b, shift + x))
+        store(lanes, scratch.carry, 0, scratch.lead + x, value)
+        if row > 0:
+            value = extend(alg, value, load(lanes, tables.end_weights, row, x))
+            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), value))
+
+
+@shared
+def sum_without_fragment_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any
+) -> None:
+    """`sum_without_fragment` from the rows left of each suffix."""
+    lanes = kind.lanes
+    total = scratch.total
+    for a in range(max(0, span.length - span.m_suffix), span.last + 1):
+        row = tables.suffix_row[span.suffix, span.length - a]
+        for x in range(0, total.shape[1], lanes.width):
+            before = load(lanes, scratch.single, a + 1, scratch.lead + x)
+            paths = extend(alg, before, load(lanes, tables.end_weights, row, x))
+            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), paths))
+
+
+@shared
+def sum_without_fragment_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any
+) -> None:
+    """`sum_without_fragment` from the rows right of each prefix, which hold all insertions already."""
+    lanes = kind.lanes
+    total = scratch.total
+    for a in range(span.first, span.m_prefix + 1):
+        row = tables.prefix_row[span.prefix, a]
+        for x in range(0, total.shape[1], lanes.width):
+            after = load(lanes, scratch.right, a, scratch.lead + x)
+            paths = extend(alg, after, load(lanes, tables.end_weights, row, x))
+            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), paths))
+
+
+@shared
+def insert_middle_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`insert_middle` where every model has its own limit."""
+    limit = tables.middle_limit
+    middle = scratch.middle
+    behind = scratch.behind
+    lead = scratch.lead
+    for b in range(span.length + 1):
+        for x in range(limit.size):
+            behind[b, lead + x] = middle[b, x]
+        product = alg.one
+        for k in range(1, min(span.length - b, kind.insertion.levels - 1) + 1):
+            product = extend(alg, product, scratch.weight[b + k - 1])
+            for x in range(limit.size):
+                if k <= limit[x]:
+                    longer = extend(alg, product, middle[b + k, x])
+                    behind[b, lead + x] = choice(alg, behind[b, lead + x], longer)
+
+
+@shared
+def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`insert_middle` where lanes count insertions."""
+    behind = scratch.behind
+    lead = scratch.lead
+    for b in range(span.length, -1, -1):
+        for x in range(kind.rows.models):
+            value = scratch.middle[b, x]
+            if x > 0 and b < span.length:
+                value = choice(alg, value, extend(alg, behind[b + 1, lead + x - 1], scratch.weight[b]))
+            behind[b, lead + x] = value
+
+
+#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a fragment that starts there.
+fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
+
+#: Extend ``right[b]`` by all that may come before position a, and add it to ``total[0]``. To be called for
+#: every a from the last to 0, with `found` false where nothing starts; `clear_row` of `total` and of
+#: ``scratch.carry`` comes first.
+collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
+
+#: Add to ``total[0]`` the paths with one insertion between prefix and suffix.
+sum_without_fragment = by_type_of(
+    {PerModel: sum_without_fragment_models, PerInsertions: sum_without_fragment_insertions}
+)
+
+#: Insertions between two fragments: ``behind[b]`` from ``middle[b:]``.
+insert_middle = by_type_of({PerModel: insert_middle_models, PerInsertions: insert_middle_insertions})

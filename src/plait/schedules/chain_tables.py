@@ -1,0 +1,224 @@
+"""The arrays that the chain schedules read and write, named.
+
+A *chain* makes a text from left to right by: a prefix, insertions, fragments separated by insertions, and
+a suffix. All values are weights of one algebra; all index tables are integers. Lanes run along models.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.lanes import PADDING, padded
+
+__all__ = ["FRAGMENT_BITS", "REGION_FIELDS", "ChainOutput", "ChainScratch", "ChainTables", "Texts", "make_scratch"]
+
+#: Columns of `ChainOutput.regions`; -1 in the fragment columns means that no fragment symbol occurs.
+REGION_FIELDS = (
+    "prefix_match",
+    "suffix_match",
+    "fragment_match",
+    "fragment_start",
+    "fragment_end",
+    "fragment_extended_left",
+    "fragment_extended_right",
+    "fragment_choice",
+)
+
+
+#: Positions of the longest fragment: they are the bits of one word.
+FRAGMENT_BITS = 62
+
+
+class Texts(NamedTuple):
+    """A batch of texts as symbol masks; several may share their symbols.
+
+    Attributes
+    ----------
+    symbols
+        uint8 (total,): masks of all texts.
+    start, length
+        int64 (n,): text i is ``symbols[start[i]:start[i] + length[i]]``.
+    prefix, suffix
+        int64 (n,): which prefix and suffix make text i.
+    """
+
+    symbols: Any
+    start: Any
+    length: Any
+    prefix: Any
+    suffix: Any
+
+
+class ChainTables(NamedTuple):
+    """What the chain is made of. M lanes are the models asked for, K x P the insertion levels.
+
+    Attributes
+    ----------
+    prefix_symbols, suffix_symbols
+        uint8 (n, width): extended ends as masks; suffixes are stored last symbol first.
+    prefix_length, suffix_length
+        int64 (n,): symbols in each.
+    prefix_row, suffix_row
+        int32 (n, width + 1): row of the end weights for each kept length; row 0 is all zero.
+    fragment_places
+        int64 (n, 16): for each text mask, the bits of the fragment positions that match it.
+    fragment_length
+        int64 (n,): symbols in each extended fragment, at most FRAGMENT_BITS.
+    fragment_row
+        int32 (n, width + 1, width + 1): row of the fragment weights for fragment[s:t).
+    hidden_row
+        int32 (n, hidden + 1, width + 1): row for a mirrored end of p symbols before fragment[0:t).
+    empty_row
+        int32 (n,): row for a fragment of which nothing is left.
+    region_places, region_length, region_left, region_right
+        The same fragments as they are called (extended at both ends): bits, lengths, and where the
+        unextended part starts and ends.
+    allowed
+        uint8 (suffixes, fragments): which fragments may precede a suffix.
+    pair_allowed
+        uint8 (fragments, fragments): which fragment may precede which; all 0 where pairs are not asked for.
+    end_weights, fragment_weights
+        (rows, M padded): weights per model; rows of lanes are padded to `plait.lanes.PADDING`.
+    level_weights
+        (rows, K * P padded): end weights per insertion level; lane ``k * P + p``.
+    symbol_weight
+        (16,): weight of inserting a nucleotide opposite each text mask.
+    level_step
+        P, the distance between two levels of a lane.
+    plain_starts
+        int64 (n, width + 1): for each length, the starts whose row is that of start 0: they are counted,
+        not visited.
+    out_lane
+        int64 (M,): where lane x stands in the output.
+    left_lane, right_lane, single_lane
+        int32 (M,): insertion level read by each model left and right of the fragment, and where there is
+        no fragment; all three empty where M = K * P and every model reads its own lane.
+    middle_limit
+        int64 (M,): longest insertion between two fragments, for `AtMost`.
+    bound_ends, bound_fragment, bound_symbol
+        float and float64 (16,): factors of an upper bound of every count, see `plait.schedules.chain_product`.
+    """
+
+    prefix_symbols: Any
+    suffix_symbols: Any
+    prefix_length: Any
+    suffix_length: Any
+    prefix_row: Any
+    suffix_row: Any
+    fragment_places: Any
+    fragment_length: Any
+    fragment_row: Any
+    hidden_row: Any
+    empty_row: Any
+    region_places: Any
+    region_length: Any
+    region_left: Any
+    region_right: Any
+    allowed: Any
+    pair_allowed: Any
+    end_weights: Any
+    fragment_weights: Any
+    level_weights: Any
+    symbol_weight: Any
+    level_step: Any
+    plain_starts: Any
+    out_lane: Any
+    left_lane: Any
+    right_lane: Any
+    single_lane: Any
+    middle_limit: Any
+    bound_ends: Any
+    bound_fragment: Any
+    bound_symbol: Any
+
+
+class ChainScratch(NamedTuple):
+    """Working memory of one worker, for texts of up to `longest` symbols."""
+
+    masks: Any
+    places: Any
+    alive: Any
+    weight: Any
+    arms: Any
+    left_levels: Any
+    right_levels: Any
+    left: Any
+    right: Any
+    single: Any
+    inner: Any
+    total: Any
+    nothing: Any
+    carry: Any
+    middle: Any
+    behind: Any
+    lead: Any
+
+
+class ChainOutput(NamedTuple):
+    """Results of a batch of n texts.
+
+    Attributes
+    ----------
+    full, empty
+        (n, fragments, M): all paths, and those with nothing left of the fragment.
+    none
+        (n, M): paths without a fragment.
+    pair
+        (n, pairs, M): paths with two fragments, pair ``first * fragments + second``.
+    regions
+        int64 (n, len(REGION_FIELDS)).
+    bound
+        float64 (n,): no exact count of the text, final or intermediate, exceeds this.
+    """
+
+    full: Any
+    empty: Any
+    none: Any
+    pair: Any
+    regions: Any
+    bound: Any
+
+
+def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
+    """Working memory for texts of up to `longest` symbols.
+
+    Parameters
+    ----------
+    tables
+        The chain.
+    longest
+        Length of the longest text.
+    dtype
+        Type of the algebra's values; ``object`` for Python integers.
+    """
+    rows = longest + 2
+    models = tables.end_weights.shape[1]
+    levels = tables.level_weights.shape[1]
+    # Lanes start at `lead`; the columns before it stay zero: level 0 reads them as the level below.
+    lead = padded(int(tables.level_step))
+    left_levels = np.zeros((rows, lead + levels), dtype)
+    right_levels = np.zeros_like(left_levels)
+    same = tables.left_lane.size == 0
+    left = left_levels if same else np.zeros((rows, lead + models), dtype)
+    pairs = rows if tables.pair_allowed.any() else 1
+    return ChainScratch(
+        masks=np.zeros(rows, np.int64),
+        places=np.zeros((1, padded(longest) + FRAGMENT_BITS + PADDING), np.int64),
+        alive=np.zeros((2, padded(longest) + PADDING), np.int64),
+        weight=np.zeros(rows, dtype),
+        arms=np.zeros(rows, np.int64),
+        left_levels=left_levels,
+        right_levels=right_levels,
+        left=left,
+        right=right_levels if same else np.zeros((rows, lead + models), dtype),
+        single=left if same else np.zeros((rows, lead + models), dtype),
+        inner=np.zeros((1, models), dtype),
+        total=np.zeros((1, models), dtype),
+        nothing=np.zeros((1, models), dtype),
+        carry=np.zeros((1, lead + models), dtype),
+        middle=np.zeros((pairs, models), dtype),
+        behind=np.zeros((pairs, lead + models), dtype),
+        lead=lead,
+    )

@@ -1,0 +1,61 @@
+"""Which parts of a text match prefixes, suffixes and fragments; found once, for all models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait._jit import shared
+
+__all__ = ["complement", "load_text", "matched_prefix", "matched_suffix", "mirror_arms"]
+
+
+@shared
+def complement(mask: int) -> int:
+    """Mask of the complementary symbol: swaps bits 0 with 1 (A, T) and 2 with 3 (C, G)."""
+    return ((mask & 5) << 1) | ((mask & 10) >> 1)
+
+
+@shared
+def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> int:
+    """Copy a text's masks and insertion weights to scratch; returns its length."""
+    first = texts.start[item]
+    length = texts.length[item]
+    for i in range(length):
+        mask = texts.symbols[first + i]
+        scratch.masks[i] = mask
+        scratch.weight[i] = tables.symbol_weight[mask]
+    scratch.weight[length] = alg.one
+    return length
+
+
+@shared
+def matched_prefix(tables: Any, prefix: int, masks: Any, length: int) -> int:
+    """Length of the longest prefix of the text that is a prefix of the extended germline end."""
+    n = 0
+    most = min(length, tables.prefix_length[prefix])
+    while n < most and (tables.prefix_symbols[prefix, n] & masks[n]) != 0:
+        n += 1
+    return n
+
+
+@shared
+def matched_suffix(tables: Any, suffix: int, masks: Any, length: int) -> int:
+    """Length of the longest suffix of the text that is a suffix of the extended germline end."""
+    n = 0
+    most = min(length, tables.suffix_length[suffix])
+    while n < most and (tables.suffix_symbols[suffix, n] & masks[length - 1 - n]) != 0:
+        n += 1
+    return n
+
+
+@shared
+def mirror_arms(masks: Any, length: int, most: int, arms: Any) -> None:
+    """For every centre c, the longest p <= most with text[c-p:c) the reverse complement of text[c:c+p)."""
+    for c in range(length + 1):
+        p = 0
+        reach = min(most, c, length - c)
+        while p < reach and (masks[c - 1 - p] & complement(masks[c + p])) != 0:
+            p += 1
+        arms[c] = p
+
+

@@ -1,0 +1,65 @@
+"""Settings read from the environment.
+
+=================== ============================================ ==========================================
+variable            meaning                                      default
+=================== ============================================ ==========================================
+``PLAIT_CACHE_DIR`` folder of compiled code, made when missing   ``plait`` in the user's cache folder
+``PLAIT_THREADS``   threads used when a call does not say        the processors that this process may use
+=================== ============================================ ==========================================
+
+Variables are read at each call, so that a program may set them after importing plait.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from plait.errors import InvalidInput
+
+__all__ = ["cache_directory", "thread_count"]
+
+
+def cache_directory() -> Path:
+    """Folder in which compiled code is kept between runs; it need not exist yet.
+
+    Everything in it can be deleted at any time: it is compiled again when needed.
+    """
+    named = os.environ.get("PLAIT_CACHE_DIR", "")
+    if named:
+        return Path(named).expanduser().absolute()
+    return _user_cache() / "plait"
+
+
+def thread_count() -> int:
+    """Number of threads used when a call does not say.
+
+    Raises
+    ------
+    InvalidInput
+        If ``PLAIT_THREADS`` is not a whole number of at least 1.
+    """
+    named = os.environ.get("PLAIT_THREADS", "").strip()
+    if not named:
+        return _usable_processors()
+    if named.isascii() and named.isdigit() and int(named) >= 1:
+        return int(named)
+    raise InvalidInput("PLAIT_THREADS", found=repr(named), expected="a whole number of at least 1")
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    # The XDG rules say that a relative path in this variable is to be ignored.
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return named if named.is_absolute() else Path.home() / ".cache"
+
+
+def _usable_processors() -> int:
+    # Counts what a batch system or taskset left to this process, where the platform can say.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

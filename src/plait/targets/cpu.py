@@ -1,0 +1,88 @@
+"""The CPU target: compiled schedules, texts shared out over threads.
+
+Every thread works on its own stretch of texts with its own scratch memory and writes its own rows, so
+neither the number of threads nor their order can change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from plait._jit import kernel
+from plait.schedules.chain_product import chain_item
+from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts, make_scratch
+from plait.schedules.enumeration import enumerate_item
+from plait.settings import thread_count
+from plait.targets.protocol import Availability
+from plait.targets.reference import longest_text
+
+__all__ = ["CpuTarget"]
+
+#: Fewest texts worth a thread of their own.
+_STRETCH = 512
+
+
+class CpuTarget:
+    """Compiled CPU code.
+
+    Parameters
+    ----------
+    threads
+        Threads per batch; the processors this process may use by default.
+    """
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = thread_count() if threads is None else threads
+
+    def available(self) -> Availability:
+        """Always available."""
+        return Availability(True)
+
+    def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
+        """Fill `out`, stretches of texts in parallel."""
+        longest = longest_text(texts)
+
+        def run(first: int, last: int) -> None:
+            scratch = make_scratch(tables, longest, tables.end_weights.dtype)
+            _run_chain(kind, alg, tables, texts, first, last, scratch, out)
+
+        self._share_out(texts.prefix.size, _STRETCH, run)
+
+    def run_enumeration(self, tables: ChainTables, texts: Texts, most: int, out: Any) -> None:
+        """Enumerate, a few texts per thread at a time."""
+
+        def run(first: int, last: int) -> None:
+            _run_enumeration(tables, texts, most, first, last, np.zeros(max(most, 1), np.int64), out)
+
+        self._share_out(texts.prefix.size, 1, run)
+
+    def _share_out(self, items: int, least: int, run: Callable[[int, int], None]) -> None:
+        stretches = max(1, min(4 * self.threads, items // least))
+        if self.threads == 1 or stretches == 1:
+            run(0, items)
+            return
+        edges = [items * k // stretches for k in range(stretches + 1)]
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(run, edges[:-1], edges[1:]))
+
+
+@kernel
+def _run_chain(
+    kind: Any, alg: Any, tables: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
+) -> None:
+    for item in range(first, last):
+        chain_item(kind, alg, tables, texts, item, scratch, out)
+
+
+@kernel
+def _run_enumeration(
+    tables: Any, texts: Any, most: int, first: int, last: int, letters: Any, out: Any
+) -> None:
+    for item in range(first, last):
+        enumerate_item(tables, texts, item, most, letters, out)

@@ -1,0 +1,281 @@
+"""From a germline set and a model to the tables that the chain schedules run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
+from plait.errors import Unsupported
+from plait.lanes import padded
+from plait.recurrences.insertion import Insertion
+from plait.schedules.chain_tables import FRAGMENT_BITS, ChainTables
+from plait.schedules.chain_rows import Kind, PerInsertions, PerModel
+from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.germline_set import Chain
+from plait.vdj.models import PathModel, end_weight
+
+__all__ = ["chain_kind", "chain_tables"]
+
+_Masks = NDArray[np.uint8]
+
+
+def chain_kind(model: PathModel, lanes: Any) -> Kind:
+    """Recurrence and meaning of rows of a model, for lane groups of a width."""
+    if model.name == "dp2":
+        levels = 1 + max(max(limits) for limits in model.limits)
+        return Kind(Insertion(np.int64(levels)), PerModel(np.int64(len(model.pis) * len(model.nus))), lanes)
+    return Kind(Insertion(np.int64(model.max_n + 1)), PerInsertions(np.int64(model.max_n + 1)), lanes)
+
+
+def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: Any = np.int64) -> ChainTables:
+    """Tables of a chain.
+
+    Parameters
+    ----------
+    germline
+        Alleles; V and J alleles without an anchor get an empty end and must not be counted with.
+    model
+        What is counted.
+    chain
+        ``"vj"``, ``"vdj"`` or ``"vddj"``.
+    dtype
+        Type of the weights: int64 or object (Python integers).
+
+    Raises
+    ------
+    Unsupported
+        If a D gene with its extensions is longer than 62 nucleotides.
+    """
+    genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
+    allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)
+    fragments = _fragment_tables(model, genes, dtype)
+    ends = _end_tables(germline, model, dtype)
+    return ChainTables(
+        **ends,
+        **fragments,
+        **_lanes(model),
+        allowed=allowed.reshape(len(germline.j), len(genes)),
+        pair_allowed=_pairs(germline, len(genes), chain),
+        symbol_weight=MASK_SIZE.astype(np.int64).astype(dtype),
+        level_step=np.int64(len(model.pis) if model.name == "dp2" else 1),
+        out_lane=_out_lanes(model),
+        bound_ends=float(max(ends["end_weights"].max(), 1)) ** 2,
+        bound_fragment=_bound_fragment(fragments),
+        bound_symbol=np.maximum(MASK_SIZE, 1).astype(np.float64),
+    )
+
+
+def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
+    """Prefixes and suffixes: the V and J ends, extended; alleles without an anchor have no end."""
+    pi = max(model.pis)
+    weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
+    prefixes = [_extended(encode(a.cdr3_end or ""), pi) for a in germline.v]
+    suffixes = [_extended(encode(a.cdr3_end or "")[::-1], pi) for a in germline.j]
+    return {
+        "prefix_symbols": _padded(prefixes),
+        "suffix_symbols": _padded(suffixes),
+        "prefix_length": _lengths(prefixes),
+        "suffix_length": _lengths(suffixes),
+        "prefix_row": _end_rows(model, prefixes, [p.size - pi for p in prefixes]),
+        "suffix_row": _end_rows(model, suffixes, [s.size - pi for s in suffixes]),
+        "end_weights": _pad(weights["end_weights"]),
+        "level_weights": _pad(weights["level_weights"]),
+    }
+
+
+def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, NDArray[Any]]:
+    """D genes as they take part in the chain, and as they are called."""
+    pi = max(model.pis)
+    if genes and max(g.size for g in genes) + 2 * pi > FRAGMENT_BITS:
+        raise Unsupported(
+            f"a D gene of {max(g.size for g in genes)} nt with pi={pi}",
+            why=f"the length of a D gene + 2 pi must not exceed {FRAGMENT_BITS}",
+        )
+    weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
+    called = [np.concatenate([_palindrome(g[::-1], pi)[::-1], g, _palindrome(g, pi)]) for g in genes]
+    joined = [_extended(g, pi) for g in genes] if model.name == "dp2" else called
+    rows = _fragment_rows(model, genes, joined)
+    fragment_weights, empty_row = _with_empty_rows(model, genes, joined, weights["fragment_weights"])
+    return {
+        **rows,
+        "fragment_weights": _pad(fragment_weights),
+        "fragment_places": _places(joined),
+        "fragment_length": _lengths(joined),
+        "plain_starts": _plain_starts(rows["fragment_row"], joined),
+        "empty_row": empty_row,
+        "region_places": _places(called),
+        "region_length": _lengths(called),
+        "region_left": np.full(len(genes), pi, np.int64),
+        "region_right": np.array([pi + g.size for g in genes], np.int64),
+    }
+
+
+def _palindrome(masks: _Masks, pi: int) -> _Masks:
+    """The pi nucleotides that mirror an end; those that the gene is too short to mirror match nothing."""
+    mirrored = COMPLEMENT_MASK[masks[::-1]][:pi]
+    return np.concatenate([mirrored, np.zeros(pi - mirrored.size, np.uint8)])
+
+
+def _extended(masks: _Masks, pi: int) -> _Masks:
+    return np.concatenate([masks, _palindrome(masks, pi)])
+
+
+def _padded(rows: Sequence[_Masks]) -> _Masks:
+    table = np.zeros((len(rows), max((r.size for r in rows), default=0) + 1), np.uint8)
+    for table_row, masks in zip(table, rows, strict=True):
+        table_row[: masks.size] = masks
+    return table
+
+
+def _lengths(rows: Sequence[_Masks]) -> NDArray[np.int64]:
+    return np.array([r.size for r in rows], np.int64)
+
+
+def _places(fragments: Sequence[_Masks]) -> NDArray[np.int64]:
+    """Bit s of [f, mask] is set where position s of fragment f matches the mask."""
+    table = np.zeros((len(fragments), 16), np.int64)
+    for row, masks in zip(table, fragments, strict=True):
+        for s, symbol in enumerate(masks.tolist()):
+            row[(np.arange(16) & symbol) != 0] |= 1 << s
+    return table
+
+
+def _class_of(model: PathModel, delta: int) -> int:
+    """Ends that weigh the same in every model of a sweep share a class: 0 up to germline length."""
+    return max(delta, 0) if model.name == "dp2" else 0
+
+
+def _end_rows(model: PathModel, ends: Sequence[_Masks], germline: Sequence[int]) -> NDArray[np.int32]:
+    width = max((e.size for e in ends), default=0) + 1
+    table = np.zeros((len(ends), width), np.int32)
+    for row, masks, length in zip(table, ends, germline, strict=True):
+        for kept in range(masks.size + 1):
+            row[kept] = 1 + _class_of(model, kept - length)
+    return table
+
+
+def _fragment_rows(
+    model: PathModel, genes: Sequence[_Masks], joined: Sequence[_Masks]
+) -> dict[str, NDArray[np.int32]]:
+    """Rows for fragment[s:t), and for p mirrored nucleotides before fragment[0:t)."""
+    pi = max(model.pis) if model.name == "dp2" else 0
+    width = max((f.size for f in joined), default=0) + 1
+    plain = np.zeros((len(genes), width, width), np.int32)
+    hidden = np.zeros((len(genes), pi + 1, width), np.int32)
+    for f, (gene, fragment) in enumerate(zip(genes, joined, strict=True)):
+        for t in range(fragment.size + 1):
+            right = _class_of(model, t - gene.size)
+            plain[f, :t, t] = 1 + right
+            for p in range(pi + 1):
+                hidden[f, p, t] = 1 + p * (pi + 1) + right
+    return {"fragment_row": plain, "hidden_row": hidden}
+
+
+def _dp2_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
+    """Weight rows over models; lane ``nu_index * len(pi) + pi_index``."""
+    longest = max(model.pis)
+
+    def rows(weight: Callable[[int, int], int], deltas: Sequence[int], repeats: int) -> NDArray[Any]:
+        table = [[0] * len(model.pis)] + [[weight(d, pi) for pi in model.pis] for d in deltas]
+        return np.tile(np.array(table, dtype), (1, repeats))
+
+    def end(delta: int, pi: int) -> int:
+        return end_weight(delta, pi, model.strands)
+
+    def pair(index: int, pi: int) -> int:
+        left, right = divmod(index, longest + 1)
+        return end(left, pi) * end(right, pi)
+
+    levels = 1 + max(max(limits) for limits in model.limits)
+    return {
+        "end_weights": rows(end, range(longest + 1), len(model.nus)),
+        "level_weights": rows(end, range(longest + 1), levels),
+        "fragment_weights": rows(pair, range((longest + 1) ** 2), len(model.nus)),
+    }
+
+
+def _dp1_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
+    """Every match counts once; lane n is the number of N nucleotides."""
+    table = np.array([[0] * (model.max_n + 1), [1] * (model.max_n + 1)], dtype)
+    levels = np.array([[0] * (model.max_n + 1), [1] + [0] * model.max_n], dtype)
+    return {"end_weights": table, "level_weights": levels, "fragment_weights": table}
+
+
+def _with_empty_rows(
+    model: PathModel, genes: Sequence[_Masks], joined: Sequence[_Masks], weights: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Weight rows with one more per D gene: all ways that nothing is left of it."""
+    extra = []
+    for gene, fragment in zip(genes, joined, strict=True):
+        if model.name == "dp2":
+            sums = [
+                sum(
+                    end_weight(-t, pi, model.strands) * end_weight(t - gene.size, pi, model.strands)
+                    for t in range(fragment.size + 1)
+                )
+                for pi in model.pis
+            ]
+            extra.append(sums * len(model.nus))
+        else:
+            ways = {"positions": fragment.size + 1, "once": 1, "none": 0}[model.empty_d]
+            extra.append([ways] * (model.max_n + 1))
+    rows = np.array(extra, weights.dtype).reshape(len(genes), weights.shape[1])
+    first = weights.shape[0]
+    return np.concatenate([weights, rows]), np.arange(first, first + len(genes), dtype=np.int32)
+
+
+def _pad(table: NDArray[Any]) -> NDArray[Any]:
+    extra = padded(table.shape[1]) - table.shape[1]
+    return np.concatenate([table, np.zeros((table.shape[0], extra), table.dtype)], axis=1)
+
+
+def _out_lanes(model: PathModel) -> NDArray[np.int64]:
+    """Lanes run over pi within nu, results over nu within pi."""
+    if model.name != "dp2":
+        return np.arange(model.max_n + 1)
+    return np.arange(len(model.pis) * len(model.nus)).reshape(len(model.pis), len(model.nus)).T.ravel()
+
+
+def _plain_starts(rows: NDArray[np.int32], joined: Sequence[_Masks]) -> NDArray[np.int64]:
+    """Bits of the starts s for which fragment[s:s+n) has the row of fragment[0:n), for every n."""
+    table = np.zeros((len(joined), rows.shape[1]), np.int64)
+    for f, fragment in enumerate(joined):
+        for n in range(1, fragment.size + 1):
+            for s in range(fragment.size - n + 1):
+                if rows[f, s, s + n] == rows[f, 0, n]:
+                    table[f, n] |= 1 << s
+    return table
+
+
+def _lanes(model: PathModel) -> dict[str, NDArray[Any]]:
+    """Which insertion level each model reads; empty tables where all models are levels, in order."""
+    if model.name != "dp2":
+        nothing = np.zeros(0, np.int32)
+        unused = np.zeros(model.max_n + 1, np.int64)
+        return {"left_lane": nothing, "right_lane": nothing, "single_lane": nothing, "middle_limit": unused}
+    limits = np.array(model.limits, np.int64)
+    width = len(model.pis)
+    in_order = all(limits[k].tolist() == [k, k, k] for k in range(len(limits)))
+    lane = [(limits[:, side, None] * width + np.arange(width)).ravel().astype(np.int32) for side in range(3)]
+    if in_order:
+        lane = [np.zeros(0, np.int32)] * 3
+    middle = np.repeat(limits[:, 2], width)
+    return {"left_lane": lane[0], "right_lane": lane[1], "single_lane": lane[2], "middle_limit": middle}
+
+
+def _pairs(germline: GermlineSet, genes: int, chain: Chain) -> NDArray[np.uint8]:
+    """Which D may stand before which; all zero unless two D genes are asked for."""
+    if chain != "vddj":
+        return np.zeros((genes, genes), np.uint8)
+    pairs = [[germline.allowed_d_pair(a, b) for b in germline.d] for a in germline.d]
+    return np.array(pairs, np.uint8).reshape(genes, genes)
+
+
+def _bound_fragment(tables: Mapping[str, NDArray[Any]]) -> float:
+    longest = int(tables["fragment_length"].max(initial=0))
+    heaviest = max(tables["fragment_weights"].max(), 1)
+    return float((longest + 1) ** 2 * tables["hidden_row"].shape[1]) * float(heaviest)

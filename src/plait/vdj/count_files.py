@@ -1,0 +1,228 @@
+"""Count whole files: streamed in blocks, several at a time, resumable, in constant memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plait.errors import InvalidInput
+from plait.executors.local import LocalExecutor
+from plait.formats.atomic import write_json
+from plait.formats.blocks import read_ahead
+from plait.formats.checkpoints import Checkpoint
+from plait.formats.rearrangements import RearrangementReader, open_rearrangements
+from plait.formats.tables import open_table
+from plait.settings import thread_count
+from plait.vdj.columns import ResultColumns
+from plait.vdj.counting import PathCounter
+from plait.vdj.long_rows import items_per_row, long_batch, long_schema
+from plait.vdj.summary import CountSummary
+
+__all__ = ["CountedFiles", "Progress", "count_files"]
+
+#: Rows per block: a row group of the output and the unit of work, of threads and of resuming. Part of what
+#: makes a run's output, so it depends on the columns alone.
+_BLOCK_BYTES = 16 * 2**20
+_MOST_ROWS = 65536
+_FEWEST_ROWS = 256
+#: A guess of what one tidy row takes.
+_LONG_ROW_BYTES = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: rows written, and bytes read of all input bytes."""
+
+    rows: int
+    bytes_read: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedFiles:
+    """A finished run.
+
+    Attributes
+    ----------
+    output
+        The table.
+    summary_path
+        JSON with the totals.
+    summary
+        The totals.
+    renamed
+        Input columns that had the name of a result column, with the names they were given.
+    blank_lines
+        Blank lines in text inputs.
+    resumed_blocks
+        Blocks taken over from the run that was killed.
+    """
+
+    output: Path
+    summary_path: Path
+    summary: CountSummary
+    renamed: dict[str, str]
+    blank_lines: int
+    resumed_blocks: int
+
+
+def count_files(
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    counter: PathCounter,
+    *,
+    layout: str = "airr",
+    long: bool = False,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> CountedFiles:
+    """Count the paths of all rows of files and write one table.
+
+    Every input row is in the output, in input order, with all its columns. Beside the table stands a
+    summary, ``OUTPUT.summary.json``. While the run lasts, computed blocks are kept in ``OUTPUT.checkpoint``.
+
+    Parameters
+    ----------
+    inputs
+        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
+    output
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+    counter
+        What is counted; made with ``threads=1``, since blocks are what runs in parallel.
+    layout
+        Column layout of the inputs.
+    long
+        Write one row per input row, D allele and model instead of lists.
+    threads
+        Blocks worked on at a time.
+    resume
+        Take over the blocks that a killed run of the same inputs and parameters has computed.
+    progress
+        Called after every block.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no input, the output cannot be, or a run to resume differs.
+    FormatError
+        If an input is not what it should be, or the disk is full.
+    """
+    if not inputs:
+        raise InvalidInput("inputs", found="no file", expected="at least one file")
+    columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
+    block_rows = _block_rows(columns, counter.overflow, long)
+    with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
+        run = _Run(reader, counter, columns, long)
+        with open_table(output, run.schema, metadata=run.metadata(), inputs=inputs) as table:
+            checkpoint = Checkpoint(
+                Path(f"{os.fspath(output)}.checkpoint"), key=run.key(block_rows), resume=resume
+            )
+            resumed = len(checkpoint.blocks())
+            work = LocalExecutor(threads or thread_count()).map(
+                lambda block: run.compute(checkpoint, *block), enumerate(reader)
+            )
+            for batch, part in read_ahead(work):
+                run.summary.merge(part)
+                table.write(batch)
+                if progress is not None:
+                    progress(Progress(run.summary.rows, reader.bytes_read(), reader.total_bytes))
+            blank_lines = reader.blank_lines
+        summary_path = Path(f"{os.fspath(output)}.summary.json")
+        write_json(summary_path, run.facts(blank_lines))
+        checkpoint.remove()
+    return CountedFiles(
+        output=Path(output),
+        summary_path=summary_path,
+        summary=run.summary,
+        renamed=run.renamed,
+        blank_lines=blank_lines,
+        resumed_blocks=resumed,
+    )
+
+
+class _Run:
+    """Everything that is fixed for one run, and its totals."""
+
+    def __init__(
+        self, reader: RearrangementReader, counter: PathCounter, columns: ResultColumns, long: bool
+    ) -> None:
+        self._reader = reader
+        self._counter = counter
+        self._columns = columns
+        self._long = long
+        self.summary = CountSummary()
+        result = long_schema(columns) if long else columns.schema
+        taken = set(reader.schema.names) | set(result.names)
+        self.renamed = {}
+        for name in reader.schema.names:
+            if name in result.names:
+                new = f"input_{name}"
+                while new in taken:
+                    new = f"input_{new}"
+                taken.add(new)
+                self.renamed[name] = new
+        names = [self.renamed.get(name, name) for name in reader.schema.names]
+        kept = [field.with_name(name) for field, name in zip(reader.schema, names, strict=True)]
+        self.schema = pa.schema([*kept, *result])
+
+    def metadata(self) -> dict[str, str]:
+        """Provenance and axes, the same for every run with these inputs and parameters."""
+        axes = {
+            name: [{"axis": axis, "values": values} for axis, values in found]
+            for name, found in self._columns.axes.items()
+        }
+        provenance = self._counter.provenance.as_dict()
+        facts = {"provenance": provenance, "list_axes": axes, "layout": self._reader.layout.name}
+        return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
+
+    def key(self, block_rows: int) -> dict[str, object]:
+        """What must be equal for a run to be resumed."""
+        return {
+            "provenance": self._counter.provenance.as_dict(),
+            "layout": self._reader.layout.name,
+            "inputs": [list(identity) for identity in self._reader.identities],
+            "block_rows": block_rows,
+        }
+
+    def facts(self, blank_lines: int) -> dict[str, Any]:
+        """Content of the summary file."""
+        return {
+            "provenance": self._counter.provenance.as_dict(),
+            "inputs": [path for path, _, _ in self._reader.identities],
+            "blank_lines": blank_lines,
+            "renamed_columns": self.renamed,
+            **self.summary.as_dict(),
+        }
+
+    def compute(
+        self, checkpoint: Checkpoint, index: int, block: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, CountSummary]:
+        """The output rows of a block, and its share of the summary."""
+        roles = self._reader.roles
+        junction, v, j = (block[roles[name]] for name in ("junction", "v_call", "j_call"))
+        result = checkpoint.get(index)
+        if result is None:
+            result = self._columns.batch(self._counter.count(junction, v, j))
+            checkpoint.put(index, result)
+        part = CountSummary()
+        part.add(result, {"v": v, "j": j})
+        if self._long:
+            first = index * self._reader.block_rows
+            return long_batch(block, result, self._columns, self.schema, first), part
+        return pa.record_batch([*block.columns, *result.columns], schema=self.schema), part
+
+
+def _block_rows(columns: ResultColumns, overflow: str, long: bool) -> int:
+    """Rows per block, so that a block takes about the same memory whatever the columns."""
+    number = 400 if overflow == "wide" else 8
+    width = sum(number * getattr(field.type, "list_size", 1) for field in columns.schema)
+    if long:
+        width += _LONG_ROW_BYTES * items_per_row(columns)
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, _BLOCK_BYTES // width))

@@ -1,0 +1,93 @@
+"""Small text files in and out, plain or gzip, with the errors of `plait.errors`."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from plait.errors import FormatError, InvalidInput
+
+__all__ = ["PathLike", "fasta_stem", "read_text", "write_texts"]
+
+PathLike = str | os.PathLike[str]
+
+_FASTA_SUFFIXES = (".fasta", ".fa", ".fna", ".fas")
+
+
+def fasta_stem(name: str) -> str | None:
+    """A file name without its FASTA suffix (and ``.gz``), or None if it has none.
+
+    >>> fasta_stem("TRBV.fasta.gz"), fasta_stem("TRBV.txt")
+    ('TRBV', None)
+    """
+    bare = name[:-3] if name.lower().endswith(".gz") else name
+    suffix = next((s for s in _FASTA_SUFFIXES if bare.lower().endswith(s)), None)
+    return None if suffix is None else bare[: -len(suffix)]
+
+
+def read_text(path: PathLike, expected: str) -> str:
+    """The text of a file, decompressed if it is gzip.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What the file should be, for error messages.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is empty, cut off, or no UTF-8 text.
+    """
+    try:
+        raw = Path(path).read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        found = f"damaged or cut-off gzip data ({error})"
+        raise FormatError(path, expected=expected, found=found, hint="copy the file again") from error
+    except OSError as error:
+        raise FormatError(path, expected=expected, found=error.strerror or str(error)) from error
+    if not raw.strip():
+        raise FormatError(path, expected=expected, found="an empty file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = f"a byte that is no UTF-8 text at position {error.start}"
+        raise FormatError(path, expected=expected, found=found) from error
+    if "\0" in text:
+        raise FormatError(path, expected=expected, found="binary data")
+    return text
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Write text files so that none of them is ever seen half-written.
+
+    Parameters
+    ----------
+    texts
+        Content by path. Nothing is put in place before all of it is on disk.
+
+    Raises
+    ------
+    InvalidInput
+        If one cannot be written.
+    """
+    waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.part") for path in texts}
+    try:
+        for path, text in texts.items():
+            waiting[path].write_text(text, encoding="utf-8", newline="\n")
+        for path, part in waiting.items():
+            os.replace(part, path)
+    except OSError as error:
+        where = error.filename or next(iter(texts))
+        raise InvalidInput(
+            "output", found=f"{str(where)!r}: {error.strerror}", expected="a path that can be written"
+        ) from error
+    finally:
+        for part in waiting.values():
+            part.unlink(missing_ok=True)

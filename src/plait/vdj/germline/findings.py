@@ -1,0 +1,181 @@
+"""What is odd or wrong in a germline set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Literal
+
+from plait.vdj.germline.codons import translate
+from plait.vdj.germline.germline_set import GermlineSet, gene_has_prefix
+from plait.vdj.germline.records import Allele, bad_symbols, locus_of
+
+__all__ = ["CDR3_END_LENGTHS", "Finding", "Severity", "validate"]
+
+Severity = Literal["error", "warning", "note"]
+
+#: Shortest and longest plausible part of an allele inside the junction, in nucleotides.
+CDR3_END_LENGTHS = {"V": (6, 45), "D": (5, 45), "J": (9, 45)}
+# How far the length of a V sequence may lie from the median of its set, in nucleotides.
+_V_LENGTH_TOLERANCE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One observation about a germline set.
+
+    Attributes
+    ----------
+    kind
+        Short name of the kind of observation, for example ``"missing_anchor"``.
+    severity
+        ``"error"`` (the set cannot be trusted as it is), ``"warning"`` or ``"note"``.
+    allele
+        Name of the allele, or empty if it concerns the set.
+    message
+        What was found, as a sentence.
+    """
+
+    kind: str
+    severity: Severity
+    allele: str
+    message: str
+
+
+def _warning(kind: str, allele: Allele, message: str) -> Finding:
+    return Finding(kind=kind, severity="warning", allele=allele.name, message=message)
+
+
+def _error(kind: str, allele: str, message: str) -> Finding:
+    return Finding(kind=kind, severity="error", allele=allele, message=message)
+
+
+def _sequence_findings(allele: Allele) -> Iterator[Finding]:
+    bad = bad_symbols(allele.sequence)
+    if not allele.sequence:
+        yield _error("empty_sequence", allele.name, "the sequence is empty")
+    if bad:
+        yield _error("invalid_symbol", allele.name, f"symbol(s) {bad!r} are no IUPAC nucleotide codes")
+
+
+def _stop_codon(allele: Allele) -> Iterator[Finding]:
+    # Beyond the anchor of a V and before that of a J, a stop can be trimmed away in joining.
+    if allele.segment == "V":
+        protein = translate(allele.sequence[: allele.anchor])
+        where = (
+            "before its conserved codon" if allele.anchor is not None else "in the frame of its first base"
+        )
+    elif allele.anchor is not None:
+        protein, where = translate(allele.sequence, allele.anchor), "behind its conserved codon"
+    else:
+        return
+    if "*" in protein:
+        yield _warning("stop_codon", allele, f"{protein.count('*')} stop codon(s) {where}")
+
+
+def _anchor_findings(allele: Allele, anchor: int) -> Iterator[Finding]:
+    size = len(allele.sequence)
+    if not 0 <= anchor <= size - 3:
+        yield _error("anchor_range", allele.name, f"anchor {anchor} leaves no codon in {size} bases")
+        return
+    codon = translate(allele.sequence[anchor : anchor + 3])
+    expected = "C" if allele.segment == "V" else "FW"
+    if codon not in expected:
+        yield _warning(
+            "anchor_codon",
+            allele,
+            f"the codon at {anchor} is {allele.sequence[anchor : anchor + 3]} ({codon}), "
+            f"not {' or '.join(expected)}",
+        )
+    if allele.segment == "V" and anchor % 3:
+        yield _warning("anchor_frame", allele, f"the codon at {anchor} is not in the frame of the first base")
+    if allele.segment == "J":
+        motif = translate(allele.sequence[anchor : anchor + 12])
+        if len(motif) < 4 or motif[1] != "G" or motif[3] != "G":
+            yield _warning("anchor_motif", allele, f"{motif} behind the anchor is not [FW]GxG")
+        if (size - anchor) % 3 != 1:
+            message = f"the codon at {anchor} is not in the frame that ends one base after a codon"
+            yield _warning("anchor_frame", allele, message)
+
+
+def _length_findings(germline: GermlineSet) -> Iterator[Finding]:
+    usual = median_low([len(a.sequence) for a in germline.v]) if germline.v else 0
+    for allele in germline.alleles():
+        end = allele.cdr3_end
+        low, high = CDR3_END_LENGTHS[allele.segment]
+        if end is not None and not low <= len(end) <= high:
+            message = f"the part inside the junction has {len(end)} bases, usual are {low} to {high}"
+            yield _warning("cdr3_end_length", allele, message)
+        if allele.segment == "V" and abs(len(allele.sequence) - usual) > _V_LENGTH_TOLERANCE:
+            message = f"{len(allele.sequence)} bases, the median V has {usual}"
+            yield _warning("sequence_length", allele, message)
+
+
+def _duplicate_findings(germline: GermlineSet) -> Iterator[Finding]:
+    for name, times in Counter(a.name for a in germline.alleles()).items():
+        if times > 1:
+            yield _error("duplicate_name", name, f"{times} alleles have this name")
+    first: dict[tuple[str, str], Allele] = {}
+    for allele in germline.alleles():
+        other = first.setdefault((allele.segment, allele.sequence), allele)
+        if other.name != allele.name:
+            yield _warning("duplicate_sequence", allele, f"has the sequence of {other.name}")
+
+
+def _set_findings(germline: GermlineSet) -> Iterator[Finding]:
+    for segment, alleles in (("V", germline.v), ("J", germline.j)):
+        if not alleles:
+            yield _error("missing_segment", "", f"the set has no {segment} alleles")
+    if not germline.locus:
+        yield _error("locus", "", "the locus is not known and cannot be told from the names")
+    for allele in germline.alleles():
+        locus = locus_of(allele.name)
+        # V genes of TRA and TRD are shared, named TRAV../DV.. or not.
+        shared = allele.segment == "V" and {locus, germline.locus} <= {"TRA", "TRD"}
+        if germline.locus and locus and locus != germline.locus and not shared:
+            yield _warning("locus", allele, f"the name says {locus}, the set is {germline.locus}")
+    d_genes = {a.gene for a in germline.d}
+    for gene, prefixes in germline.d_j_order.items():
+        if gene not in d_genes:
+            yield _error("order_rule", gene, "the D-J order names a D gene that the set does not have")
+        for prefix in prefixes:
+            if not any(gene_has_prefix(a, prefix) for a in germline.j):
+                message = f"the D-J order allows {prefix}, which is no J gene of the set"
+                yield _error("order_rule", gene, message)
+    for pair in germline.d_d_order or ():
+        for gene in pair:
+            if gene not in d_genes:
+                yield _error("order_rule", gene, "the D-D order names a D gene that the set does not have")
+
+
+def validate(germline: GermlineSet) -> list[Finding]:
+    """Look for everything that is wrong or odd in a germline set.
+
+    Parameters
+    ----------
+    germline
+        The set; read it with ``strict=False`` to have unusable sequences reported here and not raised.
+
+    Returns
+    -------
+    list of Finding
+        Errors first, then warnings, then the notes of the reader; in the order of the alleles within each.
+    """
+    found = list(_set_findings(germline))
+    for allele in germline.alleles():
+        found += _sequence_findings(allele)
+        if allele.segment == "D":
+            continue
+        if allele.anchor is None:
+            codon = "Cys" if allele.segment == "V" else "Phe or Trp"
+            found.append(_warning("missing_anchor", allele, f"no conserved {codon} codon is known or found"))
+        else:
+            found += _anchor_findings(allele, allele.anchor)
+        found += _stop_codon(allele)
+    found += _length_findings(germline)
+    found += _duplicate_findings(germline)
+    found += [Finding(kind="note", severity="note", allele="", message=note) for note in germline.notes]
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda finding: rank[finding.severity])

@@ -1,0 +1,154 @@
+"""Path-counting models: their parameters, and the weight of every gene end under them.
+
+Source: the path-counting models *exhaustive*, *DP-1* (counts by the total number of N nucleotides) and
+*DP-2* (D-J joins before V-D; extension and erosion; a sweep of limits). A gene end is extended by up to
+`pi` palindromic (P) nucleotides and then eroded; each junction takes up to `nu` random (N) nucleotides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plait.errors import InvalidInput
+
+__all__ = ["EmptyD", "ModelName", "PathModel", "end_weight"]
+
+ModelName = Literal["dp2", "dp1", "exhaustive"]
+EmptyD = Literal["positions", "once", "none"]
+
+#: Longest palindromic extension that can be asked for; real ones hardly exceed 4.
+_MAX_PI = 16
+#: Most N nucleotides at one junction (or, for dp1, at all together) that can be asked for.
+_MAX_NU = 200
+#: Most N nucleotides that `exhaustive` enumerates: 4^n strings are built for every text.
+_MAX_EXHAUSTIVE = 10
+
+
+def end_weight(delta: int, pi: int, strands: int) -> int:
+    """Ways to reach a gene end that is `delta` nucleotides longer than its germline (DP-2).
+
+    Every extension of up to `pi` nucleotides can be followed by an erosion. With two strands a cut on
+    either strand is another way, while no extension is one way.
+
+    >>> [end_weight(d, 4, 1) for d in (-1, 0, 1, 2, 4, 5)]
+    [5, 5, 4, 3, 1, 0]
+    >>> [end_weight(d, 4, 2) for d in (-1, 0, 1, 2, 4, 5)]
+    [9, 9, 8, 6, 2, 0]
+    """
+    if strands == 1:
+        return max(0, min(pi + 1 - delta, pi + 1))
+    return max(0, min(2 * (pi + 1 - delta), 2 * pi + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathModel:
+    """A path-counting model, or a sweep of them.
+
+    Attributes
+    ----------
+    name
+        ``"dp2"``, ``"dp1"`` or ``"exhaustive"``.
+    strands
+        1 or 2 (dp2 only).
+    pi
+        Longest palindromic extension of a gene end.
+    nu
+        Most N nucleotides at a junction (dp2 only).
+    nu_vd, nu_dj
+        Limits of one junction that replace `nu` there. Where only one insertion exists (V-J joins, and
+        between two D genes), the larger of the two limits holds.
+    sweep_pi, sweep_nu
+        Values of `pi` and `nu` to count with besides (dp2 only); every combination is a model. If only one
+        of them is given, the other one keeps its single value.
+    max_n
+        dp1 and exhaustive: largest total number of N nucleotides.
+    empty_d
+        dp1 and exhaustive: in how many ways a D gene can vanish: once per position of the extended D,
+        ``"once"``, or ``"none"``.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter is out of range.
+    """
+
+    name: ModelName = "dp2"
+    strands: int = 1
+    pi: int = 4
+    nu: int = 10
+    nu_vd: int | None = None
+    nu_dj: int | None = None
+    sweep_pi: tuple[int, ...] = ()
+    sweep_nu: tuple[int, ...] = ()
+    max_n: int = 10
+    empty_d: EmptyD = "positions"
+
+    def __post_init__(self) -> None:
+        """Check every parameter."""
+        _one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
+        _one_of("strands", self.strands, (1, 2))
+        _one_of("empty_d", self.empty_d, ("positions", "once", "none"))
+        _limits("pi", (self.pi,), _MAX_PI)
+        _limits("nu", (self.nu,), _MAX_NU)
+        _limits("sweep_pi", self.sweep_pi, _MAX_PI)
+        _limits("sweep_nu", self.sweep_nu, _MAX_NU)
+        for what, value in (("nu_vd", self.nu_vd), ("nu_dj", self.nu_dj)):
+            if value is not None:
+                _limits(what, (value,), _MAX_NU)
+        _limits("max_n", (self.max_n,), _MAX_EXHAUSTIVE if self.name == "exhaustive" else _MAX_NU)
+        if self.name != "dp2" and (self.sweep_pi or self.sweep_nu):
+            raise InvalidInput("sweep", found=f"a sweep with model {self.name}", expected="model dp2")
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether a sweep is asked for."""
+        return bool(self.sweep_pi or self.sweep_nu)
+
+    @property
+    def axes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The values of pi and of nu in the sweep."""
+        return self.sweep_pi or (self.pi,), self.sweep_nu or (self.nu,)
+
+    @property
+    def pis(self) -> tuple[int, ...]:
+        """All values of pi to count with: the sweep's and the single one."""
+        return tuple(sorted({self.pi, *self.sweep_pi}))
+
+    @property
+    def nus(self) -> tuple[int, ...]:
+        """All values of nu to count with: the sweep's and the single one."""
+        return tuple(sorted({self.nu, *self.sweep_nu}))
+
+    @property
+    def limits(self) -> tuple[tuple[int, int, int], ...]:
+        """For each of `nus`: the limits (V-D, D-J, single insertion)."""
+        found = []
+        for nu in self.nus:
+            vd = nu if self.nu_vd is None else self.nu_vd
+            dj = nu if self.nu_dj is None else self.nu_dj
+            found.append((vd, dj, max(vd, dj)))
+        return tuple(found)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parameters that matter for this model, ready for JSON."""
+        shared: dict[str, Any] = {"model": self.name, "pi": self.pi}
+        if self.name != "dp2":
+            return {**shared, "max_n": self.max_n, "empty_d": self.empty_d}
+        limits = {"nu": self.nu, "nu_vd": self.nu_vd, "nu_dj": self.nu_dj}
+        sweep = {"sweep_pi": list(self.sweep_pi), "sweep_nu": list(self.sweep_nu)}
+        return {**shared, "strands": self.strands, **limits, **sweep}
+
+
+def _one_of(what: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise InvalidInput(what, found=repr(value), expected="one of " + ", ".join(map(str, allowed)))
+
+
+def _limits(what: str, values: Sequence[int], most: int) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise InvalidInput(what, found=repr(value), expected=f"whole numbers from 0 to {most}")
+    if len(set(values)) != len(values) or list(values) != sorted(values):
+        raise InvalidInput(what, found=repr(tuple(values)), expected="increasing values without repetition")

@@ -1,0 +1,148 @@
+"""Run the chain on items and watch for overflow: exact, detected, never wrapped."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
+from plait.lanes import LANES, host_lanes
+from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, Texts
+from plait.targets.protocol import Target
+from plait.targets.reference import ReferenceTarget
+from plait.vdj.chain import chain_kind, chain_tables
+from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.germline_set import Chain
+from plait.vdj.models import PathModel
+
+__all__ = ["ChainCounter", "Overflow", "RawCounts"]
+
+Overflow = Literal["null", "float", "wide"]
+
+#: Counts whose upper bound stays below this cannot overflow, not even on the way.
+_SAFE = 2.0**62
+
+
+class RawCounts(NamedTuple):
+    """Counts of m items; lanes are models (pi-major) or numbers of N nucleotides.
+
+    Attributes
+    ----------
+    full, empty
+        (m, D, M).
+    none
+        (m, M).
+    pair
+        (m, D * D, M), D * D being 0 unless pairs are counted.
+    regions
+        int64 (m, len(REGION_FIELDS)).
+    overflow
+        bool (m,): the counts do not fit.
+    """
+
+    full: NDArray[Any]
+    empty: NDArray[Any]
+    none: NDArray[Any]
+    pair: NDArray[Any]
+    regions: NDArray[np.int64]
+    overflow: NDArray[np.bool_]
+
+
+class ChainCounter:
+    """Counts items under one model with one germline set.
+
+    Parameters
+    ----------
+    germline, model, chain
+        What is counted.
+    target
+        Where it runs.
+    overflow
+        What to do where a count does not fit 64 bits: report it (``"null"``), count everything in float64
+        (``"float"``), or count those items with Python integers (``"wide"``).
+    """
+
+    def __init__(
+        self, germline: GermlineSet, model: PathModel, chain: Chain, target: Target, overflow: Overflow
+    ) -> None:
+        self.model = model
+        self._target = target
+        self._overflow = overflow
+        self._tables = chain_tables(germline, model, chain)
+        self._lanes = int(self._tables.out_lane.size)
+        self._pairs = len(germline.d) ** 2 if chain == "vddj" else 0
+        self._source = (germline, model, chain)
+
+    def run(self, texts: Texts) -> RawCounts:
+        """Count a batch of items."""
+        if self.model.name == "exhaustive":
+            return self._enumerate(texts)
+        out = self._room(texts, np.int64)
+        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        overflow = np.zeros(texts.start.size, np.bool_)
+        suspects = np.flatnonzero(out.bound >= _SAFE)
+        if suspects.size:
+            overflow[suspects] = self._recount(texts, suspects, out)
+        result = RawCounts(out.full, out.empty, out.none, out.pair, out.regions, overflow)
+        if self._overflow == "null":
+            return result
+        dtype = np.float64 if self._overflow == "float" else object
+        wider = [a.astype(dtype) for a in result[:4]]
+        result = RawCounts(wider[0], wider[1], wider[2], wider[3], result.regions, result.overflow)
+        items = np.flatnonzero(overflow)
+        return self._count_wider(texts, items, result) if items.size else result
+
+    def _room(self, texts: Texts, dtype: Any) -> ChainOutput:
+        n, m, d = texts.start.size, self._lanes, self._tables.fragment_length.size
+        return ChainOutput(
+            full=np.zeros((n, d, m), dtype),
+            empty=np.zeros((n, d, m), dtype),
+            none=np.zeros((n, m), dtype),
+            pair=np.zeros((n, self._pairs, m), dtype),
+            regions=np.zeros((n, len(REGION_FIELDS)), np.int64),
+            bound=np.zeros(n, np.float64),
+        )
+
+    def _recount(self, texts: Texts, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
+        """Count with saturation; returns which of the items reach the limit."""
+        again = self._room(_take(texts, items), np.int64)
+        kind = chain_kind(self.model, LANES[1])
+        self._target.run_chain(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
+        reached = np.zeros(items.size, np.bool_)
+        for whole, part in zip(out[:4], again[:4], strict=True):
+            whole[items] = part
+            reached |= (part == SATURATING_COUNT.limit).reshape(items.size, -1).any(axis=1)
+        return reached
+
+    def _count_wider(self, texts: Texts, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
+        """Replace the counts of overflowed items by float64 or Python integers."""
+        part = _take(texts, items)
+        if self._overflow == "float":
+            tables = chain_tables(*self._source, dtype=np.float64)
+            again = self._room(part, np.float64)
+            self._target.run_chain(chain_kind(self.model, host_lanes()), PROBABILITY, tables, part, again)
+        else:
+            tables = chain_tables(*self._source, dtype=object)
+            again = self._room(part, object)
+            ReferenceTarget().run_chain(chain_kind(self.model, LANES[1]), BIG_COUNT, tables, part, again)
+        for whole, wider in zip(result[:4], again[:4], strict=True):
+            whole[items] = wider
+        return result._replace(overflow=np.zeros_like(result.overflow))
+
+    def _enumerate(self, texts: Texts) -> RawCounts:
+        """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
+        out = self._room(texts, np.int64)
+        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        d = self._tables.fragment_length.size
+        counts = np.zeros((texts.start.size, d + 1, self._lanes), np.int64)
+        self._target.run_enumeration(self._tables, texts, self.model.max_n, counts)
+        overflow = np.zeros(texts.start.size, np.bool_)
+        return RawCounts(counts[:, :d], out.empty, counts[:, d], out.pair, out.regions, overflow)
+
+
+def _take(texts: Texts, items: NDArray[np.int64]) -> Texts:
+    return Texts(
+        texts.symbols, texts.start[items], texts.length[items], texts.prefix[items], texts.suffix[items]
+    )

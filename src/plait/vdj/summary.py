@@ -1,0 +1,142 @@
+"""What came of every row: rows per status, and zero counts per V and J gene."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plait.vdj.results import STATUSES
+
+__all__ = ["CountSummary", "GeneZeros"]
+
+#: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
+_SUSPICIOUS = 0.5
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class GeneZeros:
+    """Zero counts of one gene.
+
+    Attributes
+    ----------
+    rows
+        Counted rows with this gene.
+    zeros
+        Those among them whose path count is zero.
+    """
+
+    rows: int
+    zeros: int
+
+    @property
+    def share(self) -> float:
+        """Share of zero counts."""
+        return self.zeros / self.rows if self.rows else 0.0
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the gene is so often zero that its anchor or allele is probably wrong."""
+        return self.rows >= _FEWEST and self.share >= _SUSPICIOUS
+
+
+@dataclass(slots=True)
+class CountSummary:
+    """Running totals of a counting run. Sums of blocks, in any order."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+    _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+
+    def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        result
+            The result columns of the block.
+        calls
+            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as they were given.
+        """
+        for entry in pc.value_counts(result["status"]).to_pylist():
+            self.statuses[entry["values"]] += entry["counts"]
+        counted = pc.equal(result["status"], "ok")
+        zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64()), 0.0)
+        for segment, column in calls.items():
+            genes = column.filter(counted)
+            for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
+                for entry in pc.value_counts(values).to_pylist():
+                    totals[segment][_gene(entry["values"])] += entry["counts"]
+
+    def merge(self, other: CountSummary) -> None:
+        """Add the totals of other blocks.
+
+        Parameters
+        ----------
+        other
+            Left unchanged.
+        """
+        self.statuses.update(other.statuses)
+        for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
+            for segment in mine:
+                mine[segment].update(theirs[segment])
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.statuses.values())
+
+    @property
+    def counted(self) -> int:
+        """Rows with counts."""
+        return self.statuses["ok"]
+
+    @property
+    def zeros(self) -> int:
+        """Counted rows whose path count is zero."""
+        return sum(self._zeros["v"].values())
+
+    def genes(self, segment: str) -> dict[str, GeneZeros]:
+        """Zero counts per gene, the most frequent gene first.
+
+        Parameters
+        ----------
+        segment
+            ``"v"`` or ``"j"``.
+        """
+        rows = sorted(self._rows[segment].items(), key=lambda item: (-item[1], item[0]))
+        return {gene: GeneZeros(n, self._zeros[segment][gene]) for gene, n in rows}
+
+    def suspicious(self) -> list[str]:
+        """Genes that are nearly always zero."""
+        return [
+            gene for segment in "vj" for gene, zeros in self.genes(segment).items() if zeros.suspicious
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        zeros = {
+            f"zero_counts_by_{segment}_gene": {
+                gene: {"rows": z.rows, "zeros": z.zeros, "share": z.share}
+                for gene, z in self.genes(segment).items()
+            }
+            for segment in "vj"
+        }
+        return {
+            "rows": self.rows,
+            "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
+            "zero_counts": self.zeros,
+            "suspicious_genes": self.suspicious(),
+            **zeros,
+        }
+
+
+def _gene(call: str | None) -> str:
+    """The first gene of a call, as it is written, without allele and score."""
+    first = (call or "").split(",")[0].split("(")[0].strip()
+    return first.split("*")[0]

@@ -1,0 +1,111 @@
+"""``__all__`` is there, says the truth, and leaves nothing out.
+
+In the machinery, where a body is cut into functions that only compiled code calls, and in the commands, which
+are reached through the application, names need not bear a leading underscore to be left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+OPEN = ("algebras.py", "cli", "lanes", "recurrences", "schedules", "targets")
+
+
+def module_name(path: Path, package: Path) -> str:
+    parts = (package.name, *path.relative_to(package).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules(package: Path) -> list[Path]:
+    """Every source file whose own name is public; a package's ``__init__.py`` bears the package's name."""
+    return [
+        path
+        for path in sorted(package.rglob("*.py"))
+        if path.name == "__init__.py" or not path.name.startswith("_")
+    ]
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Public names that a module defines itself at its top level."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign) and "TypeVar(" not in ast.unparse(node.value):
+            names.update(t.id for t in node.targets if isinstance(t, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return {n for n in names if not n.startswith("_")}
+
+
+def faults(package: Path) -> list[str]:
+    found = []
+    for path in modules(package):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        name = path.relative_to(package)
+        lists = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]
+        ]
+        if not lists:
+            if defined(tree):
+                found.append(f"{name} has no __all__")
+            continue
+        if len(lists[0]) != len(set(lists[0])):
+            found.append(f"{name}: __all__ names something twice")
+        if name.parts[0] not in OPEN:
+            left_out = sorted(defined(tree) - set(lists[0]))
+            found += [f"{name}: {n} is neither in __all__ nor private" for n in left_out]
+    return found
+
+
+def test_all_is_complete(package: Path) -> None:
+    found = faults(package)
+    assert not found, "\n".join(found)
+
+
+def test_all_names_what_exists(package: Path) -> None:
+    missing = []
+    for path in modules(package):
+        module = importlib.import_module(module_name(path, package))
+        missing += [
+            f"{module.__name__}.{n}" for n in getattr(module, "__all__", ()) if not hasattr(module, n)
+        ]
+    assert not missing, "\n".join(missing)
+
+
+def test_dir_lists_the_public_names() -> None:
+    plait = importlib.import_module("plait")
+    assert set(plait.__all__) <= set(dir(plait))
+
+
+def test_an_unknown_name_is_refused() -> None:
+    plait = importlib.import_module("plait")
+    with pytest.raises(AttributeError, match="no_such_subject"):
+        _ = plait.no_such_subject
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("def f(): pass\n", "no __all__"),
+        ('__all__ = ["f"]\ndef f(): pass\ndef g(): pass\n', "g is neither"),
+        ('__all__ = ["f"]\ndef f(): pass\nLIMIT = 1\n', "LIMIT is neither"),
+        ('__all__ = ["f", "f"]\ndef f(): pass\n', "twice"),
+    ],
+    ids=["absent", "function", "constant", "twice"],
+)
+def test_a_wrong_list_is_caught(tmp_path: Path, source: str, fault: str) -> None:
+    (tmp_path / "module.py").write_text(source)
+    assert any(fault in line for line in faults(tmp_path))
+
+
+def test_right_lists_pass(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text('"""Nothing public."""\n')
+    (tmp_path / "module.py").write_text('__all__ = ["f"]\ndef f(): pass\ndef _g(): pass\n')
+    assert faults(tmp_path) == []

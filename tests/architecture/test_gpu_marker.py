@@ -1,0 +1,49 @@
+"""The marker ``gpu`` skips without a device, and a skip is a failure under ``--require-gpu``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import pytest
+
+@pytest.mark.gpu
+def test_on_device():
+    {body}
+
+def test_on_host():
+    pass
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, repository: Path) -> pytest.Pytester:
+    """A project under our conftest, on a machine whose driver is missing."""
+    conftest = (repository / "tests" / "conftest.py").read_text(encoding="utf-8")
+    pytester.makeconftest(conftest.replace('"libcuda.so.1"', '"libno-such-driver.so"'))
+    pytester.makeini("[pytest]\nmarkers = gpu: needs a device\n")
+    pytester.makepyfile(TESTS.format(body="pass"))
+    return pytester
+
+
+def test_without_device_it_skips_with_the_reason(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*no CUDA driver*"])
+
+
+def test_a_skip_fails_when_a_device_is_required(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("--require-gpu")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*skipped under --require-gpu*no CUDA driver*"])
+
+
+def test_a_skip_inside_the_test_fails_too(project: pytest.Pytester, repository: Path) -> None:
+    conftest = (repository / "tests" / "conftest.py").read_text(encoding="utf-8")
+    # A machine with a device: the probe finds nothing missing.
+    project.makeconftest(conftest + "\n\ndef missing_gpu():\n    return None\n")
+    project.makepyfile(TESTS.format(body="pytest.skip('too small a device')"))
+    project.runpytest_subprocess().assert_outcomes(passed=1, skipped=1)
+    project.runpytest_subprocess("--require-gpu").assert_outcomes(passed=1, failed=1)

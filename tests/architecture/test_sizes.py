@@ -1,0 +1,54 @@
+"""Files stay within 400 lines and functions within 60, so that each can be read at one sitting."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+FILE_LINES = 400
+FUNCTION_LINES = 60
+FOLDERS = ("src", "tests", "benchmarks", "tools", "docs")
+
+
+def too_long(root: Path) -> list[str]:
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            name = path.relative_to(root)
+            lines = len(text.splitlines())
+            if lines > FILE_LINES:
+                found.append(f"{name}: {lines} lines, at most {FILE_LINES}")
+            for node in ast.walk(ast.parse(text)):
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > FUNCTION_LINES:
+                    found.append(
+                        f"{name}:{node.lineno}: {node.name} has {lines} lines, at most {FUNCTION_LINES}"
+                    )
+    return found
+
+
+def test_no_file_or_function_is_too_long(repository: Path) -> None:
+    found = too_long(repository)
+    assert not found, "\n".join(found)
+
+
+def test_a_long_function_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    body = "    x = 1\n"
+    (tmp_path / "src" / "fits.py").write_text("def fits():\n" + body * (FUNCTION_LINES - 1))
+    assert too_long(tmp_path) == []
+    method = "    def long(self):\n" + f"    {body}" * FUNCTION_LINES
+    (tmp_path / "src" / "long.py").write_text(f"class A:\n{method}")
+    assert len(too_long(tmp_path)) == 1
+
+
+def test_a_long_file_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "tests" / "unit").mkdir(parents=True)
+    path = tmp_path / "tests" / "unit" / "test_x.py"
+    path.write_text("x = 1\n" * FILE_LINES)
+    assert too_long(tmp_path) == []
+    path.write_text("x = 1\n" * (FILE_LINES + 1))
+    assert len(too_long(tmp_path)) == 1

@@ -1,0 +1,84 @@
+"""What every test may use: hypothesis profiles, the gpu marker, the shared data."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline: the first example of a test may compile a kernel.
+settings.register_profile("dev", max_examples=30, deadline=None)
+settings.register_profile(
+    "ci",
+    max_examples=150,
+    deadline=None,
+    print_blob=True,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-gpu",
+        action="store_true",
+        help="a skipped gpu test is a failure, for runs on a machine that must have a device",
+    )
+
+
+def missing_gpu() -> str | None:
+    """Why there is no usable device, or None when there is one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return f"no CUDA driver: {error}"
+    status = driver.cuInit(0)
+    if status != 0:
+        return f"the CUDA driver does not start (cuInit returned {status})"
+    devices = ctypes.c_int(0)
+    status = driver.cuDeviceGetCount(ctypes.byref(devices))
+    if status != 0 or devices.value < 1:
+        return f"the CUDA driver reports no device (cuDeviceGetCount returned {status})"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    reason = missing_gpu() if marked else None
+    if reason:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and item.get_closest_marker("gpu") and item.config.getoption("--require-gpu"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped under --require-gpu: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Root folder of the source tree."""
+    return _REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the large real data sets, which are no part of the repository."""
+    named = os.environ.get("PLAIT_SHARED_DATA")
+    folder = Path(named) if named else _REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(reason=f"the shared data sets are not at {folder} (PLAIT_SHARED_DATA names their folder)")
+    return folder
