@@ -31,7 +31,20 @@ from numba.extending import intrinsic, models, overload, register_model
 
 from plait.settings import cache_directory
 
-__all__ = ["by_type", "by_type_of", "compiled_cache", "host_vector_bits", "intrinsic", "ir", "kernel", "models", "register_model", "shared", "specialise", "types"]
+__all__ = [
+    "by_type",
+    "by_type_of",
+    "compiled_cache",
+    "host_vector_bits",
+    "intrinsic",
+    "ir",
+    "kernel",
+    "models",
+    "register_model",
+    "shared",
+    "specialise",
+    "types",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,10 +57,10 @@ _COMPILED_PACKAGES = ("lanes", "recurrences", "schedules", "targets")
 _OPTIONS = {"_nrt": False, "forceinline": True}
 
 
-def specialise(function: Callable[..., Any], select: Callable[..., Callable[..., Any]]) -> None:
-    """Let compiled code use ``select(*argument_types)`` where the source calls `function`."""
+def specialise(function: Callable[..., Any], select: Callable[..., Callable[..., Any] | None]) -> None:
+    """Let compiled code use ``select(*argument_types)``, if any, where the source calls `function`."""
 
-    def typing(*args: object) -> Callable[..., Any]:
+    def typing(*args: object) -> Callable[..., Any] | None:
         return select(*args)
 
     overload(function, strict=False, target="generic", jit_options=_OPTIONS)(typing)

@@ -157,4 +157,3 @@ class Unsupported(PlaitError, NotImplementedError):
         self.what = what
         self.why = why
         super().__init__(f"{what} is not supported: {why}")
-

@@ -63,10 +63,10 @@ class EightLanes(NamedTuple):
 
 
 #: Every width there is.
-LANES = {1: OneLane(), 2: TwoLanes(), 4: FourLanes(), 8: EightLanes()}
+LANES: dict[int, Any] = {1: OneLane(), 2: TwoLanes(), 4: FourLanes(), 8: EightLanes()}
 
 
-def host_lanes() -> OneLane | TwoLanes | FourLanes | EightLanes:
+def host_lanes() -> Any:
     """The width that suits this processor."""
     return LANES[host_vector_bits() // 64]
 
@@ -113,7 +113,7 @@ def any_bits(a: Any) -> Any:
 # --- compiled ---------------------------------------------------------------------------------------
 
 
-class _Vector(types.Type):  # type: ignore[misc]  # Numba is untyped
+class _Vector(types.Type):
     """Numba type of a group of more than one lane."""
 
     def __init__(self, element: Any, width: int) -> None:
@@ -137,7 +137,8 @@ def _width(lanes: Any) -> int:
     return int(lanes.instance_class().width)
 
 
-def _address(context: Any, builder: Any, kind: Any, array: Any, row: Any, lane: Any, vector: Any) -> Any:
+def _address(context: Any, builder: Any, kind: Any, place: Any, vector: Any) -> Any:
+    array, row, lane = place
     view = context.make_array(kind)(context, builder, array)
     columns = builder.extract_value(view.shape, 1)
     offset = builder.add(builder.mul(row, columns), lane)
@@ -149,7 +150,7 @@ def _load(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> An
     kind = _Vector(rows.dtype, _width(lanes))
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[1], *args[1:], _llvm(kind))
+        place = _address(context, builder, signature.args[1], args[1:4], _llvm(kind))
         value = builder.load(place)
         value.align = 8
         return value
@@ -160,7 +161,7 @@ def _load(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any) -> An
 @intrinsic
 def _store(typing_context: Any, lanes: Any, rows: Any, row: Any, lane: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _address(context, builder, signature.args[1], *args[1:4], _llvm(value))
+        place = _address(context, builder, signature.args[1], args[1:4], _llvm(value))
         builder.store(args[4], place).align = 8
         return context.get_dummy_value()
 

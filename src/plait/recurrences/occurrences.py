@@ -1,8 +1,9 @@
-"""Occurrences of a text inside a fragment, as bits: the match automaton.
+"""Occurrences of a text inside fragments, as bits: the match automaton.
 
-Bit ``s`` of the state says that the text read so far equals the fragment from position ``s`` on. One
-step keeps the starts whose next fragment symbol matches the next text symbol. It is the
-shift-and automaton of the published bit-wise path-counting programs, with the bits left in place.
+One bit per fragment position; several fragments share a word, with an empty position between two of them.
+A bit of the state says that the text read so far equals the fragment from that position on. One step keeps
+the starts whose next fragment symbol matches the next text symbol. It is the automaton of the published
+bit-wise path-counting programs, with the bits left in place.
 """
 
 from __future__ import annotations
@@ -11,23 +12,23 @@ from typing import Any, NamedTuple
 
 from plait._jit import by_type
 
-__all__ = ["Occurrences", "every_start", "keep"]
+__all__ = ["Occurrences", "keep", "start"]
 
 
 class Occurrences(NamedTuple):
-    """Occurrences inside a fragment of at most 62 symbols.
+    """Occurrences inside fragments of at most 62 positions in all.
 
     Attributes
     ----------
-    length
-        Number of symbols of the fragment.
+    starts
+        Bits of the positions from which an occurrence may start.
     """
 
-    length: Any
+    starts: Any
 
     @staticmethod
-    def every_start(p: Occurrences) -> Any:
-        return (1 << p.length) - 1
+    def start(p: Occurrences) -> Any:
+        return p.starts
 
     @staticmethod
     def keep(p: Occurrences, starts: Any, places: Any, read: Any) -> Any:
@@ -35,7 +36,7 @@ class Occurrences(NamedTuple):
 
 
 @by_type
-def every_start(p: Any) -> Any:
+def start(p: Any) -> Any:
     """State before anything is read: every position is a start."""
 
 

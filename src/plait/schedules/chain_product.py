@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 from plait._jit import shared
-from plait.algebras import extend
-from plait.lanes import load, lowest_bit, population, store
-from plait.recurrences.occurrences import Occurrences, every_start, keep
+from plait.algebras import choice, extend
+from plait.lanes import lowest_bit, population
+from plait.recurrences.occurrences import Occurrences, keep, start
 from plait.schedules.chain_rows import (
     Span,
     add_match,
+    clear_carry,
     clear_row,
     collect,
     fill_left,
@@ -54,54 +55,56 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     out.regions[item, 0] = m_prefix
     out.regions[item, 1] = m_suffix
     find_regions(kind.lanes, tables, suffix, length, scratch, out.regions, item)
-    mirror_arms(scratch.masks, length, tables.hidden_row.shape[1] - 1, scratch.arms)
+    hidden = tables.hidden_row.shape[1] - 1
+    if hidden > 0:
+        mirror_arms(scratch.masks, length, hidden, scratch.arms)
     levels = kind.insertion.levels
     last = min(length, m_prefix + levels - 1)
     first = max(0, length - m_suffix - levels + 1)
     span = Span(prefix, suffix, m_prefix, m_suffix, length, first, last)
     fill_left(kind.rows, kind, alg, tables, span, scratch)
     fill_right(kind, alg, tables, span, scratch)
-    clear_row(kind, alg, scratch.total, 0)
-    sum_without_fragment(kind.rows, kind, alg, tables, span, scratch)
-    for x in range(tables.out_lane.size):
-        out.none[item, tables.out_lane[x]] = scratch.total[0, x]
-    sum_one_fragment(kind, alg, tables, span, scratch, out, item)
+    sum_paths(kind, alg, tables, span, scratch)
+    write_counts(kind, alg, tables, span, scratch, out, item)
     if out.pair.shape[1] > 0:
         sum_two_fragments(kind, alg, tables, span, scratch, out, item)
     out.bound[item] = bound_of(levels, tables, span, scratch.masks, out.pair.shape[1])
 
 
 @shared
-def sum_one_fragment(
-    kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int
-) -> None:
-    """Paths with one fragment: all of them, and those in which nothing of the fragment is left."""
-    lanes = kind.lanes
-    total = scratch.total
-    nothing = scratch.nothing
-    clear_row(kind, alg, nothing, 0)
-    clear_row(kind, alg, scratch.carry, 0)
+def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """Paths with one fragment, by fragment, and without one: the rows of `total`."""
+    fragments = tables.joined.length.size
+    for t in range(fragments + 2):
+        clear_row(kind, alg, scratch.total, t)
+        clear_carry(kind.rows, kind, alg, span, scratch, t)
+    sum_without_fragment(kind.rows, kind, alg, tables, span, scratch, fragments + 1)
     for a in range(span.last, -1, -1):
+        nothing = a >= span.first
         collect(
-            kind.rows, kind, alg, tables, span, scratch, a, scratch.right, scratch.lead, a, a >= span.first, nothing
+            kind.rows, kind, alg, tables, span, scratch, a, scratch.right, scratch.lead, a, nothing, fragments
         )
-    for f in range(out.full.shape[1]):
-        allowed = tables.allowed[span.suffix, f] != 0
-        clear_row(kind, alg, total, 0)
-        if allowed:
-            row = tables.empty_row[f]
-            for x in range(0, total.shape[1], lanes.width):
-                empty = load(lanes, tables.fragment_weights, row, x)
-                store(lanes, total, 0, x, extend(alg, load(lanes, nothing, 0, x), empty))
-        for x in range(tables.out_lane.size):
-            out.empty[item, f, tables.out_lane[x]] = total[0, x]
-        if allowed:
-            clear_row(kind, alg, scratch.carry, 0)
+    for f in range(fragments):
+        if tables.allowed[span.suffix, f] != 0:
             for a in range(span.last, -1, -1):
                 found = sum_from(kind, alg, tables, f, a, span.length, span.first, scratch, scratch.right)
-                collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, found, total)
-        for x in range(tables.out_lane.size):
-            out.full[item, f, tables.out_lane[x]] = total[0, x]
+                collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, found, f)
+
+
+@shared
+def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
+    """Put the rows of `total` into the output, with the share of fragments of which nothing is left."""
+    total = scratch.total
+    lane = tables.out_lane
+    fragments = tables.joined.length.size
+    for x in range(lane.size):
+        out.none[item, lane[x]] = total[fragments + 1, x]
+    for f in range(fragments):
+        row = tables.empty_row[f] if tables.allowed[span.suffix, f] != 0 else 0
+        for x in range(lane.size):
+            empty = extend(alg, total[fragments, x], tables.fragment_weights[row, x])
+            out.empty[item, f, lane[x]] = empty
+            out.full[item, f, lane[x]] = choice(alg, total[f, x], empty)
 
 
 @shared
@@ -112,29 +115,31 @@ def sum_from(
 
     Returns whether there is any; ``inner[0]`` is only written then.
     """
+    words = tables.joined
     masks = scratch.masks
     weights = tables.fragment_weights
-    automaton = Occurrences(tables.fragment_length[f])
-    if a + automaton.length + tables.hidden_row.shape[1] - 1 < first:
+    if a + words.length[f] + tables.hidden_row.shape[1] - 1 < first:
         return False
-    starts = every_start(automaton)
+    word = words.word[f]
+    automaton = Occurrences(words.starts[f])
+    alive = start(automaton)
     read = 0
     found = False
     while a + read < length:
-        starts = keep(automaton, starts, tables.fragment_places[f, masks[a + read]], read)
-        if starts == 0:
+        alive = keep(automaton, alive, words.places[word, masks[a + read]], read)
+        if alive == 0:
             break
         read += 1
         if a + read < first:
             continue
-        alike = population(starts & tables.plain_starts[f, read])
+        alike = population(alive & tables.plain_starts[f, read])
         if alike > 0:
             row = tables.fragment_row[f, 0, read]
             add_match(kind, alg, weights, row, alike, right, scratch.lead, a + read, found, scratch.inner)
             found = True
-        rest = starts & ~tables.plain_starts[f, read]
+        rest = alive & ~tables.plain_starts[f, read]
         while rest != 0:
-            s = lowest_bit(rest)
+            s = lowest_bit(rest) - words.first[f]
             rest = rest & (rest - 1)
             row = tables.fragment_row[f, s, s + read]
             add_match(kind, alg, weights, row, 1, right, scratch.lead, a + read, found, scratch.inner)
@@ -144,9 +149,20 @@ def sum_from(
 
 @shared
 def sum_mirrored(
-    kind: Any, alg: Any, tables: Any, f: int, a: int, length: int, first: int, scratch: Any, right: Any, found: bool
+    kind: Any,
+    alg: Any,
+    tables: Any,
+    f: int,
+    a: int,
+    length: int,
+    first: int,
+    scratch: Any,
+    right: Any,
+    found: bool,
 ) -> bool:
     """The matches of `sum_from` whose first p symbols mirror whatever follows them."""
+    words = tables.joined
+    weights = tables.fragment_weights
     for p in range(1, tables.hidden_row.shape[1]):
         if a + 2 * p > length:
             break
@@ -157,26 +173,21 @@ def sum_mirrored(
             b = a + p + t
             if b >= first:
                 row = tables.hidden_row[f, p, t]
-                add_match(
-                    kind, alg, tables.fragment_weights, row, 1, right, scratch.lead, b, found, scratch.inner
-                )
+                add_match(kind, alg, weights, row, 1, right, scratch.lead, b, found, scratch.inner)
                 found = True
-            if b == length or t == tables.fragment_length[f]:
+            if b == length or t == words.length[f]:
                 break
-            if (tables.fragment_places[f, scratch.masks[b]] >> t) & 1 == 0:
+            if (words.places[words.word[f], scratch.masks[b]] >> (words.first[f] + t)) & 1 == 0:
                 break
             t += 1
     return found
 
 
 @shared
-def sum_two_fragments(
-    kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int
-) -> None:
+def sum_two_fragments(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
     """Paths with two fragments: the second one and what follows it take the place of `right`."""
-    fragments = tables.fragment_length.size
-    inner = scratch.inner
-    total = scratch.total
+    fragments = tables.joined.length.size
+    weights = tables.fragment_weights
     for second in range(fragments):
         if tables.allowed[span.suffix, second] == 0:
             continue
@@ -184,30 +195,27 @@ def sum_two_fragments(
         for f in range(fragments):
             if tables.pair_allowed[f, second] == 0:
                 continue
-            clear_row(kind, alg, total, 0)
-            clear_row(kind, alg, scratch.carry, 0)
+            clear_row(kind, alg, scratch.total, f)
+            clear_carry(kind.rows, kind, alg, span, scratch, f)
             row = tables.empty_row[f]
             for a in range(span.last, -1, -1):
                 found = sum_from(kind, alg, tables, f, a, span.length, 0, scratch, scratch.behind)
-                add_match(
-                    kind, alg, tables.fragment_weights, row, 1, scratch.behind, scratch.lead, a, found, inner
-                )
-                collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, 0, True, total)
+                add_match(kind, alg, weights, row, 1, scratch.behind, scratch.lead, a, found, scratch.inner)
+                collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, True, f)
             for x in range(tables.out_lane.size):
-                out.pair[item, f * fragments + second, tables.out_lane[x]] = total[0, x]
+                out.pair[item, f * fragments + second, tables.out_lane[x]] = scratch.total[f, x]
 
 
 @shared
 def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, scratch: Any) -> None:
     """Rows of `behind`: insertions, the second of two fragments, and all that follows it."""
     inner = scratch.inner
+    weights = tables.fragment_weights
     row = tables.empty_row[second]
     for c in range(span.length + 1):
         found = sum_from(kind, alg, tables, second, c, span.length, span.first, scratch, scratch.right)
         if c >= span.first:
-            add_match(
-                kind, alg, tables.fragment_weights, row, 1, scratch.right, scratch.lead, c, found, inner
-            )
+            add_match(kind, alg, weights, row, 1, scratch.right, scratch.lead, c, found, inner)
             found = True
         for x in range(inner.shape[1]):
             scratch.middle[c, x] = inner[0, x] if found else alg.zero
@@ -215,7 +223,7 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, scratc
 
 
 @shared
-def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> float:
+def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
     """A number that no count of this text exceeds, final or on the way, from the numbers of matches."""
     fragments = (span.length + 1.0) * tables.bound_fragment
     if pairs > 0:

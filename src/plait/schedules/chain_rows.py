@@ -21,6 +21,7 @@ __all__ = [
     "PerModel",
     "Span",
     "add_match",
+    "clear_carry",
     "clear_row",
     "collect",
     "fill_left",
@@ -142,7 +143,16 @@ def copy_lanes(levels: Any, lead: int, lanes: Any, rows: Any, row: int) -> None:
 
 @shared
 def add_match(
-    kind: Any, alg: Any, weights: Any, row: int, times: int, right: Any, lead: int, b: int, found: bool, inner: Any
+    kind: Any,
+    alg: Any,
+    weights: Any,
+    row: int,
+    times: int,
+    right: Any,
+    lead: int,
+    b: int,
+    found: bool,
+    inner: Any,
 ) -> None:
     """Add ``weights[row]`` times ``right[b]`` to ``inner[0]``, `times` times; the first match overwrites."""
     lanes = kind.lanes
@@ -158,39 +168,61 @@ def add_match(
 @shared
 def collect_models(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
-    a: int, right: Any, shift: int, b: int, found: bool, total: Any,
+    a: int, right: Any, shift: int, b: int, found: bool, t: int,
 ) -> None:  # fmt: skip
     """`collect` lane by lane: what comes before is in ``left``."""
     if found:
         lanes = kind.lanes
+        total = scratch.total
         for x in range(0, total.shape[1], lanes.width):
             before = load(lanes, scratch.left, a + 1, scratch.lead + x)
             product = extend(alg, before, load(lanes, right, b, shift + x))
-            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), product))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), product))
 
 
 @shared
 def collect_insertions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
-    a: int, right: Any, shift: int, b: int, found: bool, total: Any,
+    a: int, right: Any, shift: int, b: int, found: bool, t: int,
 ) -> None:  # fmt: skip
-    """`collect` where lanes count insertions: those before a are inserted on the way to smaller a."""
+    """`collect` where lanes count insertions: those before a are inserted on the way to smaller a.
+
+    Lane n at position a stands in column a + n of ``carry[t]``. One insertion takes lane n at a to lane
+    n + 1 at a - 1, which is the same column: unless the nucleotide has a weight, nothing moves.
+    """
     lanes = kind.lanes
-    weight = splat(lanes, scratch.weight[a])
-    row = tables.prefix_row[span.prefix, a] if a <= span.m_prefix else 0
-    for x in range(total.shape[1] - lanes.width, -1, -lanes.width):
-        value = extend(alg, load(lanes, scratch.carry, 0, scratch.lead + x - 1), weight)
-        if found:
-            value = choice(alg, value, load(lanes, right, b, shift + x))
-        store(lanes, scratch.carry, 0, scratch.lead + x, value)
-        if row > 0:
-            value = extend(alg, value, load(lanes, tables.end_weights, row, x))
-            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), value))
+    total = scratch.total
+    carry = scratch.carry
+    if scratch.weight[a] != alg.one:
+        weight = splat(lanes, scratch.weight[a])
+        for x in range(0, total.shape[1], lanes.width):
+            store(lanes, carry, t, a + 1 + x, extend(alg, load(lanes, carry, t, a + 1 + x), weight))
+    if found:
+        for x in range(0, total.shape[1], lanes.width):
+            value = choice(alg, load(lanes, carry, t, a + x), load(lanes, right, b, shift + x))
+            store(lanes, carry, t, a + x, value)
+    if a <= span.m_prefix:
+        row = tables.prefix_row[span.prefix, a]
+        for x in range(0, total.shape[1], lanes.width):
+            value = extend(alg, load(lanes, carry, t, a + x), load(lanes, tables.end_weights, row, x))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), value))
+
+
+@shared
+def clear_carry_models(rows: Any, kind: Any, alg: Any, span: Any, scratch: Any, t: int) -> None:
+    """`clear_carry` of rows that carry nothing."""
+
+
+@shared
+def clear_carry_insertions(rows: Any, kind: Any, alg: Any, span: Any, scratch: Any, t: int) -> None:
+    """`clear_carry` of all columns that positions up to the last one reach."""
+    for x in range(0, span.last + 1 + scratch.total.shape[1], kind.lanes.width):
+        store(kind.lanes, scratch.carry, t, x, splat(kind.lanes, alg.zero))
 
 
 @shared
 def sum_without_fragment_models(
-    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, t: int
 ) -> None:
     """`sum_without_fragment` from the rows left of each suffix."""
     lanes = kind.lanes
@@ -200,12 +232,12 @@ def sum_without_fragment_models(
         for x in range(0, total.shape[1], lanes.width):
             before = load(lanes, scratch.single, a + 1, scratch.lead + x)
             paths = extend(alg, before, load(lanes, tables.end_weights, row, x))
-            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), paths))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), paths))
 
 
 @shared
 def sum_without_fragment_insertions(
-    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, t: int
 ) -> None:
     """`sum_without_fragment` from the rows right of each prefix, which hold all insertions already."""
     lanes = kind.lanes
@@ -215,7 +247,7 @@ def sum_without_fragment_insertions(
         for x in range(0, total.shape[1], lanes.width):
             after = load(lanes, scratch.right, a, scratch.lead + x)
             paths = extend(alg, after, load(lanes, tables.end_weights, row, x))
-            store(lanes, total, 0, x, choice(alg, load(lanes, total, 0, x), paths))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), paths))
 
 
 @shared
@@ -253,12 +285,15 @@ def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: 
 #: Rows of `left` and `single`, row a + 1 for position a: all that comes before a fragment that starts there.
 fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
 
-#: Extend ``right[b]`` by all that may come before position a, and add it to ``total[0]``. To be called for
-#: every a from the last to 0, with `found` false where nothing starts; `clear_row` of `total` and of
-#: ``scratch.carry`` comes first.
+#: Extend ``right[b]`` by all that may come before position a, and add it to ``total[t]``. To be called for
+#: every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
+#: `clear_carry` called.
 collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
 
-#: Add to ``total[0]`` the paths with one insertion between prefix and suffix.
+#: Prepare `collect` for row t.
+clear_carry = by_type_of({PerModel: clear_carry_models, PerInsertions: clear_carry_insertions})
+
+#: Add to ``total[t]`` the paths with one insertion between prefix and suffix.
 sum_without_fragment = by_type_of(
     {PerModel: sum_without_fragment_models, PerInsertions: sum_without_fragment_insertions}
 )

@@ -12,9 +12,19 @@ import numpy as np
 
 from plait.lanes import PADDING, padded
 
-__all__ = ["FRAGMENT_BITS", "REGION_FIELDS", "ChainOutput", "ChainScratch", "ChainTables", "Texts", "make_scratch"]
+__all__ = [
+    "FRAGMENT_BITS",
+    "REGION_FIELDS",
+    "ChainOutput",
+    "ChainScratch",
+    "ChainTables",
+    "FragmentWords",
+    "Texts",
+    "make_scratch",
+]
 
-#: Columns of `ChainOutput.regions`; -1 in the fragment columns means that no fragment symbol occurs.
+#: Columns of `ChainOutput.regions`; -1 in the fragment columns means that no fragment symbol occurs. The last
+#: twelve count the symbols that contain each mask bit: before the fragment, after it, and between the ends.
 REGION_FIELDS = (
     "prefix_match",
     "suffix_match",
@@ -24,6 +34,7 @@ REGION_FIELDS = (
     "fragment_extended_left",
     "fragment_extended_right",
     "fragment_choice",
+    *(f"{part}_{bit}" for part in ("before", "after", "between") for bit in range(4)),
 )
 
 
@@ -51,6 +62,35 @@ class Texts(NamedTuple):
     suffix: Any
 
 
+class FragmentWords(NamedTuple):
+    """Fragments packed into words: one bit per symbol, an empty bit between two fragments.
+
+    Attributes
+    ----------
+    places
+        int64 (words, 16): for each text mask, the bits of the positions that match it.
+    word, first, length
+        int64 (n,): the word of each fragment, its first bit and its number of symbols.
+    starts
+        int64 (n,): the bits of each fragment.
+    fragment_of
+        int64 (words, FRAGMENT_BITS): which fragment a bit belongs to.
+    allowed_starts
+        int64 (suffixes, words): the bits of the fragments that may precede a suffix.
+    longest
+        Symbols in the longest fragment.
+    """
+
+    places: Any
+    word: Any
+    first: Any
+    length: Any
+    starts: Any
+    fragment_of: Any
+    allowed_starts: Any
+    longest: Any
+
+
 class ChainTables(NamedTuple):
     """What the chain is made of. M lanes are the models asked for, K x P the insertion levels.
 
@@ -62,19 +102,18 @@ class ChainTables(NamedTuple):
         int64 (n,): symbols in each.
     prefix_row, suffix_row
         int32 (n, width + 1): row of the end weights for each kept length; row 0 is all zero.
-    fragment_places
-        int64 (n, 16): for each text mask, the bits of the fragment positions that match it.
-    fragment_length
-        int64 (n,): symbols in each extended fragment, at most FRAGMENT_BITS.
+    joined
+        The fragments as they take part in the chain (extended).
     fragment_row
         int32 (n, width + 1, width + 1): row of the fragment weights for fragment[s:t).
     hidden_row
         int32 (n, hidden + 1, width + 1): row for a mirrored end of p symbols before fragment[0:t).
     empty_row
         int32 (n,): row for a fragment of which nothing is left.
-    region_places, region_length, region_left, region_right
-        The same fragments as they are called (extended at both ends): bits, lengths, and where the
-        unextended part starts and ends.
+    called
+        The fragments as they are called (extended at both ends).
+    region_left, region_right
+        int64 (n,): where the unextended part of a called fragment starts and ends.
     allowed
         uint8 (suffixes, fragments): which fragments may precede a suffix.
     pair_allowed
@@ -88,8 +127,8 @@ class ChainTables(NamedTuple):
     level_step
         P, the distance between two levels of a lane.
     plain_starts
-        int64 (n, width + 1): for each length, the starts whose row is that of start 0: they are counted,
-        not visited.
+        int64 (n, width + 1): for each length, the bits of the starts whose row is that of the first one:
+        they are counted, not visited.
     out_lane
         int64 (M,): where lane x stands in the output.
     left_lane, right_lane, single_lane
@@ -98,7 +137,7 @@ class ChainTables(NamedTuple):
     middle_limit
         int64 (M,): longest insertion between two fragments, for `AtMost`.
     bound_ends, bound_fragment, bound_symbol
-        float and float64 (16,): factors of an upper bound of every count, see `plait.schedules.chain_product`.
+        float and float64 (16,): factors of an upper bound of every count.
     """
 
     prefix_symbols: Any
@@ -107,13 +146,11 @@ class ChainTables(NamedTuple):
     suffix_length: Any
     prefix_row: Any
     suffix_row: Any
-    fragment_places: Any
-    fragment_length: Any
+    joined: Any
     fragment_row: Any
     hidden_row: Any
     empty_row: Any
-    region_places: Any
-    region_length: Any
+    called: Any
     region_left: Any
     region_right: Any
     allowed: Any
@@ -135,7 +172,11 @@ class ChainTables(NamedTuple):
 
 
 class ChainScratch(NamedTuple):
-    """Working memory of one worker, for texts of up to `longest` symbols."""
+    """Working memory of one worker.
+
+    Rows f of `total` and `carry` belong to fragment f, the last two rows to a fragment of which nothing is
+    left, and to no fragment.
+    """
 
     masks: Any
     places: Any
@@ -149,7 +190,6 @@ class ChainScratch(NamedTuple):
     single: Any
     inner: Any
     total: Any
-    nothing: Any
     carry: Any
     middle: Any
     behind: Any
@@ -202,6 +242,7 @@ def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
     right_levels = np.zeros_like(left_levels)
     same = tables.left_lane.size == 0
     left = left_levels if same else np.zeros((rows, lead + models), dtype)
+    fragments = tables.joined.length.size
     pairs = rows if tables.pair_allowed.any() else 1
     return ChainScratch(
         masks=np.zeros(rows, np.int64),
@@ -215,9 +256,8 @@ def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
         right=right_levels if same else np.zeros((rows, lead + models), dtype),
         single=left if same else np.zeros((rows, lead + models), dtype),
         inner=np.zeros((1, models), dtype),
-        total=np.zeros((1, models), dtype),
-        nothing=np.zeros((1, models), dtype),
-        carry=np.zeros((1, lead + models), dtype),
+        total=np.zeros((fragments + 2, models), dtype),
+        carry=np.zeros((fragments + 2, padded(rows) + models + PADDING), dtype),
         middle=np.zeros((pairs, models), dtype),
         behind=np.zeros((pairs, lead + models), dtype),
         lead=lead,

@@ -35,7 +35,7 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
     length = texts.length[item]
     prefix = texts.prefix[item]
     suffix = texts.suffix[item]
-    fragments = tables.fragment_length.size
+    fragments = tables.joined.length.size
     for f in range(fragments + 1):
         for n in range(most + 1):
             out[item, f, n] = 0
@@ -48,17 +48,19 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
                 rest = rest >> 2
             for f in range(fragments + 1):
                 if f == fragments or tables.allowed[suffix, f] != 0:
-                    out[item, f, n] += ways_with(tables, texts.symbols, first, length, prefix, suffix, f, letters, n)
+                    out[item, f, n] += ways_with(
+                        tables, texts.symbols, first, length, prefix, suffix, f, letters, n
+                    )
 
 
 @shared
 def ways_with(
     tables: Any, symbols: Any, first: int, length: int, prefix: int, suffix: int, f: int, letters: Any, n: int
 ) -> int:
-    """Ways to make the text with exactly these inserted letters and fragment f (none if f is past the end)."""
+    """Ways to make the text with exactly these inserted letters and fragment f; past the end, with none."""
     ways = 0
-    fragments = tables.fragment_length.size
-    size = tables.fragment_length[f] if f < fragments else 0
+    fragments = tables.joined.length.size
+    size = tables.joined.length[f] if f < fragments else 0
     for v in range(min(length, tables.prefix_length[prefix]) + 1):
         if v > 0 and (symbols[first + v - 1] & tables.prefix_symbols[prefix, v - 1]) == 0:
             break
@@ -77,10 +79,16 @@ def ways_with(
             for s in range(size):
                 for t in range(s + 1, size + 1):
                     b = a + t - s
-                    if b > length or (tables.fragment_places[f, symbols[first + b - 1]] >> (t - 1)) & 1 == 0:
+                    if b > length or not has_symbol(tables.joined, f, t - 1, symbols[first + b - 1]):
                         break
                     ways += ends_with(tables, symbols, first, length, suffix, b, letters, n1, n)
     return ways
+
+
+@shared
+def has_symbol(words: Any, f: int, place: int, mask: int) -> bool:
+    """Whether a fragment position matches a text symbol."""
+    return bool((words.places[words.word[f], mask] >> (words.first[f] + place)) & 1)
 
 
 @shared

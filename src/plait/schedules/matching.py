@@ -16,7 +16,7 @@ def complement(mask: int) -> int:
 
 
 @shared
-def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> int:
+def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any:
     """Copy a text's masks and insertion weights to scratch; returns its length."""
     first = texts.start[item]
     length = texts.length[item]
@@ -57,5 +57,3 @@ def mirror_arms(masks: Any, length: int, most: int, arms: Any) -> None:
         while p < reach and (masks[c - 1 - p] & complement(masks[c + p])) != 0:
             p += 1
         arms[c] = p
-
-

@@ -10,7 +10,7 @@ from typing import Any
 
 from plait._jit import shared
 from plait.lanes import PADDING, any_bits, load, lowest_bit, splat, store
-from plait.recurrences.occurrences import Occurrences, keep
+from plait.recurrences.occurrences import Occurrences, keep, start
 
 __all__ = ["find_regions"]
 
@@ -25,44 +25,58 @@ def find_regions(
     occurrences; ``fragment_choice`` has one bit per fragment that reaches the length. The extended part
     counted at an end is that of the occurrence with the fewest extended symbols there.
     """
+    called = tables.called
     regions[item, 2] = 0
     regions[item, 3] = -1
     regions[item, 4] = -1
     regions[item, 5] = 0
     regions[item, 6] = 0
     regions[item, 7] = 0
-    for f in range(tables.region_length.size):
-        if tables.allowed[suffix, f] != 0:
-            for a in range(length):
-                scratch.places[0, a] = tables.region_places[f, scratch.masks[a]]
-            for x in range(length, length + tables.region_length[f] + PADDING):
-                scratch.places[0, x] = 0
-            read = longest_read(lanes, tables.region_length[f], length, scratch)
-            if read > 0 and read >= regions[item, 2]:
-                if read > regions[item, 2]:
-                    regions[item, 2] = read
-                    regions[item, 3] = length
-                    regions[item, 4] = -1
-                    regions[item, 7] = 0
-                regions[item, 7] = regions[item, 7] | (1 << f)
-                for a in range(length - read + 1):
-                    if scratch.alive[0, a] != 0:
-                        join_occurrence(tables, f, a, read, scratch.alive[0, a], regions, item)
+    for w in range(called.places.shape[0]):
+        automaton = Occurrences(called.allowed_starts[suffix, w])
+        for a in range(length):
+            scratch.places[0, a] = called.places[w, scratch.masks[a]]
+        for x in range(length, length + called.longest + PADDING):
+            scratch.places[0, x] = 0
+        read = longest_read(lanes, automaton, called.longest, length, scratch)
+        if read > 0 and read >= regions[item, 2]:
+            if read > regions[item, 2]:
+                regions[item, 2] = read
+                regions[item, 3] = length
+                regions[item, 4] = -1
+                regions[item, 7] = 0
+            for a in range(length - read + 1):
+                if scratch.alive[0, a] != 0:
+                    join_occurrence(tables, w, a, read, scratch.alive[0, a], regions, item)
+    begin = regions[item, 0]
+    end = length - regions[item, 1]
+    known = regions[item, 2] > 0
+    tally(scratch.masks, begin, regions[item, 3] if known else end, regions, item, 8)
+    tally(scratch.masks, regions[item, 4] if known else end, end, regions, item, 12)
+    tally(scratch.masks, begin, end, regions, item, 16)
 
 
 @shared
-def longest_read(lanes: Any, size: int, length: int, scratch: Any) -> int:
+def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int) -> None:
+    """Count the symbols of [begin, end) that contain each mask bit, to four columns."""
+    for bit in range(4):
+        regions[item, column + bit] = 0
+    for i in range(begin, end):
+        for bit in range(4):
+            regions[item, column + bit] += (masks[i] >> bit) & 1
+
+
+@shared
+def longest_read(lanes: Any, automaton: Any, size: int, length: int, scratch: Any) -> int:
     """Length of the longest occurrence; ``alive[0]`` is left as it was after that many symbols."""
     places = scratch.places
     alive = scratch.alive
-    automaton = Occurrences(size)
     read = 0
     while read < size:
         left = splat(lanes, 0)
         for x in range(0, length, lanes.width):
-            shift = splat(lanes, read)
-            before = load(lanes, alive if read > 0 else places, 0, x)
-            after = keep(automaton, before, load(lanes, places, 0, x + read), shift)
+            before = splat(lanes, start(automaton)) if read == 0 else load(lanes, alive, 0, x)
+            after = keep(automaton, before, load(lanes, places, 0, x + read), splat(lanes, read))
             left = left | after
             store(lanes, alive, 1, x, after)
         if any_bits(left) == 0:
@@ -74,17 +88,19 @@ def longest_read(lanes: Any, size: int, length: int, scratch: Any) -> int:
 
 
 @shared
-def join_occurrence(
-    tables: Any, f: int, a: int, read: int, starts: int, regions: Any, item: int
-) -> None:
-    """Widen the call to an occurrence of the longest length at position a."""
+def join_occurrence(tables: Any, w: int, a: int, read: int, starts: int, regions: Any, item: int) -> None:
+    """Widen the call to the occurrences of the longest length at position a, in one word of fragments."""
+    called = tables.called
     fewest_left = read
     fewest_right = read
     while starts != 0:
-        s = lowest_bit(starts)
+        bit = lowest_bit(starts)
         starts = starts & (starts - 1)
+        f = called.fragment_of[w, bit]
+        s = bit - called.first[f]
         fewest_left = min(fewest_left, max(0, tables.region_left[f] - s))
         fewest_right = min(fewest_right, max(0, s + read - tables.region_right[f]))
+        regions[item, 7] = regions[item, 7] | (1 << f)
     if a < regions[item, 3] or (a == regions[item, 3] and fewest_left < regions[item, 5]):
         regions[item, 3] = a
         regions[item, 5] = fewest_left

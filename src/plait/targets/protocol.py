@@ -54,8 +54,9 @@ class Target(Protocol):
 def plan_chain(tables: ChainTables, texts: int, longest: int, pairs: int, itemsize: int = 8) -> ChainPlan:
     """Bytes for a batch of `texts` texts of up to `longest` symbols."""
     models = tables.end_weights.shape[1]
-    fragments = tables.fragment_length.size
-    held = sum(getattr(field, "nbytes", 0) for field in tables)
-    lanes = 2 * tables.level_weights.shape[1] + (4 + fragments * bool(pairs)) * models + 3
+    fragments = tables.joined.length.size
+    arrays = [*tables, *tables.joined, *tables.called]
+    held = sum(getattr(field, "nbytes", 0) for field in arrays)
+    lanes = 2 * tables.level_weights.shape[1] + 5 * models + 6
     rows = (2 * fragments + 1 + pairs) * models + 8
     return ChainPlan(held, (longest + 2) * lanes * itemsize, texts * (rows * itemsize + 8))

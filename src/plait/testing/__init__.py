@@ -1,5 +1,6 @@
 """What tests are made of: problem descriptors, hypothesis strategies, and oracles in plain Python.
 
-`plait.testing.oracles`, `plait.testing.simulation` and `plait.testing.scenarios` know nothing of the package but
-its name. `plait.testing.strategies` and `plait.testing.problems` need hypothesis (the extra ``test``).
+`plait.testing.oracles`, `plait.testing.simulation` and `plait.testing.scenarios` use nothing of the package that
+they are compared with. `plait.testing.strategies` and `plait.testing.problems` need hypothesis (the extra
+``test``).
 """

@@ -15,7 +15,16 @@ from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.models import PathModel
 
-__all__ = ["Answer", "Batch", "Junction", "Pieces", "ends_of", "make_germline", "run_chain", "run_enumeration"]
+__all__ = [
+    "Answer",
+    "Batch",
+    "Junction",
+    "Pieces",
+    "ends_of",
+    "make_germline",
+    "run_chain",
+    "run_enumeration",
+]
 
 #: Results by the name of an output array, as nested lists.
 Answer = dict[str, Any]
@@ -86,7 +95,12 @@ def make_germline(
         gene = f"{locus}{segment}{k + 1}"
         source: Any = "none" if anchor is None else "given"
         return Allele(
-            name=f"{gene}*01", gene=gene, segment=segment, sequence=sequence, anchor=anchor, anchor_source=source
+            name=f"{gene}*01",
+            gene=gene,
+            segment=segment,
+            sequence=sequence,
+            anchor=anchor,
+            anchor_source=source,
         )
 
     return GermlineSet(
@@ -144,7 +158,7 @@ def run_chain(
     """
     if tables is None:
         tables = chain_tables(batch.germline, batch.model, batch.germline.chain, dtype)
-    out = _room(tables, len(batch.junctions), dtype)
+    out = _room(batch, dtype)
     texts = _texts(batch)
     kind = chain_kind(batch.model, lanes)
     for first, last in pieces or [(0, len(batch.junctions))]:
@@ -166,7 +180,7 @@ def run_enumeration(batch: Batch, target: Target, *, pieces: Pieces | None = Non
         As for `run_chain`.
     """
     tables = chain_tables(batch.germline, batch.model, batch.germline.chain)
-    d, most = tables.fragment_length.size, batch.model.max_n
+    d, most = len(batch.germline.d), batch.model.max_n
     counts = np.zeros((len(batch.junctions), d + 1, most + 1), np.int64)
     texts = _texts(batch)
     for first, last in pieces or [(0, len(batch.junctions))]:
@@ -189,15 +203,16 @@ def _stretch(texts: Texts, first: int, last: int) -> Texts:
     return Texts(texts.symbols, *(array[first:last] for array in texts[1:]))
 
 
-def _room(tables: ChainTables, n: int, dtype: Any) -> ChainOutput:
-    """Output arrays filled with a value that no result has."""
-    d, m = tables.fragment_length.size, tables.out_lane.size
-    pairs = d * d if tables.pair_allowed.any() else 0
+def _room(batch: Batch, dtype: Any) -> ChainOutput:
+    """Output arrays, filled with a value that no result has where every element is to be written."""
+    model, n, d = batch.model, len(batch.junctions), len(batch.germline.d)
+    m = len(model.pis) * len(model.nus) if model.name == "dp2" else model.max_n + 1
+    pairs = d * d if batch.germline.chain == "vddj" else 0
     return ChainOutput(
         full=np.full((n, d, m), -1, dtype),
         empty=np.full((n, d, m), -1, dtype),
         none=np.full((n, m), -1, dtype),
-        pair=np.full((n, pairs, m), -1, dtype),
+        pair=np.zeros((n, pairs, m), dtype),
         regions=np.full((n, len(REGION_FIELDS)), -9, np.int64),
         bound=np.full(n, -1.0),
     )

@@ -7,9 +7,10 @@ alphabet. A gene end that is too short to mirror is extended by ``?``, which mat
 from __future__ import annotations
 
 import functools
+import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 __all__ = [
@@ -90,26 +91,34 @@ def _inserted(read: str, first: int, last: int) -> int:
 
 
 def count_dp1(
-    read: str, v: str, d: str, j: str, *, pi: int = 4, most: int = 10, empty_d: str = "positions"
+    read: str, v: str, ds: Sequence[str], j: str, *, pi: int = 4, most: int = 10, empty_d: str = "positions"
 ) -> list[int]:
-    """DP-1 by its four nested sums: paths with 0, 1, .. `most` N nucleotides."""
-    v_ext, j_ext, d_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j, extended_d(d, pi)
-    empty = {"positions": len(d_ext) + 1, "once": 1, "none": 0}[empty_d]
-
-    @functools.cache
-    def occurrences(a: int, b: int) -> int:
-        starts = range(len(d_ext) - (b - a) + 1)
-        return empty if a == b else sum(alike(read[a:b], d_ext[s : s + b - a]) for s in starts)
-
+    """DP-1 by its nested sums (four with one D gene): paths with 0, 1, .. `most` N nucleotides."""
+    v_ext, j_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j
+    v_lasts, j_firsts = set(_prefixes(read, v_ext)), set(_suffixes(read, j_ext))
+    ways_of = [functools.partial(_occurrences, read, extended_d(d, pi), empty_d) for d in ds]
     counts = [0] * (most + 1)
-    for v_last, j_first in product(_prefixes(read, v_ext), _suffixes(read, j_ext)):
-        for a in range(v_last, j_first + 1):
-            for b in range(a, j_first + 1):
-                n = (a - v_last) + (j_first - b)
-                if n <= most:
-                    ways = _inserted(read, v_last, a) * _inserted(read, b, j_first)
-                    counts[n] += occurrences(a, b) * ways
+    # Every v <= a <= b <= .. <= j.
+    for cuts in combinations_with_replacement(range(len(read) + 1), 2 * len(ds) + 2):
+        junctions = list(zip(cuts[::2], cuts[1::2], strict=True))
+        n = sum(last - first for first, last in junctions)
+        if n > most or cuts[0] not in v_lasts or cuts[-1] not in j_firsts:
+            continue
+        ways = 1
+        for first, last in junctions:
+            ways *= _inserted(read, first, last)
+        for ways_with, a, b in zip(ways_of, cuts[1::2], cuts[2::2], strict=False):
+            ways *= ways_with(a, b)
+        counts[n] += ways
     return counts
+
+
+@functools.cache
+def _occurrences(read: str, d_ext: str, empty_d: str, a: int, b: int) -> int:
+    """In how many places of an extended D gene read[a:b) is found."""
+    if a == b:
+        return {"positions": len(d_ext) + 1, "once": 1, "none": 0}[empty_d]
+    return sum(alike(read[a:b], d_ext[s : s + b - a]) for s in range(len(d_ext) - (b - a) + 1))
 
 
 def _prefixes(read: str, v_ext: str) -> list[int]:
@@ -159,7 +168,7 @@ def _ways_on(
 
 
 def end_ways(delta: int, pi: int, strands: int) -> int:
-    """Ways to extend an end by up to `pi` and then erode it, so that `delta` nucleotides are gained."""
+    """Ways to extend an end by up to `pi` and then erode it, so that it is `delta` longer than before."""
     ways = 0
     for extension in range(pi + 1):
         if extension >= delta:
@@ -193,11 +202,34 @@ class Dp2Counts(NamedTuple):
 
 
 def count_dp2(
-    read: str, v: str, ds: Sequence[str], j: str, *, pi: int, limits: Sequence[int], strands: int
+    read: str,
+    v: str,
+    ds: Sequence[str],
+    j: str,
+    *,
+    pi: int,
+    limits: Sequence[int],
+    strands: int,
+    choose: Callable[[int, int], int] = operator.add,
 ) -> Dp2Counts:
-    """DP-2 as a product of dense matrices, one limit of N nucleotides per junction, from V to J.
+    """DP-2 as a product of dense matrices.
 
     Without D genes it is ``sV N sJ``, with two of them ``sV N sD N sD N sJ``.
+
+    Parameters
+    ----------
+    read
+        The sequence to be made.
+    v, ds, j
+        Gene ends, and D genes from V to J.
+    pi
+        Longest extension.
+    limits
+        Most N nucleotides of each junction, from V to J; one more than there are D genes.
+    strands
+        1, or 2 if a cut on either strand is another path.
+    choose
+        What is done with alternatives: added up, or with ``max`` the one of most ways taken.
     """
     v_ext, j_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j
     ends = range(len(read) + 1)
@@ -207,22 +239,24 @@ def count_dp2(
     right = [0] * len(ends)
     for k in _suffixes(read, j_ext):
         right[k] = end_ways(len(read) - k - len(j), pi, strands)
-    full = zero = _times(left, _insertion_matrix(read, limits[0]))
+    full = zero = _times(left, _insertion_matrix(read, limits[0]), choose)
     for d, limit in zip(ds, limits[1:], strict=True):
-        matrix = _fragment_matrix(read, d, pi, strands)
+        matrix = _fragment_matrix(read, d, pi, strands, choose)
         diagonal = [[matrix[a][b] if a == b else 0 for b in ends] for a in ends]
         insertion = _insertion_matrix(read, limit)
-        full = _times(_times(full, matrix), insertion)
-        zero = _times(_times(zero, diagonal), insertion)
-    return Dp2Counts(_dot(full, right), _dot(zero, right))
+        full = _times(_times(full, matrix, choose), insertion, choose)
+        zero = _times(_times(zero, diagonal, choose), insertion, choose)
+    return Dp2Counts(_dot(full, right, choose), _dot(zero, right, choose))
 
 
-def _times(vector: Sequence[int], matrix: Sequence[Sequence[int]]) -> list[int]:
-    return [_dot(vector, [row[j] for row in matrix]) for j in range(len(vector))]
+def _times(
+    vector: Sequence[int], matrix: Sequence[Sequence[int]], choose: Callable[[int, int], int]
+) -> list[int]:
+    return [_dot(vector, [row[j] for row in matrix], choose) for j in range(len(vector))]
 
 
-def _dot(a: Sequence[int], b: Sequence[int]) -> int:
-    return sum(x * y for x, y in zip(a, b, strict=True))
+def _dot(a: Sequence[int], b: Sequence[int], choose: Callable[[int, int], int]) -> int:
+    return functools.reduce(choose, (x * y for x, y in zip(a, b, strict=True)), 0)
 
 
 def _insertion_matrix(read: str, limit: int) -> list[list[int]]:
@@ -230,7 +264,9 @@ def _insertion_matrix(read: str, limit: int) -> list[list[int]]:
     return [[_inserted(read, i, j) if 0 <= j - i <= limit else 0 for j in ends] for i in ends]
 
 
-def _fragment_matrix(read: str, d: str, pi: int, strands: int) -> list[list[int]]:
+def _fragment_matrix(
+    read: str, d: str, pi: int, strands: int, choose: Callable[[int, int], int]
+) -> list[list[int]]:
     """Ways in which the D process makes read[a:b): p mirrored nucleotides, then D extended[s:t)."""
     d_ext = d + palindrome_after(d, pi)
     ends = range(len(read) + 1)
@@ -242,7 +278,8 @@ def _fragment_matrix(read: str, d: str, pi: int, strands: int) -> list[list[int]
                 b = a + p + t - s
                 mirrored = alike(read[a : a + p], reverse_complement(read[a + p : a + 2 * p]))
                 if mirrored and alike(read[a + p : b], d_ext[s:t]):
-                    matrix[a][b] += ways
+                    # All ways to lose the whole D are one process, however they are chosen from.
+                    matrix[a][b] = matrix[a][b] + ways if a == b else choose(matrix[a][b], ways)
     return matrix
 
 

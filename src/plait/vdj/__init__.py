@@ -1,7 +1,38 @@
 """V(D)J recombination: germline sets, path counts, region calls, sharing."""
 
-from plait.vdj.counting import PathCounter, count_paths
-from plait.vdj.models import PathModel
-from plait.vdj.results import STATUSES, PathCounts
+from __future__ import annotations
 
-__all__ = ["STATUSES", "PathCounter", "PathCounts", "PathModel", "count_paths"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.vdj.counting import PathCounter, count_paths
+    from plait.vdj.models import PathModel
+    from plait.vdj.results import STATUSES, PathCounts
+
+__all__ = [
+    "STATUSES",
+    "PathCounter",
+    "PathCounts",
+    "PathModel",
+    "count_paths",
+]
+
+# Loaded on first use: germline sets can be read without the compiler behind the counts.
+_HOME = {
+    "STATUSES": "results",
+    "PathCounter": "counting",
+    "PathCounts": "results",
+    "PathModel": "models",
+    "count_paths": "counting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"plait.vdj.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

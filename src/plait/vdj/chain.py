@@ -12,8 +12,8 @@ from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
 from plait.errors import Unsupported
 from plait.lanes import padded
 from plait.recurrences.insertion import Insertion
-from plait.schedules.chain_tables import FRAGMENT_BITS, ChainTables
 from plait.schedules.chain_rows import Kind, PerInsertions, PerModel
+from plait.schedules.chain_tables import FRAGMENT_BITS, ChainTables, FragmentWords
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel, end_weight
@@ -52,19 +52,24 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     """
     genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
     allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)
+    allowed = allowed.reshape(len(germline.j), len(genes))
     fragments = _fragment_tables(model, genes, dtype)
     ends = _end_tables(germline, model, dtype)
+    words = {name: _words(fragments.pop(name), allowed) for name in ("joined", "called")}
+    rows = fragments["fragment_row"]
     return ChainTables(
         **ends,
         **fragments,
+        **words,
+        plain_starts=_plain_starts(rows, words["joined"]),
         **_lanes(model),
-        allowed=allowed.reshape(len(germline.j), len(genes)),
+        allowed=allowed,
         pair_allowed=_pairs(germline, len(genes), chain),
         symbol_weight=MASK_SIZE.astype(np.int64).astype(dtype),
         level_step=np.int64(len(model.pis) if model.name == "dp2" else 1),
         out_lane=_out_lanes(model),
         bound_ends=float(max(ends["end_weights"].max(), 1)) ** 2,
-        bound_fragment=_bound_fragment(fragments),
+        bound_fragment=_bound_fragment(fragments, words["joined"].longest),
         bound_symbol=np.maximum(MASK_SIZE, 1).astype(np.float64),
     )
 
@@ -87,7 +92,7 @@ def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str
     }
 
 
-def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, NDArray[Any]]:
+def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, Any]:
     """D genes as they take part in the chain, and as they are called."""
     pi = max(model.pis)
     if genes and max(g.size for g in genes) + 2 * pi > FRAGMENT_BITS:
@@ -103,12 +108,9 @@ def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> d
     return {
         **rows,
         "fragment_weights": _pad(fragment_weights),
-        "fragment_places": _places(joined),
-        "fragment_length": _lengths(joined),
-        "plain_starts": _plain_starts(rows["fragment_row"], joined),
+        "joined": joined,
+        "called": called,
         "empty_row": empty_row,
-        "region_places": _places(called),
-        "region_length": _lengths(called),
         "region_left": np.full(len(genes), pi, np.int64),
         "region_right": np.array([pi + g.size for g in genes], np.int64),
     }
@@ -135,13 +137,38 @@ def _lengths(rows: Sequence[_Masks]) -> NDArray[np.int64]:
     return np.array([r.size for r in rows], np.int64)
 
 
-def _places(fragments: Sequence[_Masks]) -> NDArray[np.int64]:
-    """Bit s of [f, mask] is set where position s of fragment f matches the mask."""
-    table = np.zeros((len(fragments), 16), np.int64)
-    for row, masks in zip(table, fragments, strict=True):
+def _words(fragments: Sequence[_Masks], allowed: NDArray[np.uint8]) -> FragmentWords:
+    """Pack fragments into words, in order, with an empty bit between two of them."""
+    places: list[NDArray[np.int64]] = []
+    fragment_of: list[NDArray[np.int64]] = []
+    word, first = [], []
+    free = FRAGMENT_BITS
+    for f, masks in enumerate(fragments):
+        if not places or free + masks.size > FRAGMENT_BITS:
+            places.append(np.zeros(16, np.int64))
+            fragment_of.append(np.zeros(FRAGMENT_BITS, np.int64))
+            free = 0
         for s, symbol in enumerate(masks.tolist()):
-            row[(np.arange(16) & symbol) != 0] |= 1 << s
-    return table
+            places[-1][(np.arange(16) & symbol) != 0] |= 1 << (free + s)
+        fragment_of[-1][free : free + masks.size] = f
+        word.append(len(places) - 1)
+        first.append(free)
+        free += masks.size + 1
+    lengths = _lengths(fragments)
+    starts = np.array([((1 << n) - 1) << o for n, o in zip(lengths.tolist(), first, strict=True)], np.int64)
+    allowed_starts = np.zeros((allowed.shape[0], len(places)), np.int64)
+    for f, w in enumerate(word):
+        allowed_starts[:, w] |= np.where(allowed[:, f] != 0, starts[f], 0)
+    return FragmentWords(
+        places=np.array(places, np.int64).reshape(len(places), 16),
+        word=np.array(word, np.int64),
+        first=np.array(first, np.int64),
+        length=lengths,
+        starts=starts,
+        fragment_of=np.array(fragment_of, np.int64).reshape(len(places), FRAGMENT_BITS),
+        allowed_starts=allowed_starts,
+        longest=np.int64(lengths.max(initial=0)),
+    )
 
 
 def _class_of(model: PathModel, delta: int) -> int:
@@ -240,14 +267,14 @@ def _out_lanes(model: PathModel) -> NDArray[np.int64]:
     return np.arange(len(model.pis) * len(model.nus)).reshape(len(model.pis), len(model.nus)).T.ravel()
 
 
-def _plain_starts(rows: NDArray[np.int32], joined: Sequence[_Masks]) -> NDArray[np.int64]:
+def _plain_starts(rows: NDArray[np.int32], words: FragmentWords) -> NDArray[np.int64]:
     """Bits of the starts s for which fragment[s:s+n) has the row of fragment[0:n), for every n."""
-    table = np.zeros((len(joined), rows.shape[1]), np.int64)
-    for f, fragment in enumerate(joined):
-        for n in range(1, fragment.size + 1):
-            for s in range(fragment.size - n + 1):
+    table = np.zeros(rows.shape[:2], np.int64)
+    for f, (size, first) in enumerate(zip(words.length.tolist(), words.first.tolist(), strict=True)):
+        for n in range(1, size + 1):
+            for s in range(size - n + 1):
                 if rows[f, s, s + n] == rows[f, 0, n]:
-                    table[f, n] |= 1 << s
+                    table[f, n] |= 1 << (first + s)
     return table
 
 
@@ -275,7 +302,6 @@ def _pairs(germline: GermlineSet, genes: int, chain: Chain) -> NDArray[np.uint8]
     return np.array(pairs, np.uint8).reshape(genes, genes)
 
 
-def _bound_fragment(tables: Mapping[str, NDArray[Any]]) -> float:
-    longest = int(tables["fragment_length"].max(initial=0))
+def _bound_fragment(tables: Mapping[str, NDArray[Any]], longest: int) -> float:
     heaviest = max(tables["fragment_weights"].max(), 1)
     return float((longest + 1) ** 2 * tables["hidden_row"].shape[1]) * float(heaviest)

@@ -60,7 +60,9 @@ class ResultColumns:
             items = int(np.prod([len(values) for _, values in axes]))
             fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items)))
         self._regions = [
-            name for name in REGION_COLUMNS if chain != "vj" or not name.startswith(("d_match", "vd_", "dj_", "n2_", "p5d", "p3d"))
+            name
+            for name in REGION_COLUMNS
+            if chain != "vj" or not name.startswith(("d_match", "vd_", "dj_", "n2_", "p5d", "p3d"))
         ]
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
@@ -93,7 +95,9 @@ class ResultColumns:
 
     def _numbers(self, values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
         if values.dtype == object:
-            given = [Decimal(int(v)) if k else None for v, k in zip(values.tolist(), known.tolist(), strict=True)]
+            given = [
+                Decimal(int(v)) if k else None for v, k in zip(values.tolist(), known.tolist(), strict=True)
+            ]
             return pa.array(given, _WIDE)
         return pa.array(values, self._number, mask=None if known.all() else ~known)
 
@@ -109,9 +113,7 @@ class ResultColumns:
     def _d_calls(self, chosen: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
         """Names of the D alleles whose bits are set, with commas between."""
         bits, place = np.unique(chosen, return_inverse=True)
-        names = [
-            ",".join(a.name for k, a in enumerate(self._germline.d) if int(b) >> k & 1) for b in bits
-        ]
+        names = [",".join(a.name for k, a in enumerate(self._germline.d) if int(b) >> k & 1) for b in bits]
         calls = pa.array(names, pa.string()).take(pa.array(place))
         return pa.array(calls.to_numpy(zero_copy_only=False), pa.string(), mask=~known)
 

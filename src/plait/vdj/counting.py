@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.errors import CountOverflow, InvalidInput, TargetUnavailable, Unsupported
+from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.schedules.chain_tables import REGION_FIELDS
 from plait.targets.cpu import CpuTarget
 from plait.targets.protocol import Target
@@ -141,6 +141,11 @@ class PathCounter:
         self._j = CallResolver(self.germline, "J", ambiguous)
         self._target = _target(device, threads)
         self._counter = ChainCounter(self.germline, self.model, self.chain, self._target, overflow)
+        d = () if self.chain == "vj" else self.germline.d
+        allowed = [self.germline.allowed_d(j)[: len(d)] for j in self.germline.j]
+        self._allowed = np.array(allowed, np.bool_).reshape(len(allowed), len(d))
+        pairs = [[self.germline.allowed_d_pair(a, b) for b in d] for a in d if self.chain == "vddj"]
+        self._allowed_pairs = np.array(pairs, np.bool_).reshape(len(pairs), len(d))
         self.provenance = Provenance(
             version=__version__,
             device=self._target.name,
@@ -172,11 +177,11 @@ class PathCounter:
         """Sum items to rows and put the counts under their names."""
         model, n = self.model, items.status.size
         status = items.status.copy()
-        rows = _RowSums(items, raw.overflow, n)
+        rows = _RowSums(items, raw.overflow)
         full, empty, none, pair = (rows.total(counts) for counts in raw[:4])
-        pairs = np.array([[self.germline.allowed_d_pair(a, b) for b in self.germline.d] for a in self.germline.d])
-        allowed = rows.any_item(self._allowed()[items.texts.suffix])
-        pair_allowed = (allowed[:, None, :] & pairs.reshape(full.shape[1], -1)[None]).reshape(n, -1)
+        allowed = rows.any_item(self._allowed[items.texts.suffix])
+        # The order rule looks at the D next to J, the second one of a pair.
+        pairs = allowed[:, None, :] & self._allowed_pairs[None]
         regions = rows.first_item(raw.regions)
         summed = pair if self.chain == "vddj" else full if full.shape[1] else none[:, None]
         if model.name == "dp2":
@@ -187,72 +192,64 @@ class PathCounter:
         else:
             path_count = rows.checked_sum(summed, (1, 2))
         status[rows.overflow] = _OVERFLOW
-        named = _dp2_counts(model, full, empty, none, pair) if model.name == "dp2" else _dp1_counts(full, none, pair)
+        named = (
+            _dp2_counts(model, full, empty, none, pair)
+            if model.name == "dp2"
+            else _dp1_counts(full, none, pair)
+        )
         return PathCounts(
             status=status,
             path_count=path_count,
             **named,
             allowed=allowed,
-            pair_allowed=pair_allowed if self.chain == "vddj" else pair_allowed[:, :0],
+            pair_allowed=pairs.reshape(n, pairs.shape[1] * pairs.shape[2]),
             regions=region_columns(self.germline, model, self.chain, regions, items),
             d_match=regions[:, REGION_FIELDS.index("fragment_choice")],
             provenance=self.provenance,
         )
 
-    def _allowed(self) -> NDArray[np.bool_]:
-        """bool (J, D)."""
-        d = 0 if self.chain == "vj" else len(self.germline.d)
-        rows = [self.germline.allowed_d(j)[:d] for j in self.germline.j]
-        return np.array(rows, np.bool_).reshape(len(rows), d)
-
 
 class _RowSums:
     """Sums over the items of a row; a sum that does not fit 64 bits marks its row."""
 
-    def __init__(self, items: Items, overflow: NDArray[np.bool_], n: int) -> None:
-        self._rows = items.rows
+    def __init__(self, items: Items, overflow: NDArray[np.bool_]) -> None:
         self._first = items.first
-        self._single = items.texts.start.size == items.rows.size
-        self._n = n
+        self._single = items.texts.start.size == items.first.size
+        self._bad = np.flatnonzero(items.status != 0)
         self.overflow = self.any_item(overflow)
 
     def total(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """(m, ...) to (n, ...)."""
-        if self._single:
-            return self._spread(counts)
-        summed = np.add.reduceat(counts, self._first, axis=0) if self._first.size else counts
-        if counts.dtype == np.int64 and self._first.size:
-            real = np.add.reduceat(counts.astype(np.float64), self._first, axis=0)
-            self._mark(self._spread(real))
-        return self._spread(summed)
+        """(m, ...) to (n, ...), zero in rows that cannot be counted."""
+        summed = counts
+        if not self._single:
+            summed = np.add.reduceat(counts, self._first, axis=0)
+            if counts.dtype == np.int64:
+                self._mark(np.add.reduceat(counts.astype(np.float64), self._first, axis=0))
+        summed[self._bad] = 0
+        return summed
 
     def checked_sum(self, counts: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
         """Sum of rows (n, ...) over axes."""
-        summed = counts.sum(axis=axes)
         if counts.dtype == np.int64:
             self._mark(counts.astype(np.float64).sum(axis=axes))
+        summed: NDArray[Any] = counts.sum(axis=axes)
         return summed
 
     def any_item(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether any item of a row has a flag."""
-        if self._single or not self._first.size:
-            return self._spread(flags)
-        return self._spread(np.logical_or.reduceat(flags, self._first, axis=0))
+        """Whether any item of a row has a flag; never in rows that cannot be counted."""
+        found = flags.copy() if self._single else np.logical_or.reduceat(flags, self._first, axis=0)
+        found[self._bad] = False
+        return found
 
     def first_item(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of the first item of each row."""
-        return self._spread(values[self._first])
+        """The values of the first item of each row, zero in rows that cannot be counted."""
+        found = values if self._single else values[self._first]
+        found[self._bad] = 0
+        return found
 
     def _mark(self, real: NDArray[np.float64]) -> None:
         # float64 rounds up to 2^63 from a little below it: such a row is reported too, never wrapped.
-        self.overflow |= (real >= 2.0**63).reshape(self._n, -1).any(axis=1)
-
-    def _spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        if self._rows.size == self._n:
-            return values
-        spread = np.zeros((self._n, *values.shape[1:]), values.dtype)
-        spread[self._rows] = values
-        return spread
+        self.overflow |= (real >= 2.0**63).any(axis=tuple(range(1, real.ndim)))
 
 
 def _grid(counts: NDArray[Any], grid: tuple[int, int]) -> NDArray[Any]:
@@ -265,8 +262,9 @@ def _dp2_counts(
     n, d = full.shape[:2]
     base = (..., model.pis.index(model.pi), model.nus.index(model.nu))
     axis_pi, axis_nu = model.axes if model.is_sweep else ((), ())
-    where = np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu])
-    sweep = (..., *where)
+    sweep: tuple[Any, ...] = (..., slice(None), slice(None))
+    if (axis_pi, axis_nu) != (model.pis, model.nus):
+        sweep = (..., *np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu]))
     return {
         "by_d": full[base],
         "zero_d_by_d": empty[base],
@@ -307,7 +305,9 @@ def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: Path
     if chosen != "vj" and not germline.d:
         raise InvalidInput("chain", found=repr(chosen), expected="'vj': the germline set has no D alleles")
     if chosen == "vddj" and model.name == "exhaustive":
-        raise Unsupported("exhaustive enumeration of two D genes", why="use model dp1, which gives the same counts")
+        raise Unsupported(
+            "exhaustive enumeration of two D genes", why="use model dp1, which gives the same counts"
+        )
     return chosen
 
 
@@ -338,6 +338,8 @@ def _strings(values: Any, name: str) -> pa.Array:
             values = values.combine_chunks()
         if isinstance(values, pa.Array):
             return values.cast(pa.large_string())
-        return pa.array(list(values) if isinstance(values, Sequence | np.ndarray) else values, pa.large_string())
+        return pa.array(
+            list(values) if isinstance(values, Sequence | np.ndarray) else values, pa.large_string()
+        )
     except (TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="strings") from error

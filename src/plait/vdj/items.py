@@ -22,22 +22,21 @@ class Items(NamedTuple):
     Attributes
     ----------
     texts
-        The m items.
-    rows
-        int64: the rows that have items, increasing.
+        The m items. A row that cannot be counted has one empty item, so that rows need no spreading out.
     first
-        int64: first item of each of these rows; a row's items follow each other.
+        int64 (n,): first item of each row; a row's items follow each other.
     status
         uint8 (n,): status of every row.
     """
 
     texts: Texts
-    rows: NDArray[np.int64]
     first: NDArray[np.int64]
     status: NDArray[np.uint8]
 
 
-def make_items(junctions: pa.Array, v: CallResolver, v_call: pa.Array, j: CallResolver, j_call: pa.Array) -> Items:
+def make_items(
+    junctions: pa.Array, v: CallResolver, v_call: pa.Array, j: CallResolver, j_call: pa.Array
+) -> Items:
     """Items of a batch of rows."""
     encoded = encode_junctions(junctions)
     status = encoded.status.copy()
@@ -47,23 +46,21 @@ def make_items(junctions: pa.Array, v: CallResolver, v_call: pa.Array, j: CallRe
         reasons = np.array([STATUSES.index(reason) if reason else 0 for reason, _ in found], np.uint8)
         undecided = status == 0
         status[undecided] = reasons[codes[undecided]]
-    rows = np.flatnonzero(status == 0)
-    v_kept, j_kept = v_codes[rows], j_codes[rows]
-    v_count = np.array([len(alleles) for _, alleles in v_found], np.int64)[v_kept]
-    j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_kept]
-    pairs = v_count * j_count
+    bad = status != 0
+    v_count = np.array([len(alleles) for _, alleles in v_found], np.int64)[v_codes]
+    j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_codes]
+    pairs = np.where(bad, 1, v_count * j_count)
     first = np.cumsum(pairs) - pairs
-    row_of_item = np.repeat(np.arange(rows.size), pairs)
-    rank = np.arange(row_of_item.size) - first[row_of_item]
-    v_rank, j_rank = np.divmod(rank, j_count[row_of_item])
+    row = np.repeat(np.arange(status.size), pairs)
+    v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
     texts = Texts(
         symbols=encoded.symbols,
-        start=encoded.start[rows][row_of_item],
-        length=encoded.length[rows][row_of_item],
-        prefix=_nth(v_found, v_kept[row_of_item], v_rank),
-        suffix=_nth(j_found, j_kept[row_of_item], j_rank),
+        start=encoded.start[row],
+        length=np.where(bad[row], 0, encoded.length[row]),
+        prefix=np.where(bad[row], 0, _nth(v_found, v_codes[row], v_rank)),
+        suffix=np.where(bad[row], 0, _nth(j_found, j_codes[row], j_rank)),
     )
-    return Items(texts, rows, first, status)
+    return Items(texts, first, status)
 
 
 def _nth(
@@ -71,7 +68,7 @@ def _nth(
 ) -> NDArray[np.int64]:
     """The allele of the given rank in each call."""
     width = max((len(alleles) for _, alleles in found), default=0)
-    table = np.full((max(len(found), 1), max(width, 1)), -1, np.int64)
+    table = np.zeros((max(len(found), 1), max(width, 1)), np.int64)
     for row, (_, alleles) in zip(table, found, strict=False):
         row[: len(alleles)] = alleles
-    return table[codes, rank]
+    return table[codes, np.minimum(rank, table.shape[1] - 1)]

@@ -47,11 +47,15 @@ def long_schema(columns: ResultColumns) -> pa.Schema:
 
 def items_per_row(columns: ResultColumns) -> int:
     """Most tidy rows that one input row can become."""
-    return 1 + sum(columns.schema.field(name).type.list_size for name in _counted(columns))
+    return 1 + sum(int(columns.schema.field(name).type.list_size) for name in _counted(columns))
 
 
 def long_batch(
-    block: pa.RecordBatch, result: pa.RecordBatch, columns: ResultColumns, schema: pa.Schema, first_record: int
+    block: pa.RecordBatch,
+    result: pa.RecordBatch,
+    columns: ResultColumns,
+    schema: pa.Schema,
+    first_record: int,
 ) -> pa.RecordBatch:
     """Tidy rows of a block.
 
@@ -77,9 +81,7 @@ def long_batch(
     wanted = [(name, _ZERO_D.get(name), labels[name]) for name in _counted(columns)]
     if not any(name.startswith("path_count_no_d") for name, _, _ in wanted):
         wanted.append(("path_count_no_d", None, labels["path_count_no_d"]))
-    sentinel = sum(
-        len(found) * n * (1 if zero is None else 2) for _, zero, found in wanted
-    )
+    sentinel = sum(len(found) * n * (1 if zero is None else 2) for _, zero, found in wanted)
     for name, zero, found in wanted:
         items += found
         grid = offset + np.arange(n * len(found)).reshape(n, -1)
@@ -124,7 +126,9 @@ def _labels(columns: ResultColumns) -> dict[str, list[dict[str, Any]]]:
     base = {"pi": columns.model.pi, "nu": columns.model.nu}
     found: dict[str, list[dict[str, Any]]] = {"path_count_no_d": [base]}
     for name in _counted(columns):
-        axes = [("d_allele" if axis == "d_allele_pair" else axis, values) for axis, values in columns.axes[name]]
+        axes = [
+            ("d_allele" if axis == "d_allele_pair" else axis, values) for axis, values in columns.axes[name]
+        ]
         default = {} if any(axis == "n" for axis, _ in axes) else base
         found[name] = [
             {**default, **dict(zip((axis for axis, _ in axes), point, strict=True))}

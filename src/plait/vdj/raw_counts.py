@@ -95,7 +95,7 @@ class ChainCounter:
         return self._count_wider(texts, items, result) if items.size else result
 
     def _room(self, texts: Texts, dtype: Any) -> ChainOutput:
-        n, m, d = texts.start.size, self._lanes, self._tables.fragment_length.size
+        n, m, d = texts.start.size, self._lanes, self._tables.joined.length.size
         return ChainOutput(
             full=np.zeros((n, d, m), dtype),
             empty=np.zeros((n, d, m), dtype),
@@ -113,7 +113,7 @@ class ChainCounter:
         reached = np.zeros(items.size, np.bool_)
         for whole, part in zip(out[:4], again[:4], strict=True):
             whole[items] = part
-            reached |= (part == SATURATING_COUNT.limit).reshape(items.size, -1).any(axis=1)
+            reached |= (part == SATURATING_COUNT.limit).any(axis=tuple(range(1, part.ndim)))
         return reached
 
     def _count_wider(self, texts: Texts, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
@@ -135,7 +135,7 @@ class ChainCounter:
         """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
         out = self._room(texts, np.int64)
         self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
-        d = self._tables.fragment_length.size
+        d = self._tables.joined.length.size
         counts = np.zeros((texts.start.size, d + 1, self._lanes), np.int64)
         self._target.run_enumeration(self._tables, texts, self.model.max_n, counts)
         overflow = np.zeros(texts.start.size, np.bool_)

@@ -53,15 +53,15 @@ def region_columns(
     germline, model, chain
         What was counted.
     regions
-        int64 (n, len(REGION_FIELDS)); rows without items are zero.
+        int64 (n, len(REGION_FIELDS)).
     items
-        The items: the first one of each row gives its V and J allele and its symbols.
+        The items: the first one of each row gives its V and J allele.
     """
-    n = regions.shape[0]
+    first = items.first
     field = dict(zip(REGION_FIELDS, regions.T, strict=True))
-    length = _of_rows(items, items.texts.length, n)
-    v_end = np.array([len(a.cdr3_end or "") for a in germline.v])[_of_rows(items, items.texts.prefix, n)]
-    j_end = np.array([len(a.cdr3_end or "") for a in germline.j])[_of_rows(items, items.texts.suffix, n)]
+    length = items.texts.length[first]
+    v_end = np.array([len(a.cdr3_end or "") for a in germline.v])[items.texts.prefix[first]]
+    j_end = np.array([len(a.cdr3_end or "") for a in germline.j])[items.texts.suffix[first]]
     m_v, m_j, m_d = field["prefix_match"], field["suffix_match"], field["fragment_match"]
     d_start, d_end = field["fragment_start"], field["fragment_end"]
     has_d = m_d > 0
@@ -84,31 +84,6 @@ def region_columns(
         "p3d_length": field["fragment_extended_right"],
         "p5j_length": np.maximum(m_j - j_end, 0),
     }
-    for span, start, end in (("n1", m_v, n1_end), ("n2", n2_start, j_start), ("ndn", m_v, j_start)):
-        counts = _composition(items, start, end, n)
-        columns.update({f"{span}_{base}": counts[bit] for bit, base in enumerate("atcg")})
+    for span, part in (("n1", "before"), ("n2", "after"), ("ndn", "between")):
+        columns.update({f"{span}_{base}": field[f"{part}_{bit}"] for bit, base in enumerate("atcg")})
     return {name: columns[name].astype(np.int32) for name in REGION_COLUMNS}
-
-
-def _of_rows(items: Items, values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    spread = np.zeros(n, np.int64)
-    spread[items.rows] = values[items.first]
-    return spread
-
-
-def _composition(
-    items: Items, start: NDArray[np.int64], end: NDArray[np.int64], n: int
-) -> list[NDArray[np.int64]]:
-    """Per mask bit, how many symbols of junction[start:end) contain it; an empty span gives zeros."""
-    rows = items.rows
-    first = items.texts.start[items.first]
-    begin = first + start[rows]
-    stop = np.maximum(first + end[rows], begin)
-    counts = []
-    for bit in range(4):
-        running = np.zeros(items.texts.symbols.size + 1, np.int64)
-        np.cumsum((items.texts.symbols >> bit) & 1, out=running[1:])
-        found = np.zeros(n, np.int64)
-        found[rows] = running[stop] - running[begin]
-        counts.append(found)
-    return counts

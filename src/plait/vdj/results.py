@@ -90,8 +90,8 @@ class PathCounts:
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """bool (n,): rows that have counts."""
-        return self.status == 0
+        """Which rows have counts, bool (n,)."""
+        return np.equal(self.status, 0)
 
     def __len__(self) -> int:
         return int(self.status.size)

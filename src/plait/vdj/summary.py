@@ -114,9 +114,7 @@ class CountSummary:
 
     def suspicious(self) -> list[str]:
         """Genes that are nearly always zero."""
-        return [
-            gene for segment in "vj" for gene, zeros in self.genes(segment).items() if zeros.suspicious
-        ]
+        return [gene for segment in "vj" for gene, zeros in self.genes(segment).items() if zeros.suspicious]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; statuses that did not occur are left out."""

@@ -1,0 +1,365 @@
+"""Explain one path count: the matches behind it, and the limit that holds it down most."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from plait.errors import InvalidInput
+from plait.schedules.chain_tables import FRAGMENT_BITS
+from plait.vdj.counting import PathCounter
+from plait.vdj.germline import Allele, GermlineSet, load_germline
+from plait.vdj.germline.germline_set import Chain
+from plait.vdj.junctions import encode_junctions
+from plait.vdj.match_lattice import EndMatch, LongestD, longest_d, match_j, match_v
+from plait.vdj.models import PathModel
+from plait.vdj.results import STATUSES
+
+__all__ = ["DPaths", "Explanation", "Lifted", "explain"]
+
+_WRONG_JUNCTION = {
+    "missing_junction": "nothing",
+    "invalid_symbol": "a symbol that is no IUPAC nucleotide code",
+    "too_short": "a junction too short to hold both conserved codons",
+    "too_long": "far more nucleotides than any junction has",
+}
+_CLOSEST = 5
+#: Limits are lifted, and smallest values looked for, up to these; beyond lies no biology.
+_LARGEST_PI = 10
+_LARGEST_NU = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DPaths:
+    """Paths through one D allele.
+
+    Attributes
+    ----------
+    match
+        Its longest matches.
+    allowed
+        Whether the germline set lets it join this J.
+    paths, zero_d_paths
+        Paths through it, and those of them in which nothing of it is left; for a V-D-D-J chain, as the only D.
+    """
+
+    match: LongestD
+    allowed: bool
+    paths: int
+    zero_d_paths: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifted:
+    """The count with one limit lifted and all others as they are.
+
+    Attributes
+    ----------
+    limit
+        ``"nu"``, ``"nu_vd"`` or ``"nu_dj"``: most N nucleotides at all junctions or at one of them;
+        ``"v_mismatch"`` or ``"j_mismatch"``: the first germline symbol that differs from the junction.
+    before, after
+        The limit as it is and as it was lifted: numbers of nucleotides, or the germline symbol and ``"N"``.
+    path_count
+        The count with the lifted limit.
+    smallest
+        Smallest value of the limit with a count above 0, None if there is none; None for a mismatch.
+    """
+
+    limit: str
+    before: int | str
+    after: int | str
+    path_count: int
+    smallest: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What lies behind one path count.
+
+    Attributes
+    ----------
+    junction
+        The junction, upper case.
+    germline, germline_digest
+        Name and digest of the germline set.
+    chain
+        ``"vj"``, ``"vdj"`` or ``"vddj"``.
+    model
+        The path-counting model.
+    v, j
+        How the V and the J end match.
+    d
+        Every D allele in the order of the germline set; none in a V-J chain.
+    path_count
+        Sum over the allowed D alleles (or pairs of them).
+    no_d_paths
+        Paths without a D gene.
+    vj_gap
+        Nucleotides between the V match and the J match; negative where they overlap.
+    lifted
+        The count with each limit lifted alone.
+    smallest_nu, smallest_pi
+        Where the count is 0: smallest nu (at all junctions) and smallest pi with a count above 0, None where
+        there is none within what can be asked for. None too where the count is above 0.
+    """
+
+    junction: str
+    germline: str
+    germline_digest: str
+    chain: Chain
+    model: PathModel
+    v: EndMatch
+    j: EndMatch
+    d: tuple[DPaths, ...]
+    path_count: int
+    no_d_paths: int
+    vj_gap: int
+    lifted: tuple[Lifted, ...]
+    smallest_nu: int | None
+    smallest_pi: int | None
+
+    @property
+    def most_constraining(self) -> Lifted | None:
+        """The limit that raises the count most when it is lifted; None if none does."""
+        best = max(self.lifted, key=lambda lifted: lifted.path_count, default=None)
+        return best if best is not None and best.path_count > self.path_count else None
+
+    @property
+    def longest_d_match(self) -> int:
+        """Nucleotides of the longest match of an allowed D allele."""
+        return max((d.match.length for d in self.d if d.allowed), default=0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        best = self.most_constraining
+        return {
+            **asdict(self),
+            "model": self.model.as_dict(),
+            "most_constraining": None if best is None else best.limit,
+        }
+
+
+class _Counts(NamedTuple):
+    total: int
+    sweep: list[int]
+
+
+def explain(
+    junction: str,
+    v_call: str,
+    j_call: str,
+    *,
+    germline: GermlineSet | str,
+    model: PathModel | None = None,
+    chain: Chain | Literal["auto"] = "auto",
+) -> Explanation:
+    """Explain the path count of one junction.
+
+    Parameters
+    ----------
+    junction
+        Nucleotide sequence from the conserved Cys to the conserved Phe/Trp codon, IUPAC codes allowed.
+    v_call, j_call
+        A V and a J gene or allele.
+    germline
+        A germline set, or the name or path of one.
+    model
+        A dp2 model without a sweep; one strand, pi = 4, nu = 10 by default.
+    chain
+        ``"vj"``, ``"vdj"`` or ``"vddj"``; ``"auto"`` takes what the germline set implies.
+
+    Returns
+    -------
+    Explanation
+        The matches, the counts, and what becomes of them when limits are lifted.
+
+    Raises
+    ------
+    InvalidInput
+        If the junction cannot be counted, a call is unknown or a list, or the model is another one.
+
+    Examples
+    --------
+    >>> from plait.vdj import explain
+    >>> told = explain("TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC", "TRBV13-1", "TRBJ2-7", germline="mouse_trb")
+    >>> told.v.matched, told.j.matched, told.longest_d_match, told.path_count > 0
+    (13, 17, 6, True)
+    """
+    base = model or PathModel()
+    if base.name != "dp2" or base.is_sweep:
+        raise InvalidInput("model", found="a sweep or a model other than dp2", expected="a single dp2 model")
+    alleles = load_germline(germline) if isinstance(germline, str) else germline
+    text = _checked_junction(junction)
+    v, j = _allele(alleles, "V", v_call), _allele(alleles, "J", j_call)
+    return _Case(text, v, j, alleles, base, chain).explanation()
+
+
+class _Case:
+    """One junction with its alleles, counted in the interpreted reference: nothing has to be compiled."""
+
+    def __init__(
+        self,
+        junction: str,
+        v: Allele,
+        j: Allele,
+        germline: GermlineSet,
+        model: PathModel,
+        chain: Chain | Literal["auto"],
+    ) -> None:
+        self.junction, self.v, self.j = junction, v, j
+        self.germline, self.model = germline, model
+        self.counter = PathCounter(germline, model, chain=chain, overflow="wide", device="reference")
+        self.chain = self.counter.chain
+        # No insertion is longer than the junction.
+        self.room = min(len(junction), _LARGEST_NU)
+
+    def explanation(self) -> Explanation:
+        pi = self.model.pi
+        v, j = match_v(self.junction, self.v, pi), match_j(self.junction, self.j, pi)
+        counts = self.counter.count(*self._columns())
+        zero = not counts.path_count[0]
+        genes = () if self.chain == "vj" else self.germline.d
+        d = tuple(
+            DPaths(
+                match=longest_d(self.junction, allele, pi),
+                allowed=bool(counts.allowed[0, k]),
+                paths=int(counts.by_d[0, k]),
+                zero_d_paths=int(counts.zero_d_by_d[0, k]),
+            )
+            for k, allele in enumerate(genes)
+        )
+        nus, pis = tuple(range(self.room + 1)), tuple(range(self._largest_pi() + 1))
+        anywhere = replace(self.model, nu=self.room, nu_vd=None, nu_dj=None, sweep_nu=nus)
+        return Explanation(
+            junction=self.junction,
+            germline=self.germline.name,
+            germline_digest=self.germline.digest,
+            chain=self.chain,
+            model=self.model,
+            v=v,
+            j=j,
+            d=d,
+            path_count=int(counts.path_count[0]),
+            no_d_paths=int(counts.no_d[0]),
+            vj_gap=len(self.junction) - v.matched - j.matched,
+            lifted=tuple(self._lifted(v, j)),
+            smallest_nu=_first(self._count(anywhere).sweep) if zero else None,
+            smallest_pi=_first(self._count(replace(self.model, sweep_pi=pis)).sweep) if zero else None,
+        )
+
+    def _largest_pi(self) -> int:
+        """As far as the D genes with their extensions can be counted."""
+        longest = max((len(allele.sequence) for allele in self.germline.d), default=0)
+        return max(0, min(_LARGEST_PI, (FRAGMENT_BITS - longest) // 2))
+
+    def _columns(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        texts = (self.junction, self.v.name, self.j.name)
+        first, second, third = (pa.array([text], pa.large_string()) for text in texts)
+        return first, second, third
+
+    def _count(self, model: PathModel, germline: GermlineSet | None = None) -> _Counts:
+        """The count, and the counts of the sweep in the order of its one axis."""
+        counter = PathCounter(
+            germline or self.germline, model, chain=self.chain, overflow="wide", device="reference"
+        )
+        counts = counter.count(*self._columns())
+        sweeps = {"vj": counts.no_d_sweep, "vdj": counts.sweep_by_d, "vddj": counts.sweep_by_dd}
+        grid = np.asarray(sweeps[self.chain][0])
+        summed = grid if self.chain == "vj" else grid.sum(axis=0)
+        return _Counts(int(counts.path_count[0]), [int(value) for value in summed.ravel()])
+
+    def _lifted(self, v: EndMatch, j: EndMatch) -> list[Lifted]:
+        model, nus = self.model, tuple(range(self.room + 1))
+        vd = model.nu if model.nu_vd is None else model.nu_vd
+        dj = model.nu if model.nu_dj is None else model.nu_dj
+        ways = {
+            "nu_vd": (vd, replace(model, nu=self.room, nu_vd=None, nu_dj=dj, sweep_nu=nus)),
+            "nu_dj": (dj, replace(model, nu=self.room, nu_vd=vd, nu_dj=None, sweep_nu=nus)),
+        }
+        if self.chain == "vj":
+            # One insertion only, held by the larger of the two limits.
+            alone = replace(model, nu=self.room, nu_vd=None, nu_dj=None, sweep_nu=nus)
+            ways = {"nu": (max(vd, dj), alone)}
+        found = []
+        for limit, (before, lifted) in ways.items():
+            if before < self.room:
+                counts = self._count(lifted)
+                found.append(
+                    Lifted(
+                        limit=limit,
+                        before=before,
+                        after=self.room,
+                        path_count=counts.total,
+                        smallest=_first(counts.sweep),
+                    )
+                )
+        for limit, match, allele in (("v_mismatch", v, self.v), ("j_mismatch", j, self.j)):
+            if match.mismatch is not None and not match.complete:
+                symbol = match.symbol_at(match.mismatch)
+                counts = self._count(model, self._forgiving(match, allele))
+                found.append(Lifted(limit=limit, before=symbol, after="N", path_count=counts.total))
+        return found
+
+    def _forgiving(self, match: EndMatch, allele: Allele) -> GermlineSet:
+        """The germline set with an N for the first symbol of an allele that differs from the junction."""
+        assert match.mismatch is not None
+        anchor = allele.anchor or 0
+        place = match.mismatch - match.start
+        # The part inside the junction starts at the anchor in V, and with the sequence in J.
+        at = (
+            anchor + place if allele.segment == "V" else place - (len(match.sequence) - match.germline_length)
+        )
+        changed = replace(allele, sequence=f"{allele.sequence[:at]}N{allele.sequence[at + 1 :]}")
+        if allele.segment == "V":
+            return replace(self.germline, v=tuple(changed if a is allele else a for a in self.germline.v))
+        return replace(self.germline, j=tuple(changed if a is allele else a for a in self.germline.j))
+
+
+def _first(counts: list[int]) -> int | None:
+    """Place of the first count above 0; the values of a sweep here are 0, 1, 2, ..."""
+    return next((place for place, count in enumerate(counts) if count), None)
+
+
+def _checked_junction(junction: str) -> str:
+    text = "".join(junction.split())
+    status = STATUSES[int(encode_junctions(pa.array([text], pa.large_string())).status[0])]
+    if status != "ok":
+        shown = text if len(text) <= 60 else f"{text[:60]}... ({len(text)} nt)"
+        raise InvalidInput(
+            "junction",
+            found=f"{shown!r}: {_WRONG_JUNCTION[status]}",
+            expected="the nucleotides from the conserved Cys to the conserved Phe or Trp codon",
+        )
+    return text.upper().replace("U", "T")
+
+
+def _allele(germline: GermlineSet, segment: Literal["V", "J"], call: str) -> Allele:
+    found = germline.resolve_all(call, segment)
+    what = f"{segment.lower()}_call"
+    if len(found) != 1:
+        raise InvalidInput(what, found=repr(call), expected="the name of one gene or allele")
+    if found[0] is None:
+        names = dict.fromkeys(
+            name for allele in germline.alleles(segment) for name in (allele.gene, allele.name)
+        )
+        close = difflib.get_close_matches(call.strip().upper(), names, n=_CLOSEST, cutoff=0.5)
+        raise InvalidInput(
+            what,
+            found=repr(call),
+            expected=f"a {segment} gene or allele of {germline.name}",
+            hint=f"closest are {', '.join(close)}" if close else f"see plait germline show {germline.name}",
+        )
+    allele = germline.alleles(segment)[found[0]]
+    if allele.anchor is None:
+        raise InvalidInput(
+            what,
+            found=f"{call!r}, whose conserved codon is not known",
+            expected=f"a {segment} allele with an anchor",
+            hint="give one with --anchors",
+        )
+    return allele
