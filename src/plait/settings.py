@@ -4,6 +4,7 @@
 variable            meaning                                      default
 =================== ============================================ ==========================================
 ``PLAIT_CACHE_DIR`` folder of compiled code, made when missing   ``plait`` in the user's cache folder
+``PLAIT_DEBUG``     1: commands that fail show the traceback too only the message
 ``PLAIT_THREADS``   threads used when a call does not say        the processors that this process may use
 =================== ============================================ ==========================================
 
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from plait.errors import InvalidInput
 
-__all__ = ["cache_directory", "thread_count"]
+__all__ = ["cache_directory", "show_tracebacks", "thread_count"]
 
 
 def cache_directory() -> Path:
@@ -46,6 +47,11 @@ def thread_count() -> int:
     if named.isascii() and named.isdigit() and int(named) >= 1:
         return int(named)
     raise InvalidInput("PLAIT_THREADS", found=repr(named), expected="a whole number of at least 1")
+
+
+def show_tracebacks() -> bool:
+    """Whether a command that fails shows where in the program it did."""
+    return os.environ.get("PLAIT_DEBUG", "").strip() not in ("", "0")
 
 
 def _user_cache() -> Path:

@@ -58,8 +58,11 @@ def _drawing(told: Explanation) -> list[str]:
             piece = text[start : start + _BLOCK]
             if label in ("junction", "parts") or piece.strip():
                 lines.append(f"{label:<{margin}}{piece}".rstrip())
-    legend = "parts: V, D, J germline; v, d, j palindromic (P); N random; + where two reach. Lower case in"
-    return [*lines, "", *paragraph(f"{legend} the alleles: palindromic. | match, x first difference.")]
+    kinds = "V, J germline; v, j palindromic (P)"
+    if told.chain != "vj":
+        kinds = "V, D, J germline; v, d, j palindromic (P)"
+    legend = f"parts: {kinds}; N random; + where two reach. Lower case in the alleles: palindromic."
+    return [*lines, "", *paragraph(f"{legend} | match, x first difference.")]
 
 
 def _ruler(size: int) -> str:
@@ -81,7 +84,7 @@ def _end_rows(match: EndMatch, junction: str) -> list[tuple[str, str]]:
 
 
 def _d_rows(d: DPaths, size: int) -> list[tuple[str, str]]:
-    rows = []
+    rows: list[tuple[str, str]] = []
     for place in d.match.places[:_MOST_PLACES]:
         text = " " * place.junction_start + d.match.piece(place)
         rows.append(("" if rows else d.match.allele, text.ljust(size)))
@@ -239,14 +242,14 @@ def _gap_sentences(told: Explanation) -> list[str]:
         )
     else:
         found.append(
-            f"The longest D match covers {reach}, but no D match lies so that at most {vd} nt remain before it "
-            f"and {dj} behind it."
+            f"The longest D match covers {reach}, but no D match lies so that at most {vd} nt remain before "
+            f"it and {dj} behind it."
         )
     for limit, name, smallest in (("nu", model.nu, told.smallest_nu), ("pi", model.pi, told.smallest_pi)):
         if smallest is not None:
             found.append(f"Smallest {limit} with a count above 0: {smallest} (now {name}).")
         else:
-            found.append(f"No {limit} that can be asked for gives a count above 0.")
+            found.append(f"A larger {limit} alone does not help.")
     return found
 
 
@@ -257,7 +260,7 @@ def _doubt(match: EndMatch, limit: str, told: Explanation) -> list[str]:
         return []
     assert match.mismatch is not None
     return paragraph(
-        f"{match.allele} already differs at nucleotide {match.mismatch + 1} of {len(told.junction)}: junction "
-        f"{told.junction[match.mismatch]}, germline {match.symbol_at(match.mismatch).upper()}. A wrong anchor, or "
-        "an allele that the germline set lacks, looks like this."
+        f"{match.allele} already differs at nucleotide {match.mismatch + 1} of {len(told.junction)}: "
+        f"junction {told.junction[match.mismatch]}, germline {match.symbol_at(match.mismatch).upper()}. "
+        "A wrong anchor, or an allele that the germline set lacks, looks like this."
     )

@@ -14,7 +14,6 @@ from typing import Any
 from plait._jit import shared
 from plait.algebras import choice, extend
 from plait.lanes import lowest_bit, population
-from plait.recurrences.occurrences import Occurrences, keep, start
 from plait.schedules.chain_rows import (
     Span,
     add_match,
@@ -23,11 +22,13 @@ from plait.schedules.chain_rows import (
     collect,
     fill_left,
     fill_right,
+    first_end,
     insert_middle,
     sum_without_fragment,
 )
 from plait.schedules.matching import load_text, matched_prefix, matched_suffix, mirror_arms
-from plait.schedules.regions import find_regions
+from plait.schedules.chain_tables import ALIVE_ROWS
+from plait.schedules.regions import find_occurrences, find_regions
 
 __all__ = ["chain_item"]
 
@@ -54,7 +55,9 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     m_suffix = matched_suffix(tables, suffix, scratch.masks, length)
     out.regions[item, 0] = m_prefix
     out.regions[item, 1] = m_suffix
-    find_regions(kind.lanes, tables, suffix, length, scratch, out.regions, item)
+    pairs = out.pair.shape[1]
+    find_occurrences(kind.lanes, tables.words, suffix, pairs, length, scratch)
+    find_regions(tables, suffix, length, scratch, out.regions, item)
     hidden = tables.hidden_row.shape[1] - 1
     if hidden > 0:
         mirror_arms(scratch.masks, length, hidden, scratch.arms)
@@ -66,28 +69,30 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     fill_right(kind, alg, tables, span, scratch)
     sum_paths(kind, alg, tables, span, scratch)
     write_counts(kind, alg, tables, span, scratch, out, item)
-    if out.pair.shape[1] > 0:
+    if pairs > 0:
         sum_two_fragments(kind, alg, tables, span, scratch, out, item)
-    out.bound[item] = bound_of(levels, tables, span, scratch.masks, out.pair.shape[1])
+    out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
 
 
 @shared
 def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
     """Paths with one fragment, by fragment, and without one: the rows of `total`."""
-    fragments = tables.joined.length.size
+    fragments = tables.words.length.size
+    levels = kind.insertion.levels
     for t in range(fragments + 2):
         clear_row(kind, alg, scratch.total, t)
         clear_carry(kind.rows, kind, alg, span, scratch, t)
     sum_without_fragment(kind.rows, kind, alg, tables, span, scratch, fragments + 1)
     for a in range(span.last, -1, -1):
-        nothing = a >= span.first
+        nothing = a >= first_end(kind.rows, span, levels, a)
         collect(
             kind.rows, kind, alg, tables, span, scratch, a, scratch.right, scratch.lead, a, nothing, fragments
         )
     for f in range(fragments):
         if tables.allowed[span.suffix, f] != 0:
             for a in range(span.last, -1, -1):
-                found = sum_from(kind, alg, tables, f, a, span.length, span.first, scratch, scratch.right)
+                first = first_end(kind.rows, span, levels, a)
+                found = sum_from(kind, alg, tables, f, a, span.length, first, scratch, scratch.right)
                 collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, found, f)
 
 
@@ -96,7 +101,7 @@ def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out:
     """Put the rows of `total` into the output, with the share of fragments of which nothing is left."""
     total = scratch.total
     lane = tables.out_lane
-    fragments = tables.joined.length.size
+    fragments = tables.words.length.size
     for x in range(lane.size):
         out.none[item, lane[x]] = total[fragments + 1, x]
     for f in range(fragments):
@@ -115,18 +120,16 @@ def sum_from(
 
     Returns whether there is any; ``inner[0]`` is only written then.
     """
-    words = tables.joined
-    masks = scratch.masks
+    words = tables.words
     weights = tables.fragment_weights
-    if a + words.length[f] + tables.hidden_row.shape[1] - 1 < first:
+    if a == length or a + tables.joined_length[f] + tables.hidden_row.shape[1] - 1 < first:
         return False
     word = words.word[f]
-    automaton = Occurrences(words.starts[f])
-    alive = start(automaton)
+    depth = scratch.depth[word]
     read = 0
     found = False
-    while a + read < length:
-        alive = keep(automaton, alive, words.places[word, masks[a + read]], read)
+    while read < depth:
+        alive = scratch.alive[word * ALIVE_ROWS + read + 1, a] & tables.joined_starts[f]
         if alive == 0:
             break
         read += 1
@@ -139,7 +142,7 @@ def sum_from(
             found = True
         rest = alive & ~tables.plain_starts[f, read]
         while rest != 0:
-            s = lowest_bit(rest) - words.first[f]
+            s = lowest_bit(rest) - words.first[f] - tables.joined_left[f]
             rest = rest & (rest - 1)
             row = tables.fragment_row[f, s, s + read]
             add_match(kind, alg, weights, row, 1, right, scratch.lead, a + read, found, scratch.inner)
@@ -161,8 +164,9 @@ def sum_mirrored(
     found: bool,
 ) -> bool:
     """The matches of `sum_from` whose first p symbols mirror whatever follows them."""
-    words = tables.joined
+    words = tables.words
     weights = tables.fragment_weights
+    bit = words.first[f] + tables.joined_left[f]
     for p in range(1, tables.hidden_row.shape[1]):
         if a + 2 * p > length:
             break
@@ -175,9 +179,9 @@ def sum_mirrored(
                 row = tables.hidden_row[f, p, t]
                 add_match(kind, alg, weights, row, 1, right, scratch.lead, b, found, scratch.inner)
                 found = True
-            if b == length or t == words.length[f]:
+            if b == length or t == tables.joined_length[f]:
                 break
-            if (words.places[words.word[f], scratch.masks[b]] >> (words.first[f] + t)) & 1 == 0:
+            if (words.places[words.word[f], scratch.masks[b]] >> (bit + t)) & 1 == 0:
                 break
             t += 1
     return found
@@ -186,7 +190,7 @@ def sum_mirrored(
 @shared
 def sum_two_fragments(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
     """Paths with two fragments: the second one and what follows it take the place of `right`."""
-    fragments = tables.joined.length.size
+    fragments = tables.words.length.size
     weights = tables.fragment_weights
     for second in range(fragments):
         if tables.allowed[span.suffix, second] == 0:
@@ -229,8 +233,9 @@ def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any
     if pairs > 0:
         fragments = fragments * fragments
     weight = 1.0
-    largest = 4.0 ** (3.0 * levels)
     for i in range(span.length):
-        if weight < largest:
-            weight = weight * tables.bound_symbol[masks[i]]
+        weight = weight * tables.bound_symbol[masks[i]]
+    if weight > 1.0:
+        # No path inserts more nucleotides than its junctions allow, each in at most four ways.
+        weight = min(weight, 4.0 ** (3.0 * levels))
     return (span.m_prefix + 1.0) * (span.m_suffix + 1.0) * tables.bound_ends * fragments * weight

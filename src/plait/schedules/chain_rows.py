@@ -26,6 +26,7 @@ __all__ = [
     "collect",
     "fill_left",
     "fill_right",
+    "first_end",
     "insert_middle",
     "sum_without_fragment",
 ]
@@ -209,6 +210,19 @@ def collect_insertions(
 
 
 @shared
+def first_end_models(rows: Any, span: Any, levels: int, a: int) -> Any:
+    """`first_end` where each junction has its own limit."""
+    return span.first
+
+
+@shared
+def first_end_insertions(rows: Any, span: Any, levels: int, a: int) -> Any:
+    """`first_end` where insertions before the fragment leave fewer for after it."""
+    before = max(0, a - span.m_prefix)
+    return max(0, span.length - span.m_suffix - (levels - 1 - before))
+
+
+@shared
 def clear_carry_models(rows: Any, kind: Any, alg: Any, span: Any, scratch: Any, t: int) -> None:
     """`clear_carry` of rows that carry nothing."""
 
@@ -289,6 +303,9 @@ fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_ins
 #: every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
 #: `clear_carry` called.
 collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
+
+#: Leftmost end of a fragment that starts at position a and can still be reached from the suffix.
+first_end = by_type_of({PerModel: first_end_models, PerInsertions: first_end_insertions})
 
 #: Prepare `collect` for row t.
 clear_carry = by_type_of({PerModel: clear_carry_models, PerInsertions: clear_carry_insertions})

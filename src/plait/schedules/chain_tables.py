@@ -13,6 +13,7 @@ import numpy as np
 from plait.lanes import PADDING, padded
 
 __all__ = [
+    "ALIVE_ROWS",
     "FRAGMENT_BITS",
     "REGION_FIELDS",
     "ChainOutput",
@@ -40,6 +41,8 @@ REGION_FIELDS = (
 
 #: Positions of the longest fragment: they are the bits of one word.
 FRAGMENT_BITS = 62
+#: Rows of `ChainScratch.alive` per word: one for each number of symbols read.
+ALIVE_ROWS = FRAGMENT_BITS + 1
 
 
 class Texts(NamedTuple):
@@ -71,8 +74,8 @@ class FragmentWords(NamedTuple):
         int64 (words, 16): for each text mask, the bits of the positions that match it.
     word, first, length
         int64 (n,): the word of each fragment, its first bit and its number of symbols.
-    starts
-        int64 (n,): the bits of each fragment.
+    every_start
+        int64 (words,): the bits of all fragments of a word.
     fragment_of
         int64 (words, FRAGMENT_BITS): which fragment a bit belongs to.
     allowed_starts
@@ -85,7 +88,7 @@ class FragmentWords(NamedTuple):
     word: Any
     first: Any
     length: Any
-    starts: Any
+    every_start: Any
     fragment_of: Any
     allowed_starts: Any
     longest: Any
@@ -102,18 +105,19 @@ class ChainTables(NamedTuple):
         int64 (n,): symbols in each.
     prefix_row, suffix_row
         int32 (n, width + 1): row of the end weights for each kept length; row 0 is all zero.
-    joined
-        The fragments as they take part in the chain (extended).
+    words
+        The fragments, extended at both ends.
+    joined_starts, joined_left, joined_length
+        int64 (n,): the part of each fragment that takes part in the chain: its bits, the symbols before it,
+        and its length.
     fragment_row
         int32 (n, width + 1, width + 1): row of the fragment weights for fragment[s:t).
     hidden_row
         int32 (n, hidden + 1, width + 1): row for a mirrored end of p symbols before fragment[0:t).
     empty_row
         int32 (n,): row for a fragment of which nothing is left.
-    called
-        The fragments as they are called (extended at both ends).
     region_left, region_right
-        int64 (n,): where the unextended part of a called fragment starts and ends.
+        int64 (n,): where the unextended part of a fragment starts and ends.
     allowed
         uint8 (suffixes, fragments): which fragments may precede a suffix.
     pair_allowed
@@ -146,11 +150,13 @@ class ChainTables(NamedTuple):
     suffix_length: Any
     prefix_row: Any
     suffix_row: Any
-    joined: Any
+    words: Any
+    joined_starts: Any
+    joined_left: Any
+    joined_length: Any
     fragment_row: Any
     hidden_row: Any
     empty_row: Any
-    called: Any
     region_left: Any
     region_right: Any
     allowed: Any
@@ -181,6 +187,7 @@ class ChainScratch(NamedTuple):
     masks: Any
     places: Any
     alive: Any
+    depth: Any
     weight: Any
     arms: Any
     left_levels: Any
@@ -242,12 +249,13 @@ def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
     right_levels = np.zeros_like(left_levels)
     same = tables.left_lane.size == 0
     left = left_levels if same else np.zeros((rows, lead + models), dtype)
-    fragments = tables.joined.length.size
+    words, fragments = tables.words.places.shape[0], tables.words.length.size
     pairs = rows if tables.pair_allowed.any() else 1
     return ChainScratch(
         masks=np.zeros(rows, np.int64),
         places=np.zeros((1, padded(longest) + FRAGMENT_BITS + PADDING), np.int64),
-        alive=np.zeros((2, padded(longest) + PADDING), np.int64),
+        alive=np.zeros((words * ALIVE_ROWS, padded(longest) + PADDING), np.int64),
+        depth=np.zeros(words, np.int64),
         weight=np.zeros(rows, dtype),
         arms=np.zeros(rows, np.int64),
         left_levels=left_levels,

@@ -35,7 +35,7 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
     length = texts.length[item]
     prefix = texts.prefix[item]
     suffix = texts.suffix[item]
-    fragments = tables.joined.length.size
+    fragments = tables.words.length.size
     for f in range(fragments + 1):
         for n in range(most + 1):
             out[item, f, n] = 0
@@ -59,8 +59,8 @@ def ways_with(
 ) -> int:
     """Ways to make the text with exactly these inserted letters and fragment f; past the end, with none."""
     ways = 0
-    fragments = tables.joined.length.size
-    size = tables.joined.length[f] if f < fragments else 0
+    fragments = tables.words.length.size
+    size = tables.words.length[f] if f < fragments else 0
     for v in range(min(length, tables.prefix_length[prefix]) + 1):
         if v > 0 and (symbols[first + v - 1] & tables.prefix_symbols[prefix, v - 1]) == 0:
             break
@@ -79,7 +79,7 @@ def ways_with(
             for s in range(size):
                 for t in range(s + 1, size + 1):
                     b = a + t - s
-                    if b > length or not has_symbol(tables.joined, f, t - 1, symbols[first + b - 1]):
+                    if b > length or not has_symbol(tables.words, f, t - 1, symbols[first + b - 1]):
                         break
                     ways += ends_with(tables, symbols, first, length, suffix, b, letters, n1, n)
     return ways

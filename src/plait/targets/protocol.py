@@ -54,8 +54,8 @@ class Target(Protocol):
 def plan_chain(tables: ChainTables, texts: int, longest: int, pairs: int, itemsize: int = 8) -> ChainPlan:
     """Bytes for a batch of `texts` texts of up to `longest` symbols."""
     models = tables.end_weights.shape[1]
-    fragments = tables.joined.length.size
-    arrays = [*tables, *tables.joined, *tables.called]
+    fragments = tables.words.length.size
+    arrays = [*tables, *tables.words]
     held = sum(getattr(field, "nbytes", 0) for field in arrays)
     lanes = 2 * tables.level_weights.shape[1] + 5 * models + 6
     rows = (2 * fragments + 1 + pairs) * models + 8

@@ -89,7 +89,7 @@ def germline_sets(
         [] if chain == "vj" else d,
         j,
         locus=locus,
-        d_j_order=draw(st.just({}) | order) if chain == "vdj" else {},
+        d_j_order=draw(st.just({}) | order) if chain != "vj" else {},
         d_d_order=draw(pair_rule) if chain == "vddj" else None,
     )
 

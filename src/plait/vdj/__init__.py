@@ -7,24 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plait.vdj.counting import PathCounter, count_paths
+    from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
     from plait.vdj.results import STATUSES, PathCounts
+    from plait.vdj.sharing_table import SharingTable, sharing
 
 __all__ = [
     "STATUSES",
+    "Explanation",
     "PathCounter",
     "PathCounts",
     "PathModel",
+    "SharingTable",
     "count_paths",
+    "explain",
+    "sharing",
 ]
 
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
 _HOME = {
     "STATUSES": "results",
+    "Explanation": "explanation",
     "PathCounter": "counting",
     "PathCounts": "results",
     "PathModel": "models",
+    "SharingTable": "sharing_table",
     "count_paths": "counting",
+    "explain": "explanation",
+    "sharing": "sharing_table",
 }
 
 

@@ -12,10 +12,20 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
 
-__all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver"]
+__all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver", "first_gene"]
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
+
+
+def first_gene(call: str | None) -> str:
+    """The first gene of a call, as it is written, without allele and score.
+
+    >>> first_gene("TRBV12-3*01(346), TRBV12-4*01")
+    'TRBV12-3'
+    """
+    first = (call or "").split(",")[0].split("(")[0].strip()
+    return first.split("*")[0]
 
 
 class CallResolver:

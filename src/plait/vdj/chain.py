@@ -55,13 +55,14 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     allowed = allowed.reshape(len(germline.j), len(genes))
     fragments = _fragment_tables(model, genes, dtype)
     ends = _end_tables(germline, model, dtype)
-    words = {name: _words(fragments.pop(name), allowed) for name in ("joined", "called")}
-    rows = fragments["fragment_row"]
+    words = _words(fragments.pop("called"), allowed)
+    first = words.first + fragments["joined_left"]
     return ChainTables(
         **ends,
         **fragments,
-        **words,
-        plain_starts=_plain_starts(rows, words["joined"]),
+        words=words,
+        joined_starts=((1 << fragments["joined_length"]) - 1) << first,
+        plain_starts=_plain_starts(fragments["fragment_row"], first, fragments["joined_length"]),
         **_lanes(model),
         allowed=allowed,
         pair_allowed=_pairs(germline, len(genes), chain),
@@ -69,7 +70,7 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
         level_step=np.int64(len(model.pis) if model.name == "dp2" else 1),
         out_lane=_out_lanes(model),
         bound_ends=float(max(ends["end_weights"].max(), 1)) ** 2,
-        bound_fragment=_bound_fragment(fragments, words["joined"].longest),
+        bound_fragment=_bound_fragment(fragments),
         bound_symbol=np.maximum(MASK_SIZE, 1).astype(np.float64),
     )
 
@@ -108,8 +109,9 @@ def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> d
     return {
         **rows,
         "fragment_weights": _pad(fragment_weights),
-        "joined": joined,
         "called": called,
+        "joined_left": np.full(len(genes), pi if model.name == "dp2" else 0, np.int64),
+        "joined_length": _lengths(joined),
         "empty_row": empty_row,
         "region_left": np.full(len(genes), pi, np.int64),
         "region_right": np.array([pi + g.size for g in genes], np.int64),
@@ -155,16 +157,18 @@ def _words(fragments: Sequence[_Masks], allowed: NDArray[np.uint8]) -> FragmentW
         first.append(free)
         free += masks.size + 1
     lengths = _lengths(fragments)
-    starts = np.array([((1 << n) - 1) << o for n, o in zip(lengths.tolist(), first, strict=True)], np.int64)
+    starts = ((1 << lengths) - 1) << np.array(first, np.int64)
     allowed_starts = np.zeros((allowed.shape[0], len(places)), np.int64)
+    every_start = np.zeros(len(places), np.int64)
     for f, w in enumerate(word):
         allowed_starts[:, w] |= np.where(allowed[:, f] != 0, starts[f], 0)
+        every_start[w] |= starts[f]
     return FragmentWords(
         places=np.array(places, np.int64).reshape(len(places), 16),
         word=np.array(word, np.int64),
         first=np.array(first, np.int64),
         length=lengths,
-        starts=starts,
+        every_start=every_start,
         fragment_of=np.array(fragment_of, np.int64).reshape(len(places), FRAGMENT_BITS),
         allowed_starts=allowed_starts,
         longest=np.int64(lengths.max(initial=0)),
@@ -267,14 +271,16 @@ def _out_lanes(model: PathModel) -> NDArray[np.int64]:
     return np.arange(len(model.pis) * len(model.nus)).reshape(len(model.pis), len(model.nus)).T.ravel()
 
 
-def _plain_starts(rows: NDArray[np.int32], words: FragmentWords) -> NDArray[np.int64]:
+def _plain_starts(
+    rows: NDArray[np.int32], first: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Bits of the starts s for which fragment[s:s+n) has the row of fragment[0:n), for every n."""
     table = np.zeros(rows.shape[:2], np.int64)
-    for f, (size, first) in enumerate(zip(words.length.tolist(), words.first.tolist(), strict=True)):
+    for f, (size, bit) in enumerate(zip(lengths.tolist(), first.tolist(), strict=True)):
         for n in range(1, size + 1):
             for s in range(size - n + 1):
                 if rows[f, s, s + n] == rows[f, 0, n]:
-                    table[f, n] |= 1 << (first + s)
+                    table[f, n] |= 1 << (bit + s)
     return table
 
 
@@ -302,6 +308,7 @@ def _pairs(germline: GermlineSet, genes: int, chain: Chain) -> NDArray[np.uint8]
     return np.array(pairs, np.uint8).reshape(genes, genes)
 
 
-def _bound_fragment(tables: Mapping[str, NDArray[Any]], longest: int) -> float:
+def _bound_fragment(tables: Mapping[str, NDArray[Any]]) -> float:
+    longest = int(tables["joined_length"].max(initial=0))
     heaviest = max(tables["fragment_weights"].max(), 1)
     return float((longest + 1) ** 2 * tables["hidden_row"].shape[1]) * float(heaviest)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, PlaitError
 from plait.executors.local import LocalExecutor
 from plait.formats.atomic import write_json
 from plait.formats.blocks import read_ahead
@@ -116,6 +117,7 @@ def count_files(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
+    executor = LocalExecutor(thread_count() if threads is None else threads)
     columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
     block_rows = _block_rows(columns, counter.overflow, long)
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
@@ -125,14 +127,14 @@ def count_files(
                 Path(f"{os.fspath(output)}.checkpoint"), key=run.key(block_rows), resume=resume
             )
             resumed = len(checkpoint.blocks())
-            work = LocalExecutor(threads or thread_count()).map(
-                lambda block: run.compute(checkpoint, *block), enumerate(reader)
-            )
-            for batch, part in read_ahead(work):
-                run.summary.merge(part)
-                table.write(batch)
-                if progress is not None:
-                    progress(Progress(run.summary.rows, reader.bytes_read(), reader.total_bytes))
+            work = executor.map(lambda block: run.compute(checkpoint, *block), enumerate(reader))
+            # Closed before the reader and the table are, whatever happens: other threads work on both.
+            with _kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
+                for batch, part in results:
+                    run.summary.merge(part)
+                    table.write(batch)
+                    if progress is not None:
+                        progress(Progress(run.summary.rows, reader.bytes_read(), reader.total_bytes))
             blank_lines = reader.blank_lines
         summary_path = Path(f"{os.fspath(output)}.summary.json")
         write_json(summary_path, run.facts(blank_lines))
@@ -145,6 +147,18 @@ def count_files(
         blank_lines=blank_lines,
         resumed_blocks=resumed,
     )
+
+
+@contextmanager
+def _kept_if_useful(checkpoint: Checkpoint) -> Iterator[None]:
+    """Remove the checkpoint of a run that fails before its first block."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError, PlaitError):
+            if not checkpoint.blocks():
+                checkpoint.remove()
+        raise
 
 
 class _Run:

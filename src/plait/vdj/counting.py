@@ -169,9 +169,18 @@ class PathCounter:
         junctions, v_call, j_call
             String arrays (n,).
         """
-        items = make_items(junctions, self._v, v_call, self._j, j_call)
-        raw = self._counter.run(items.texts)
-        return self._assemble(items, raw)
+        items = self.items(junctions, v_call, j_call)
+        return self._assemble(items, self._counter.run(items.texts))
+
+    def items(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> Items:
+        """What `count` counts: encoded junctions with resolved calls.
+
+        Parameters
+        ----------
+        junctions, v_call, j_call
+            String arrays (n,).
+        """
+        return make_items(junctions, self._v, v_call, self._j, j_call)
 
     def _assemble(self, items: Items, raw: RawCounts) -> PathCounts:
         """Sum items to rows and put the counts under their names."""

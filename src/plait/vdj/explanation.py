@@ -44,7 +44,8 @@ class DPaths:
     allowed
         Whether the germline set lets it join this J.
     paths, zero_d_paths
-        Paths through it, and those of them in which nothing of it is left; for a V-D-D-J chain, as the only D.
+        Paths through it, and those of them in which nothing of it is left; in a V-D-D-J chain, paths with it
+        as the only D.
     """
 
     match: LongestD

@@ -167,7 +167,8 @@ def longest_d(junction: str, allele: Allele, pi: int) -> LongestD:
     """
     before = _palindrome_before(allele.sequence, pi)
     sequence = before + allele.sequence + _palindrome_after(allele.sequence, pi)
-    best, places = 0, []
+    best = 0
+    places: list[DPlace] = []
     text, gene = encode(junction), encode(sequence)
     for at in range(len(junction)):
         for d in range(len(sequence)):

@@ -79,7 +79,7 @@ class ChainCounter:
         """Count a batch of items."""
         if self.model.name == "exhaustive":
             return self._enumerate(texts)
-        out = self._room(texts, np.int64)
+        out = self.room(texts, np.int64)
         self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
         overflow = np.zeros(texts.start.size, np.bool_)
         suspects = np.flatnonzero(out.bound >= _SAFE)
@@ -94,8 +94,9 @@ class ChainCounter:
         items = np.flatnonzero(overflow)
         return self._count_wider(texts, items, result) if items.size else result
 
-    def _room(self, texts: Texts, dtype: Any) -> ChainOutput:
-        n, m, d = texts.start.size, self._lanes, self._tables.joined.length.size
+    def room(self, texts: Texts, dtype: Any) -> ChainOutput:
+        """Memory for the counts of a batch."""
+        n, m, d = texts.start.size, self._lanes, self._tables.words.length.size
         return ChainOutput(
             full=np.zeros((n, d, m), dtype),
             empty=np.zeros((n, d, m), dtype),
@@ -107,7 +108,7 @@ class ChainCounter:
 
     def _recount(self, texts: Texts, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
         """Count with saturation; returns which of the items reach the limit."""
-        again = self._room(_take(texts, items), np.int64)
+        again = self.room(_take(texts, items), np.int64)
         kind = chain_kind(self.model, LANES[1])
         self._target.run_chain(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
         reached = np.zeros(items.size, np.bool_)
@@ -121,11 +122,11 @@ class ChainCounter:
         part = _take(texts, items)
         if self._overflow == "float":
             tables = chain_tables(*self._source, dtype=np.float64)
-            again = self._room(part, np.float64)
+            again = self.room(part, np.float64)
             self._target.run_chain(chain_kind(self.model, host_lanes()), PROBABILITY, tables, part, again)
         else:
             tables = chain_tables(*self._source, dtype=object)
-            again = self._room(part, object)
+            again = self.room(part, object)
             ReferenceTarget().run_chain(chain_kind(self.model, LANES[1]), BIG_COUNT, tables, part, again)
         for whole, wider in zip(result[:4], again[:4], strict=True):
             whole[items] = wider
@@ -133,9 +134,9 @@ class ChainCounter:
 
     def _enumerate(self, texts: Texts) -> RawCounts:
         """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
-        out = self._room(texts, np.int64)
+        out = self.room(texts, np.int64)
         self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
-        d = self._tables.joined.length.size
+        d = self._tables.words.length.size
         counts = np.zeros((texts.start.size, d + 1, self._lanes), np.int64)
         self._target.run_enumeration(self._tables, texts, self.model.max_n, counts)
         overflow = np.zeros(texts.start.size, np.bool_)

@@ -1,4 +1,4 @@
-"""What came of every row: rows per status, and zero counts per V and J gene."""
+"""What came of every row: rows per status, zero counts per V and J gene, and calls that are not known."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plait.vdj.calls import first_gene
 from plait.vdj.results import STATUSES
 
 __all__ = ["CountSummary", "GeneZeros"]
@@ -17,6 +18,11 @@ __all__ = ["CountSummary", "GeneZeros"]
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5
 _FEWEST = 20
+#: Statuses that blame a call, and the segment of the call.
+_BLAMED = {"unknown_v_call": "v", "no_v_anchor": "v", "unknown_j_call": "j", "no_j_anchor": "j"}
+#: Different calls kept per status; a wrong column can hold another text in every row.
+_MOST_CALLS = 1000
+_OTHER = "(other)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class CountSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+    _calls: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _BLAMED})
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block.
@@ -65,13 +72,18 @@ class CountSummary:
         """
         for entry in pc.value_counts(result["status"]).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
+        for status, segment in _BLAMED.items():
+            if self.statuses[status]:
+                blamed = calls[segment].filter(pc.equal(result["status"], status))
+                for entry in pc.value_counts(blamed).to_pylist():
+                    self._blame(status, first_gene(entry["values"]), entry["counts"])
         counted = pc.equal(result["status"], "ok")
         zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64()), 0.0)
         for segment, column in calls.items():
             genes = column.filter(counted)
             for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
                 for entry in pc.value_counts(values).to_pylist():
-                    totals[segment][_gene(entry["values"])] += entry["counts"]
+                    totals[segment][first_gene(entry["values"])] += entry["counts"]
 
     def merge(self, other: CountSummary) -> None:
         """Add the totals of other blocks.
@@ -85,6 +97,13 @@ class CountSummary:
         for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
             for segment in mine:
                 mine[segment].update(theirs[segment])
+        for status, names in other._calls.items():
+            for name, rows in names.items():
+                self._blame(status, name, rows)
+
+    def _blame(self, status: str, name: str, rows: int) -> None:
+        known = self._calls[status]
+        known[name if name in known or len(known) < _MOST_CALLS else _OTHER] += rows
 
     @property
     def rows(self) -> int:
@@ -112,6 +131,16 @@ class CountSummary:
         rows = sorted(self._rows[segment].items(), key=lambda item: (-item[1], item[0]))
         return {gene: GeneZeros(n, self._zeros[segment][gene]) for gene, n in rows}
 
+    def blamed_calls(self, status: str) -> dict[str, int]:
+        """Rows per gene of the calls behind a status, the most frequent first.
+
+        Parameters
+        ----------
+        status
+            ``"unknown_v_call"``, ``"no_v_anchor"`` or the same of J; others blame no call.
+        """
+        return dict(sorted(self._calls.get(status, {}).items(), key=lambda item: (-item[1], item[0])))
+
     def suspicious(self) -> list[str]:
         """Genes that are nearly always zero."""
         return [gene for segment in "vj" for gene, zeros in self.genes(segment).items() if zeros.suspicious]
@@ -128,13 +157,8 @@ class CountSummary:
         return {
             "rows": self.rows,
             "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
+            "blamed_calls": {name: self.blamed_calls(name) for name in _BLAMED if self._calls[name]},
             "zero_counts": self.zeros,
             "suspicious_genes": self.suspicious(),
             **zeros,
         }
-
-
-def _gene(call: str | None) -> str:
-    """The first gene of a call, as it is written, without allele and score."""
-    first = (call or "").split(",")[0].split("(")[0].strip()
-    return first.split("*")[0]

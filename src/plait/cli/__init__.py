@@ -1,0 +1,7 @@
+"""The command ``plait``: one module a command, and no logic."""
+
+from __future__ import annotations
+
+from plait.cli.entry import main
+
+__all__ = ["main"]

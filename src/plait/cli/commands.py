@@ -1,0 +1,35 @@
+"""The tree of commands. Each is loaded when it is called, so that help and ``--version`` are instant."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from plait._version import __version__
+
+__all__ = ["app"]
+
+app = App(
+    name="plait",
+    version=__version__,
+    help="Exact V(D)J recombination path counts of immune repertoires.",
+)
+
+_vdj = App(name="vdj", help="Count recombination paths, explain a count, count sharing.", version_flags=[])
+_vdj.command(
+    "plait.cli.count:count",
+    name="count",
+    help="Count the recombination paths of every row of one or more tables.",
+)
+_vdj.command(
+    "plait.cli.explain:explain",
+    name="explain",
+    help="Show where one path count comes from, and which limit holds it down.",
+)
+_vdj.command(
+    "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
+)
+app.command(_vdj)
+app.command("plait.cli.germline:app", name="germline", help="List, show, check and convert germline sets.")
+app.command(
+    "plait.cli.demo:demo", name="demo", help="Count the repertoires of 12 human donors, and draw sharing."
+)

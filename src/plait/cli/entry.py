@@ -1,0 +1,128 @@
+"""The entry point: commands in, exit status out, and every failure as one clear message."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from plait.errors import PlaitError
+from plait.settings import show_tracebacks
+
+__all__ = ["main"]
+
+_WRONG_REQUEST = 2
+_INTERNAL_ERROR = 70
+_BROKEN_PIPE = 128 + 13
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal asked this process to end; work under way is cleaned up as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+        super().__init__()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments
+        The words after ``plait``; those of this process by default.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done; 1 a checked germline set has errors; 2 a wrong request or input; 70 an error of
+        plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _signals():
+            status = _run(words)
+            sys.stdout.flush()
+            return status
+    except KeyboardInterrupt as stop:
+        return _stopped(stop, words)
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except PlaitError as error:
+        return _failed(str(error), _WRONG_REQUEST)
+    except MemoryError:
+        return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
+        return _failed(text, _INTERNAL_ERROR)
+
+
+def _run(words: list[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from plait.cli.commands import app
+
+    try:
+        result = app(
+            words,
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_int_as_exit_code_else_zero",
+        )
+    except CycloptsError as error:
+        chain = " ".join(["plait", *(error.command_chain or ())])
+        _tell(f"{error}".strip().rstrip("."))
+        print(f"See {chain} --help", file=sys.stderr)
+        return _WRONG_REQUEST
+    return int(result)
+
+
+def _failed(message: str, status: int) -> int:
+    if show_tracebacks():
+        traceback.print_exc()
+    _tell(message)
+    return status
+
+
+def _tell(message: str) -> None:
+    print(f"plait: error: {message}", file=sys.stderr)
+
+
+def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
+    hint = ""
+    if words[:2] == ["vdj", "count"]:
+        hint = "; the same command with --resume continues where it stopped"
+    print(f"plait: stopped{hint}", file=sys.stderr)
+    return getattr(stop, "status", 128 + signal.SIGINT)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into exceptions, once; a second signal ends the process at once."""
+    found: dict[signal.Signals, Any] = {}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for known in found:
+            signal.signal(known, signal.SIG_DFL)
+        raise _Stopped(number)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # A signal that the parent asked to ignore, as nohup does, stays ignored.
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                found[number] = signal.signal(number, stop)
+    except ValueError:
+        # Only the main thread of a program can set handlers; elsewhere its own stay in force.
+        found.clear()
+    try:
+        yield
+    finally:
+        for number, before in found.items():
+            signal.signal(number, before)

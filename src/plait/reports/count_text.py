@@ -1,0 +1,114 @@
+"""The summary of a counting run as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from plait.reports.plain_text import aligned, paragraph, percent
+from plait.vdj.count_files import CountedFiles
+from plait.vdj.summary import CountSummary
+
+__all__ = ["MEANINGS", "count_text"]
+
+#: Every status in plain words.
+MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "ok": "counted",
+        "missing_junction": "the junction is empty",
+        "invalid_symbol": "the junction holds something that is no nucleotide code",
+        "too_short": "the junction cannot hold both conserved codons",
+        "too_long": "the junction is a whole read, or more",
+        "missing_v_call": "the V call is empty",
+        "unknown_v_call": "the germline set has no such V gene or allele",
+        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
+        "no_v_anchor": "the conserved Cys of this V allele is not known",
+        "missing_j_call": "the J call is empty",
+        "unknown_j_call": "the germline set has no such J gene or allele",
+        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
+        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
+        "count_overflow": "the count does not fit; see --overflow",
+    }
+)
+#: Genes with this share of zero counts, over so many rows, are listed; at most so many of them.
+_NOTABLE = 0.05
+_FEWEST_ROWS = 20
+_MOST_GENES = 12
+_MOST_CALLS = 6
+
+
+def count_text(counted: CountedFiles, *, seconds: float) -> str:
+    """What came of a run, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    counted
+        The run.
+    seconds
+        How long it took.
+    """
+    summary = counted.summary
+    rate = f", {summary.rows / seconds:,.0f} rows/s" if summary.rows and seconds > 0 else ""
+    lines = [f"{summary.rows:,} rows in {seconds:.1f} s{rate}"]
+    if summary.rows:
+        lines += ["", *_status_lines(summary), "", *_zero_lines(summary)]
+    else:
+        lines += paragraph("The input has a header and no rows; so has the output.")
+    lines += [""]
+    for name, new in counted.renamed.items():
+        lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
+    if counted.blank_lines:
+        lines += paragraph(f"{counted.blank_lines:,} blank lines of the input were passed over.")
+    if counted.resumed_blocks:
+        lines += paragraph(f"{counted.resumed_blocks:,} blocks were taken over from the stopped run.")
+    lines += [f"table    {counted.output}", f"summary  {counted.summary_path}"]
+    return "\n".join(lines) + "\n"
+
+
+def _status_lines(summary: CountSummary) -> list[str]:
+    rows = [["rows", "share", "status", ""]]
+    for status, meaning in MEANINGS.items():
+        n = summary.statuses[status]
+        if n:
+            rows.append([f"{n:,}", percent(n, summary.rows), status, meaning])
+    lines = aligned(rows, ">><<")
+    for status in MEANINGS:
+        names = summary.blamed_calls(status)
+        if names:
+            shown = [f"{name} {n:,}" for name, n in list(names.items())[:_MOST_CALLS]]
+            more = ", ..." if len(names) > _MOST_CALLS else ""
+            lines += paragraph(f"{status}: {', '.join(shown)}{more}", indent=2)
+    return lines
+
+
+def _zero_lines(summary: CountSummary) -> list[str]:
+    if not summary.counted:
+        return ["No row could be counted."]
+    n, zeros = summary.counted, summary.zeros
+    lines = paragraph(
+        f"{zeros:,} of {n:,} counted rows ({percent(zeros, n)}) have count 0: no path within the limits."
+    )
+    suspects = set(summary.suspicious())
+    notable = [
+        (gene, found)
+        for segment in "vj"
+        for gene, found in summary.genes(segment).items()
+        if gene in suspects or (found.rows >= _FEWEST_ROWS and found.share >= _NOTABLE)
+    ]
+    notable.sort(key=lambda item: (-item[1].share, item[0]))
+    if not notable:
+        return [*lines, "No gene has a notable share of them."]
+    rows = [["gene", "rows", "zero", "share", ""]]
+    for gene, found in notable[:_MOST_GENES]:
+        remark = "wrong anchor or missing allele?" if gene in suspects else ""
+        rows.append([gene, f"{found.rows:,}", f"{found.zeros:,}", percent(found.zeros, found.rows), remark])
+    lines += ["Genes with a notable share:", *aligned(rows, "<>>><")]
+    if len(notable) > _MOST_GENES:
+        lines += [f"  and {len(notable) - _MOST_GENES} more, listed in the summary file"]
+    if suspects:
+        named = ", ".join(sorted(suspects))
+        lines += paragraph(
+            f"Check {named}: a gene that is so often 0 has a wrong anchor (plait germline show, --anchors), "
+            "or its allele is missing from the germline set."
+        )
+    return lines

@@ -1,0 +1,79 @@
+"""The parity matrix: every problem, schedule, algebra, target, width and split gives the right answer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.testing.cases import Answer, Batch
+from plait.testing.problems import ALGEBRAS, PROBLEMS, TARGETS, Combination, combinations, solve
+
+COMBINATIONS = list(combinations())
+ON_TARGETS = {
+    key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
+}
+
+
+def marks(target: str) -> list[Any]:
+    return [pytest.mark.interpreted] if target == "reference" else []
+
+
+def assert_parity(combination: Combination, batch: Batch, wanted: Answer) -> None:
+    found = solve(combination, batch)
+    differing = {name: (found[name], wanted[name]) for name in wanted if found[name] != wanted[name]}
+    assert not differing, f"{combination.id}: found, wanted: {differing}"
+
+
+@functools.cache
+def edge_cases(problem: str) -> list[tuple[Batch, Answer]]:
+    return [(batch, PROBLEMS[problem].oracle(batch)) for batch in PROBLEMS[problem].edge_cases]
+
+
+@pytest.mark.parametrize(
+    "combination", [pytest.param(c, id=c.id, marks=marks(c.target)) for c in COMBINATIONS]
+)
+def test_edge_cases(combination: Combination, prepare: Callable[[str], None]) -> None:
+    prepare(combination.target)
+    for batch, wanted in edge_cases(combination.problem):
+        assert_parity(combination, batch, wanted)
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
+)
+@given(data=st.data())
+@settings(max_examples=25)
+def test_drawn_cases(key: tuple[str, str, str], prepare: Callable[[str], None], data: st.DataObject) -> None:
+    prepare(key[2])
+    problem = PROBLEMS[key[0]]
+    batch = data.draw(problem.inputs)
+    wanted = problem.oracle(batch)
+    for combination in ON_TARGETS[key]:
+        assert_parity(combination, batch, wanted)
+
+
+@pytest.mark.interpreted
+def test_the_matrix_has_every_part() -> None:
+    parts = [set(column) for column in zip(*COMBINATIONS, strict=True)]
+    assert parts[0] == set(PROBLEMS)
+    assert parts[1] == {schedule for problem in PROBLEMS.values() for schedule in problem.schedules}
+    assert parts[2] == set(TARGETS)
+    assert parts[3] == set(ALGEBRAS)
+    assert len({c.id for c in COMBINATIONS}) == len(COMBINATIONS)
+
+
+@pytest.mark.interpreted
+def test_a_wrong_answer_is_noticed() -> None:
+    problem = PROBLEMS["dp2-one-strand"]
+    (batch, *_) = problem.edge_cases
+    wanted = problem.oracle(batch)
+    wanted["full"][-1][0][0] += 1
+    combination = next(c for c in COMBINATIONS if c.problem == problem.name)
+    with pytest.raises(AssertionError, match="full"):
+        assert_parity(combination, batch, wanted)

@@ -1,0 +1,117 @@
+"""Counts near and beyond 64 bits: saturating counts stick exactly where Python's integers pass the limit."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.algebras import BIG_COUNT, COUNT, SATURATING_COUNT
+from plait.lanes import LANES, host_lanes
+from plait.targets.cpu import CpuTarget
+from plait.targets.reference import ReferenceTarget
+from plait.testing.cases import Answer, Batch, Junction, make_germline, run_chain
+from plait.testing.problems import WORKED_EXAMPLE
+from plait.testing.strategies import batches, dp1_models, dp2_models
+from plait.vdj.models import PathModel
+
+COUNTS = ("full", "empty", "none", "pair")
+LIMIT = int(SATURATING_COUNT.limit)
+
+
+def flat(value: Any) -> Iterator[int]:
+    if isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(flat, value))
+    else:
+        yield value
+
+
+def big(batch: Batch) -> Answer:
+    return run_chain(batch, ReferenceTarget(), BIG_COUNT, LANES[1], dtype=object)
+
+
+def saturating(batch: Batch, target: Any, limit: int) -> Answer:
+    algebra = SATURATING_COUNT._replace(limit=np.int64(limit))
+    return run_chain(batch, target, algebra, LANES[1])
+
+
+def assert_sticks(batch: Batch, target: Any, limit: int) -> None:
+    true, found = big(batch), saturating(batch, target, limit)
+    for name in COUNTS:
+        assert list(flat(found[name])) == [min(count, limit) for count in flat(true[name])]
+
+
+#: Runs of N make every count large: each N nucleotide opposite one of them has four choices.
+LARGE = replace(
+    WORKED_EXAMPLE,
+    model=PathModel(pi=4, nu=25, sweep_pi=(0, 4), sweep_nu=(0, 12, 25)),
+    junctions=tuple(Junction("ACCTGCAGTGCA" + "N" * n + "GAAGTCTTC") for n in (0, 10, 25, 26, 27, 28, 40)),
+)
+
+
+@pytest.mark.interpreted
+@given(
+    st.one_of(
+        batches("vdj", dp2_models(), codes=True),
+        batches("vdj", dp1_models(), codes=True),
+        batches("vddj", dp2_models(pi=1, nu=2), longest=4, most=1),
+    ),
+    st.integers(1, 2000),
+)
+def test_any_limit(batch: Batch, limit: int) -> None:
+    assert_sticks(batch, ReferenceTarget(), limit)
+
+
+@settings(max_examples=60)
+@given(batch=batches("vdj", dp2_models(), codes=True), limit=st.integers(1, 2000))
+def test_any_limit_compiled(prepare: Callable[[str], None], batch: Batch, limit: int) -> None:
+    prepare("cpu")
+    assert_sticks(batch, CpuTarget(1), limit)
+
+
+@pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
+def test_the_limit_of_64_bits(target: str, prepare: Callable[[str], None]) -> None:
+    prepare(target)
+    true = list(flat(big(LARGE)["full"]))
+    assert any(0 < count < LIMIT for count in true)
+    assert any(count > LIMIT for count in true)
+    assert_sticks(LARGE, ReferenceTarget() if target == "reference" else CpuTarget(1), LIMIT)
+
+
+def test_what_the_limit_itself_means(prepare: Callable[[str], None]) -> None:
+    # A count one below a limit is exact, one at it is not told from a larger one.
+    prepare("cpu")
+    (count,) = flat(run_chain(WORKED_EXAMPLE, CpuTarget(1), COUNT, host_lanes())["full"])
+    for limit, seen in ((count + 1, count), (count, count), (count - 1, count - 1)):
+        assert list(flat(saturating(WORKED_EXAMPLE, CpuTarget(1), limit)["full"])) == [seen]
+
+
+@pytest.mark.interpreted
+@given(
+    st.one_of(
+        batches("vdj", dp2_models(), codes=True),
+        batches("vdj", dp1_models(most=6), codes=True),
+        batches("vj", dp2_models(nu=6), codes=True),
+        batches("vddj", dp2_models(pi=2, nu=2), codes=True, longest=4, most=1),
+    )
+)
+def test_no_count_exceeds_its_bound(batch: Batch) -> None:
+    found = big(batch)
+    for k, bound in enumerate(found["bound"]):
+        assert max(max(flat(found[name][k]), default=0) for name in COUNTS) <= bound
+
+
+@pytest.mark.interpreted
+def test_the_bound_of_long_insertions_is_finite() -> None:
+    germline = make_germline(["ACC"], ["GGAC"], ["TTC"])
+    for nu in (10, 200):
+        model = PathModel(nu=nu, pi=0)
+        batch = Batch(germline, model, (Junction("ACCN" + "N" * 30 + "TTC"),))
+        found = big(batch)
+        assert max(flat(found["full"])) <= found["bound"][0] < float("inf")
