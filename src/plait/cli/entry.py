@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except Exception as error:
-        text = f"{type(error).__name__}: {error} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
+        first_line = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
         return _failed(text, _INTERNAL_ERROR)
 
 

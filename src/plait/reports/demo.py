@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -130,19 +131,23 @@ def _text(demo: _Demo, folder: Path, seconds: float) -> str:
     )
     lines += ["", *_donor_lines(demo), "", *_status_lines(demo), "", *_zero_lines(demo), ""]
     lines += ["Clonotypes (junction, V gene, J gene) by the number of donors that have them:"]
-    lines += [*distribution_lines(demo.found, "donors"), ""]
+    lines += [*distribution_lines(demo.found, "donors")]
     rank = demo.found.correlation()
-    lines += paragraph(
-        f"Spearman's rank correlation of path count and number of donors: {rank.rho:.3f} (n = {rank.n:,} "
-        "clonotypes). Nearly all clonotypes are found in one donor, which holds it near 0 whatever the "
-        "shared ones are like."
-    )
+    if not math.isnan(rank.rho):
+        lines += [
+            "",
+            *paragraph(
+                f"Spearman's rank correlation of path count and number of donors: {rank.rho:.3f} (n = {rank.n:,} "
+                "clonotypes). Nearly all clonotypes are found in one donor, which holds it near 0 whatever the "
+                "shared ones are like."
+            ),
+        ]
     lines += ["", f"{seconds:.0f} s. Written:"]
     told = {
-        "demo.parquet": "all rows with the counts of all models",
+        "demo.parquet": "all rows, counts of all models",
         "demo.parquet.summary.json": "rows by status, zero counts by gene",
         "sharing.tsv": "one row per clonotype",
-        "demo.png": "path count against number of donors",
+        "demo.png": "path count against sharing",
     }
     lines += aligned([[str(folder / name), text] for name, text in told.items()], "<<")
     return "\n".join(lines) + "\n"

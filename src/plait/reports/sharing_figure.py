@@ -77,8 +77,9 @@ def draw_sharing(
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     _distributions(left, points, subject)
     rank = found.correlation()
-    text = f"Spearman's rank correlation: {rank.rho:.2f}\n(n = {rank.n:,} clonotypes)"
-    left.text(0.99, 0.13, text, transform=left.transAxes, ha="right", fontsize=9.5, color=_INK)
+    if not np.isnan(rank.rho):
+        text = f"Spearman's rank correlation: {rank.rho:.2f}\n(n = {rank.n:,} clonotypes)"
+        left.text(0.99, 0.13, text, transform=left.transAxes, ha="right", fontsize=9.5, color=_INK)
     _shares(right, points, subject)
     figure.text(0.012, 0.975, _title(points, subject), va="top", fontsize=14, weight="bold", color=_INK)
     figure.text(0.012, 0.915, f"{source}. {limits}.", va="top", fontsize=9.5, color=_INK)

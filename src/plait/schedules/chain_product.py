@@ -15,6 +15,7 @@ from plait._jit import shared
 from plait.algebras import choice, extend
 from plait.lanes import lowest_bit, population
 from plait.schedules.chain_rows import (
+    PositionRows,
     Span,
     add_match,
     clear_carry,
@@ -26,8 +27,8 @@ from plait.schedules.chain_rows import (
     insert_middle,
     sum_without_fragment,
 )
-from plait.schedules.matching import load_text, matched_prefix, matched_suffix, mirror_arms
 from plait.schedules.chain_tables import ALIVE_ROWS
+from plait.schedules.matching import load_text, matched_prefix, matched_suffix, mirror_arms
 from plait.schedules.regions import find_occurrences, find_regions
 
 __all__ = ["chain_item"]
@@ -50,7 +51,7 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     """
     prefix = texts.prefix[item]
     suffix = texts.suffix[item]
-    length = load_text(alg, tables, texts, item, scratch)
+    length, plain = load_text(alg, tables, texts, item, scratch)
     m_prefix = matched_prefix(tables, prefix, scratch.masks, length)
     m_suffix = matched_suffix(tables, suffix, scratch.masks, length)
     out.regions[item, 0] = m_prefix
@@ -66,34 +67,33 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     first = max(0, length - m_suffix - levels + 1)
     span = Span(prefix, suffix, m_prefix, m_suffix, length, first, last)
     fill_left(kind.rows, kind, alg, tables, span, scratch)
-    fill_right(kind, alg, tables, span, scratch)
-    sum_paths(kind, alg, tables, span, scratch)
+    after = fill_right(kind.rows, kind, alg, tables, span, plain, scratch)
+    sum_paths(kind, alg, tables, span, after, scratch)
     write_counts(kind, alg, tables, span, scratch, out, item)
     if pairs > 0:
-        sum_two_fragments(kind, alg, tables, span, scratch, out, item)
+        sum_two_fragments(kind, alg, tables, span, after, scratch, out, item)
     out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
 
 
 @shared
-def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any) -> None:
     """Paths with one fragment, by fragment, and without one: the rows of `total`."""
     fragments = tables.words.length.size
     levels = kind.insertion.levels
     for t in range(fragments + 2):
         clear_row(kind, alg, scratch.total, t)
         clear_carry(kind.rows, kind, alg, span, scratch, t)
-    sum_without_fragment(kind.rows, kind, alg, tables, span, scratch, fragments + 1)
+    sum_without_fragment(kind.rows, kind, alg, tables, span, after, scratch, fragments + 1)
     for a in range(span.last, -1, -1):
         nothing = a >= first_end(kind.rows, span, levels, a)
-        collect(
-            kind.rows, kind, alg, tables, span, scratch, a, scratch.right, scratch.lead, a, nothing, fragments
-        )
+        collect(kind.rows, kind, alg, tables, span, scratch, a, after, a, nothing, fragments)
+    inner = PositionRows(scratch.inner, 0, 0, 0)
     for f in range(fragments):
         if tables.allowed[span.suffix, f] != 0:
             for a in range(span.last, -1, -1):
                 first = first_end(kind.rows, span, levels, a)
-                found = sum_from(kind, alg, tables, f, a, span.length, first, scratch, scratch.right)
-                collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, found, f)
+                found = sum_from(kind, alg, tables, span, f, a, first, scratch, after)
+                collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, found, f)
 
 
 @shared
@@ -114,15 +114,15 @@ def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out:
 
 @shared
 def sum_from(
-    kind: Any, alg: Any, tables: Any, f: int, a: int, length: int, first: int, scratch: Any, right: Any
+    kind: Any, alg: Any, tables: Any, span: Any, f: int, a: int, first: int, scratch: Any, after: Any
 ) -> bool:
-    """Sum over matches of fragment f that start at `a` and end at b >= first, each with ``right[b]``.
+    """Sum over matches of fragment f that start at `a` and end at b >= first, each with `after` of b.
 
     Returns whether there is any; ``inner[0]`` is only written then.
     """
     words = tables.words
     weights = tables.fragment_weights
-    if a == length or a + tables.joined_length[f] + tables.hidden_row.shape[1] - 1 < first:
+    if a == span.length or a + tables.joined_length[f] + tables.hidden_row.shape[1] - 1 < first:
         return False
     word = words.word[f]
     depth = scratch.depth[word]
@@ -138,16 +138,16 @@ def sum_from(
         alike = population(alive & tables.plain_starts[f, read])
         if alike > 0:
             row = tables.fragment_row[f, 0, read]
-            add_match(kind, alg, weights, row, alike, right, scratch.lead, a + read, found, scratch.inner)
+            add_match(kind, alg, weights, row, alike, after, a + read, found, scratch.inner)
             found = True
         rest = alive & ~tables.plain_starts[f, read]
         while rest != 0:
             s = lowest_bit(rest) - words.first[f] - tables.joined_left[f]
             rest = rest & (rest - 1)
             row = tables.fragment_row[f, s, s + read]
-            add_match(kind, alg, weights, row, 1, right, scratch.lead, a + read, found, scratch.inner)
+            add_match(kind, alg, weights, row, 1, after, a + read, found, scratch.inner)
             found = True
-    return sum_mirrored(kind, alg, tables, f, a, length, first, scratch, right, found)
+    return sum_mirrored(kind, alg, tables, span, f, a, first, scratch, after, found)
 
 
 @shared
@@ -155,12 +155,12 @@ def sum_mirrored(
     kind: Any,
     alg: Any,
     tables: Any,
+    span: Any,
     f: int,
     a: int,
-    length: int,
     first: int,
     scratch: Any,
-    right: Any,
+    after: Any,
     found: bool,
 ) -> bool:
     """The matches of `sum_from` whose first p symbols mirror whatever follows them."""
@@ -168,7 +168,7 @@ def sum_mirrored(
     weights = tables.fragment_weights
     bit = words.first[f] + tables.joined_left[f]
     for p in range(1, tables.hidden_row.shape[1]):
-        if a + 2 * p > length:
+        if a + 2 * p > span.length:
             break
         if scratch.arms[a + p] < p:
             continue
@@ -177,9 +177,9 @@ def sum_mirrored(
             b = a + p + t
             if b >= first:
                 row = tables.hidden_row[f, p, t]
-                add_match(kind, alg, weights, row, 1, right, scratch.lead, b, found, scratch.inner)
+                add_match(kind, alg, weights, row, 1, after, b, found, scratch.inner)
                 found = True
-            if b == length or t == tables.joined_length[f]:
+            if b == span.length or t == tables.joined_length[f]:
                 break
             if (words.places[words.word[f], scratch.masks[b]] >> (bit + t)) & 1 == 0:
                 break
@@ -188,14 +188,18 @@ def sum_mirrored(
 
 
 @shared
-def sum_two_fragments(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
-    """Paths with two fragments: the second one and what follows it take the place of `right`."""
+def sum_two_fragments(
+    kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, out: Any, item: int
+) -> None:
+    """Paths with two fragments: the second one and what follows it take the place of `after`."""
+    inner = PositionRows(scratch.inner, 0, 0, 0)
+    behind = PositionRows(scratch.behind, scratch.lead, 1, 0)
     fragments = tables.words.length.size
     weights = tables.fragment_weights
     for second in range(fragments):
         if tables.allowed[span.suffix, second] == 0:
             continue
-        fill_behind(kind, alg, tables, span, second, scratch)
+        fill_behind(kind, alg, tables, span, second, after, scratch)
         for f in range(fragments):
             if tables.pair_allowed[f, second] == 0:
                 continue
@@ -203,23 +207,23 @@ def sum_two_fragments(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
             clear_carry(kind.rows, kind, alg, span, scratch, f)
             row = tables.empty_row[f]
             for a in range(span.last, -1, -1):
-                found = sum_from(kind, alg, tables, f, a, span.length, 0, scratch, scratch.behind)
-                add_match(kind, alg, weights, row, 1, scratch.behind, scratch.lead, a, found, scratch.inner)
-                collect(kind.rows, kind, alg, tables, span, scratch, a, scratch.inner, 0, 0, True, f)
+                found = sum_from(kind, alg, tables, span, f, a, 0, scratch, behind)
+                add_match(kind, alg, weights, row, 1, behind, a, found, scratch.inner)
+                collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, True, f)
             for x in range(tables.out_lane.size):
                 out.pair[item, f * fragments + second, tables.out_lane[x]] = scratch.total[f, x]
 
 
 @shared
-def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, scratch: Any) -> None:
+def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after: Any, scratch: Any) -> None:
     """Rows of `behind`: insertions, the second of two fragments, and all that follows it."""
     inner = scratch.inner
     weights = tables.fragment_weights
     row = tables.empty_row[second]
     for c in range(span.length + 1):
-        found = sum_from(kind, alg, tables, second, c, span.length, span.first, scratch, scratch.right)
+        found = sum_from(kind, alg, tables, span, second, c, span.first, scratch, after)
         if c >= span.first:
-            add_match(kind, alg, weights, row, 1, scratch.right, scratch.lead, c, found, inner)
+            add_match(kind, alg, weights, row, 1, after, c, found, inner)
             found = True
         for x in range(inner.shape[1]):
             scratch.middle[c, x] = inner[0, x] if found else alg.zero

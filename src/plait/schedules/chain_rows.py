@@ -19,6 +19,7 @@ __all__ = [
     "Kind",
     "PerInsertions",
     "PerModel",
+    "PositionRows",
     "Span",
     "add_match",
     "clear_carry",
@@ -88,6 +89,24 @@ class Span(NamedTuple):
     last: Any
 
 
+class PositionRows(NamedTuple):
+    """A row of lanes for every position: those of position b start at ``[b * row_step, lead + b * column_step]``.
+
+    Either every position has a row of its own, or neighbouring positions share a row, one column apart.
+    """
+
+    rows: Any
+    lead: Any
+    row_step: Any
+    column_step: Any
+
+
+@shared
+def load_at(lanes: Any, after: Any, b: int, x: int) -> Any:
+    """A group of the lanes of position b."""
+    return load(lanes, after.rows, b * after.row_step, after.lead + b * after.column_step + x)
+
+
 @shared
 def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
     """Set a row to zero."""
@@ -112,14 +131,38 @@ def fill_left_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any,
 
 
 @shared
-def fill_right(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
-    """Rows length..first of `right`: all that comes after a fragment that ends there."""
+def fill_right_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
+) -> Any:
+    """`fill_right` with a row per position."""
     clear_row(kind, alg, scratch.right_levels, span.length + 1)
     for b in range(span.length, span.first - 1, -1):
         kept = span.length - b
         row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
         fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
         copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
+    return PositionRows(scratch.right, scratch.lead, 1, 0)
+
+
+@shared
+def fill_right_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
+) -> Any:
+    """`fill_right` where lanes count insertions.
+
+    Lane n at position b is what enters at b + n, times the weights of the n nucleotides between. Where all
+    weights are one, one row of what enters at every position serves all: lane n at b is its column b + n.
+    """
+    if not plain:
+        return fill_right_models(rows, kind, alg, tables, span, plain, scratch)
+    entering = scratch.entering
+    for b in range(span.first, span.length + 1):
+        kept = span.length - b
+        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        entering[0, b] = tables.level_weights[row, 0]
+    for x in range(0, scratch.total.shape[1], kind.lanes.width):
+        store(kind.lanes, entering, 0, span.length + 1 + x, splat(kind.lanes, alg.zero))
+    return PositionRows(entering, 0, 0, 1)
 
 
 @shared
@@ -144,21 +187,12 @@ def copy_lanes(levels: Any, lead: int, lanes: Any, rows: Any, row: int) -> None:
 
 @shared
 def add_match(
-    kind: Any,
-    alg: Any,
-    weights: Any,
-    row: int,
-    times: int,
-    right: Any,
-    lead: int,
-    b: int,
-    found: bool,
-    inner: Any,
+    kind: Any, alg: Any, weights: Any, row: int, times: int, after: Any, b: int, found: bool, inner: Any
 ) -> None:
-    """Add ``weights[row]`` times ``right[b]`` to ``inner[0]``, `times` times; the first match overwrites."""
+    """Add ``weights[row]`` times the lanes of position b to ``inner[0]``, `times` times; the first overwrites."""
     lanes = kind.lanes
     for x in range(0, inner.shape[1], lanes.width):
-        value = extend(alg, load(lanes, weights, row, x), load(lanes, right, b, lead + x))
+        value = extend(alg, load(lanes, weights, row, x), load_at(lanes, after, b, x))
         if times > 1:
             value = repeat(alg, value, splat(lanes, alg.one * times))
         if found:
@@ -169,7 +203,7 @@ def add_match(
 @shared
 def collect_models(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
-    a: int, right: Any, shift: int, b: int, found: bool, t: int,
+    a: int, after: Any, b: int, found: bool, t: int,
 ) -> None:  # fmt: skip
     """`collect` lane by lane: what comes before is in ``left``."""
     if found:
@@ -177,14 +211,14 @@ def collect_models(
         total = scratch.total
         for x in range(0, total.shape[1], lanes.width):
             before = load(lanes, scratch.left, a + 1, scratch.lead + x)
-            product = extend(alg, before, load(lanes, right, b, shift + x))
+            product = extend(alg, before, load_at(lanes, after, b, x))
             store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), product))
 
 
 @shared
 def collect_insertions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
-    a: int, right: Any, shift: int, b: int, found: bool, t: int,
+    a: int, after: Any, b: int, found: bool, t: int,
 ) -> None:  # fmt: skip
     """`collect` where lanes count insertions: those before a are inserted on the way to smaller a.
 
@@ -200,7 +234,7 @@ def collect_insertions(
             store(lanes, carry, t, a + 1 + x, extend(alg, load(lanes, carry, t, a + 1 + x), weight))
     if found:
         for x in range(0, total.shape[1], lanes.width):
-            value = choice(alg, load(lanes, carry, t, a + x), load(lanes, right, b, shift + x))
+            value = choice(alg, load(lanes, carry, t, a + x), load_at(lanes, after, b, x))
             store(lanes, carry, t, a + x, value)
     if a <= span.m_prefix:
         row = tables.prefix_row[span.prefix, a]
@@ -236,7 +270,7 @@ def clear_carry_insertions(rows: Any, kind: Any, alg: Any, span: Any, scratch: A
 
 @shared
 def sum_without_fragment_models(
-    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, t: int
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
 ) -> None:
     """`sum_without_fragment` from the rows left of each suffix."""
     lanes = kind.lanes
@@ -251,7 +285,7 @@ def sum_without_fragment_models(
 
 @shared
 def sum_without_fragment_insertions(
-    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, t: int
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
 ) -> None:
     """`sum_without_fragment` from the rows right of each prefix, which hold all insertions already."""
     lanes = kind.lanes
@@ -259,8 +293,8 @@ def sum_without_fragment_insertions(
     for a in range(span.first, span.m_prefix + 1):
         row = tables.prefix_row[span.prefix, a]
         for x in range(0, total.shape[1], lanes.width):
-            after = load(lanes, scratch.right, a, scratch.lead + x)
-            paths = extend(alg, after, load(lanes, tables.end_weights, row, x))
+            behind = load_at(lanes, after, a, x)
+            paths = extend(alg, behind, load(lanes, tables.end_weights, row, x))
             store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), paths))
 
 
@@ -299,7 +333,11 @@ def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: 
 #: Rows of `left` and `single`, row a + 1 for position a: all that comes before a fragment that starts there.
 fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
 
-#: Extend ``right[b]`` by all that may come before position a, and add it to ``total[t]``. To be called for
+#: All that comes after a fragment that ends at a position length..first, as `PositionRows`. `plain` says that
+#: all nucleotides weigh one.
+fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
+
+#: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called for
 #: every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
 #: `clear_carry` called.
 collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})

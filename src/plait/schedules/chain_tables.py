@@ -195,6 +195,7 @@ class ChainScratch(NamedTuple):
     left: Any
     right: Any
     single: Any
+    entering: Any
     inner: Any
     total: Any
     carry: Any
@@ -263,6 +264,7 @@ def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
         left=left,
         right=right_levels if same else np.zeros((rows, lead + models), dtype),
         single=left if same else np.zeros((rows, lead + models), dtype),
+        entering=np.zeros((1, padded(rows) + models + PADDING), dtype),
         inner=np.zeros((1, models), dtype),
         total=np.zeros((fragments + 2, models), dtype),
         carry=np.zeros((fragments + 2, padded(rows) + models + PADDING), dtype),

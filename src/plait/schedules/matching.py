@@ -17,15 +17,18 @@ def complement(mask: int) -> int:
 
 @shared
 def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any:
-    """Copy a text's masks and insertion weights to scratch; returns its length."""
+    """Copy a text's masks and insertion weights to scratch; returns its length and whether all weigh one."""
     first = texts.start[item]
     length = texts.length[item]
+    plain = True
     for i in range(length):
         mask = texts.symbols[first + i]
+        weight = tables.symbol_weight[mask]
         scratch.masks[i] = mask
-        scratch.weight[i] = tables.symbol_weight[mask]
+        scratch.weight[i] = weight
+        plain = plain and weight == alg.one
     scratch.weight[length] = alg.one
-    return length
+    return length, plain
 
 
 @shared

@@ -95,21 +95,22 @@ def count_dp1(
 ) -> list[int]:
     """DP-1 by its nested sums (four with one D gene): paths with 0, 1, .. `most` N nucleotides."""
     v_ext, j_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j
-    v_lasts, j_firsts = set(_prefixes(read, v_ext)), set(_suffixes(read, j_ext))
     ways_of = [functools.partial(_occurrences, read, extended_d(d, pi), empty_d) for d in ds]
     counts = [0] * (most + 1)
-    # Every v <= a <= b <= .. <= j.
-    for cuts in combinations_with_replacement(range(len(read) + 1), 2 * len(ds) + 2):
-        junctions = list(zip(cuts[::2], cuts[1::2], strict=True))
-        n = sum(last - first for first, last in junctions)
-        if n > most or cuts[0] not in v_lasts or cuts[-1] not in j_firsts:
-            continue
-        ways = 1
-        for first, last in junctions:
-            ways *= _inserted(read, first, last)
-        for ways_with, a, b in zip(ways_of, cuts[1::2], cuts[2::2], strict=False):
-            ways *= ways_with(a, b)
-        counts[n] += ways
+    for v_last, j_first in product(_prefixes(read, v_ext), _suffixes(read, j_ext)):
+        # Every v <= a <= b <= .. <= j.
+        for inner in combinations_with_replacement(range(v_last, j_first + 1), 2 * len(ds)):
+            cuts = (v_last, *inner, j_first)
+            junctions = list(zip(cuts[::2], cuts[1::2], strict=True))
+            n = sum(last - first for first, last in junctions)
+            if n > most or v_last > j_first:
+                continue
+            ways = 1
+            for first, last in junctions:
+                ways *= _inserted(read, first, last)
+            for ways_with, a, b in zip(ways_of, cuts[1::2], cuts[2::2], strict=False):
+                ways *= ways_with(a, b)
+            counts[n] += ways
     return counts
 
 

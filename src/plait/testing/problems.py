@@ -231,7 +231,7 @@ def _edge_cases(locus: str, *models: PathModel) -> tuple[Batch, ...]:
 
 _SMALL_DP1 = PathModel(name="dp1", pi=2, max_n=2)
 _SMALL_DP2 = PathModel(pi=2, nu=2, nu_dj=1, sweep_pi=(0, 1, 3))
-_SWEEP = PathModel(pi=4, nu=3, sweep_pi=(0, 4), sweep_nu=(0, 1, 2, 3))
+_SWEEP = PathModel(pi=4, nu=2, sweep_pi=(0, 4), sweep_nu=(0, 1, 2))
 
 #: Every problem, by name.
 PROBLEMS = {
