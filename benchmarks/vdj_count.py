@@ -212,7 +212,7 @@ def main() -> None:
         print(
             f"{r['case']:32} {r['per_second']:11,.0f} seq/s on one core{asked}; published {r['published']}\n"
             f"{'':32} {r['per_second_arrow_to_result']:11,.0f} seq/s with encoding and result columns; "
-            f"{r['lane_operations']:,.0f} lane operations/seq = {r['share_of_limit']:.0%} of what the core issues"
+            f"{r['lane_operations']:,.0f} operations/seq, {r['share_of_limit']:.0%} of what the core issues"
         )
     whole = end_to_end(germline, columns, options.rearrangements, options.repeat)
     for r in whole:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Generator
+import random
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,34 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(reason=f"the shared data sets are not at {folder} (PLAIT_SHARED_DATA names their folder)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def mouse_rows() -> Callable[..., dict[str, list[str]]]:
+    """Columns of a drawn mouse TRB repertoire: ``mouse_rows(n, seed=0)``."""
+    from plait.vdj.germline import load_germline
+
+    germline = load_germline("mouse_trb")
+    ends = {a.name: a.cdr3_end for a in germline.alleles() if a.cdr3_end}
+    v_names, j_names = [a.name for a in germline.v], [a.name for a in germline.j]
+
+    def draw(n: int, seed: int = 0) -> dict[str, list[str]]:
+        rng = random.Random(seed)
+        columns: dict[str, list[str]] = {name: [] for name in ("junction", "v_call", "j_call", "subject_id")}
+        for _ in range(n):
+            v, j, d = rng.choice(v_names), rng.choice(j_names), rng.choice(germline.d).sequence
+            start, size = rng.randrange(4), rng.randrange(3, 9)
+            parts = [
+                ends[v][: -rng.randrange(1, 6)],
+                "".join(rng.choices("ACGT", k=rng.randrange(6))),
+                d[start : start + size],
+                "".join(rng.choices("ACGT", k=rng.randrange(6))),
+                ends[j][rng.randrange(6) :],
+            ]
+            columns["junction"].append("".join(parts))
+            columns["v_call"].append(v)
+            columns["j_call"].append(j.partition("*")[0])
+            columns["subject_id"].append(f"s{rng.randrange(4)}")
+        return columns
+
+    return draw

@@ -1,4 +1,4 @@
-"""The oracles are independent of each other and agree: simulation, matrices, nested sums, building strings."""
+"""The oracles are independent of each other and agree: simulation, matrices, nested sums, every string."""
 
 from __future__ import annotations
 

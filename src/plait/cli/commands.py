@@ -11,6 +11,8 @@ __all__ = ["app"]
 app = App(
     name="plait",
     version=__version__,
+    # The entry point tells the user how to go on.
+    suppress_keyboard_interrupt=False,
     help="Exact V(D)J recombination path counts of immune repertoires.",
 )
 

@@ -8,11 +8,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plait.cli.console import RowProgress, say, say_if_compiling
+from plait.cli.options import WholeNumber
 
 __all__ = ["demo"]
 
 
-def demo(*, output: Annotated[Path, Parameter(name=["--output", "-o"])], rows: int | None = None) -> None:
+def demo(
+    *, output: Annotated[Path, Parameter(name=["--output", "-o"])], rows: WholeNumber | None = None
+) -> None:
     """Count the TRB repertoires of 12 human donors under 55 models, and draw path counts against sharing.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import ChainOption, StrandsOption
+from plait.cli.options import ChainOption, StrandsOption, WholeNumber
 
 __all__ = ["explain"]
 
@@ -21,10 +21,10 @@ def explain(
     germline: str,
     anchors: Path | None = None,
     strands: StrandsOption = 1,
-    pi: int = 4,
-    nu: int = 10,
-    nu_vd: int | None = None,
-    nu_dj: int | None = None,
+    pi: WholeNumber = 4,
+    nu: WholeNumber = 10,
+    nu_vd: WholeNumber | None = None,
+    nu_dj: WholeNumber | None = None,
     chain: ChainOption = "auto",
     format: Literal["text", "json"] = "text",
 ) -> None:

@@ -90,7 +90,7 @@ class Span(NamedTuple):
 
 
 class PositionRows(NamedTuple):
-    """A row of lanes for every position: those of position b start at ``[b * row_step, lead + b * column_step]``.
+    """A row of lanes for every position, that of b from ``[b * row_step, lead + b * column_step]`` on.
 
     Either every position has a row of its own, or neighbouring positions share a row, one column apart.
     """
@@ -189,7 +189,7 @@ def copy_lanes(levels: Any, lead: int, lanes: Any, rows: Any, row: int) -> None:
 def add_match(
     kind: Any, alg: Any, weights: Any, row: int, times: int, after: Any, b: int, found: bool, inner: Any
 ) -> None:
-    """Add ``weights[row]`` times the lanes of position b to ``inner[0]``, `times` times; the first overwrites."""
+    """Add ``weights[row]`` times the lanes of b to ``inner[0]``, `times` times; the first overwrites."""
     lanes = kind.lanes
     for x in range(0, inner.shape[1], lanes.width):
         value = extend(alg, load(lanes, weights, row, x), load_at(lanes, after, b, x))
@@ -337,8 +337,8 @@ fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_ins
 #: all nucleotides weigh one.
 fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
 
-#: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called for
-#: every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
+#: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called
+#: for every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
 #: `clear_carry` called.
 collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
 

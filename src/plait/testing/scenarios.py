@@ -95,7 +95,7 @@ def natural_model(
 
 
 def scenario_weights(read: str, v: str, d: str | None, j: str, model: ScenarioModel) -> Iterator[float]:
-    """Probability of every scenario that makes a read; without a D gene if `d` is None.
+    """Probability of every possible scenario that makes a read; without a D gene if `d` is None.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def scenario_weights(read: str, v: str, d: str | None, j: str, model: ScenarioMo
                 for b in ends[a : last + 1]:
                     n1 = _inserted(read[kept_v:a], model.n1, model)
                     n2 = _inserted(read[b:last], model.n2, model)
-                    for weight in _d_weights(read, a, b, d, model):
-                        yield around * n1 * weight * n2
+                    if n1 > 0 and n2 > 0:
+                        yield from (around * n1 * weight * n2 for weight in _d_weights(read, a, b, d, model))
 
 
 def _inserted(stretch: str, lengths: Sequence[float], model: ScenarioModel) -> float:

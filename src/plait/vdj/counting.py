@@ -20,7 +20,7 @@ from plait.vdj.calls import Ambiguity, CallResolver
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.items import Items, make_items
-from plait.vdj.models import PathModel
+from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.raw_counts import ChainCounter, Overflow, RawCounts
 from plait.vdj.regions import region_columns
 from plait.vdj.results import STATUSES, PathCounts
@@ -37,12 +37,13 @@ def count_paths(
     j_call: Any = None,
     *,
     germline: GermlineSet | str,
-    model: PathModel | None = None,
+    model: PathModel | ModelName = "dp2",
     chain: Chain | Literal["auto"] = "auto",
     ambiguous: Ambiguity = "first",
     overflow: Overflow | Literal["raise"] = "null",
     device: Device = "auto",
     threads: int | None = None,
+    **parameters: Any,
 ) -> PathCounts:
     """Count the recombination paths of every junction.
 
@@ -57,7 +58,7 @@ def count_paths(
     germline
         A germline set, or the name or path of one.
     model
-        The path-counting model; by default DP-2, one strand, pi = 4, nu = 10.
+        The path-counting model: a `PathModel`, or the name of one, with `parameters`.
     chain
         ``"vj"``, ``"vdj"`` or ``"vddj"``; ``"auto"`` takes what the germline set implies.
     ambiguous
@@ -69,6 +70,8 @@ def count_paths(
         ``"auto"`` and ``"cpu"`` run compiled code, ``"reference"`` plain Python.
     threads
         CPU threads; all processors this process may use by default.
+    **parameters
+        Fields of `PathModel` where `model` is a name: ``strands=2, pi=3, sweep_nu=range(11)`` and so on.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def count_paths(
         lengths = ", ".join(str(len(column)) for column in columns)
         raise InvalidInput("junctions, v_call, j_call", found=f"lengths {lengths}", expected="equal lengths")
     counter = PathCounter(
-        germline, model, chain=chain, ambiguous=ambiguous,
+        germline, model_of(model, parameters), chain=chain, ambiguous=ambiguous,
         overflow="null" if overflow == "raise" else overflow, device=device, threads=threads,
     )  # fmt: skip
     counts = counter.count(*columns)

@@ -7,13 +7,13 @@ Source: the path-counting models *exhaustive*, *DP-1* (counts by the total numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from plait.errors import InvalidInput
 
-__all__ = ["EmptyD", "ModelName", "PathModel", "end_weight"]
+__all__ = ["EmptyD", "ModelName", "PathModel", "end_weight", "model_of"]
 
 ModelName = Literal["dp2", "dp1", "exhaustive"]
 EmptyD = Literal["positions", "once", "none"]
@@ -152,3 +152,25 @@ def _limits(what: str, values: Sequence[int], most: int) -> None:
             raise InvalidInput(what, found=repr(value), expected=f"whole numbers from 0 to {most}")
     if len(set(values)) != len(values) or list(values) != sorted(values):
         raise InvalidInput(what, found=repr(tuple(values)), expected="increasing values without repetition")
+
+
+def model_of(model: PathModel | ModelName, parameters: Mapping[str, Any]) -> PathModel:
+    """A model from itself, or from its name and parameters.
+
+    Parameters
+    ----------
+    model
+        A model, or the name of one.
+    parameters
+        Fields of `PathModel`, if `model` is a name.
+    """
+    names = ", ".join(sorted(parameters))
+    if isinstance(model, PathModel):
+        if parameters:
+            raise InvalidInput(names, found="values beside a PathModel", expected="fields of the PathModel")
+        return model
+    known = {field.name for field in fields(PathModel)} - {"name"}
+    if not known.issuperset(parameters):
+        raise InvalidInput(names, found="an unknown parameter", expected="one of " + ", ".join(sorted(known)))
+    swept = {name: tuple(parameters[name]) for name in ("sweep_pi", "sweep_nu") if name in parameters}
+    return PathModel(name=model, **{**parameters, **swept})

@@ -1,0 +1,62 @@
+"""Running commands in this process and in another, on small tables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from plait.cli import main
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+
+
+class Outcome(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def plait(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run a command line in this process."""
+
+    def run(*words: object) -> Outcome:
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        return Outcome(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def start_plait() -> Callable[..., subprocess.Popen[str]]:
+    """Start a command line in another process."""
+
+    def start(*words: object, **options: object) -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": str(SOURCES)}
+        command = [sys.executable, "-m", "plait", *map(str, words)]
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+        return subprocess.Popen(command, **(settings | options))
+
+    return start
+
+
+@pytest.fixture
+def write_tsv(tmp_path: Path) -> Callable[..., Path]:
+    """Write columns as a table: ``write_tsv(columns, name="in.tsv")``."""
+
+    def write(columns: dict[str, list[str]], name: str = "in.tsv") -> Path:
+        lines = ["\t".join(columns), *map("\t".join, zip(*columns.values(), strict=True))]
+        path = tmp_path / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return write

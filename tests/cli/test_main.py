@@ -1,0 +1,161 @@
+"""``plait`` itself: help, version, exit statuses, signals and messages."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from plait import __version__
+from plait.cli import main, options
+from plait.errors import InvalidInput
+
+COUNT = ("vdj", "count", "x.tsv", "--germline", "mouse_trb", "-o", "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ((), ("vdj", "germline", "demo", "--version")),
+        (("vdj",), ("count", "explain", "sharing")),
+        (("vdj", "count"), ("--germline", "--sweep-pi", "--resume", "--threads", "--device")),
+        (("germline",), ("list", "show", "validate", "convert")),
+    ],
+)
+def test_help(plait: Any, words: tuple[str, ...], named: tuple[str, ...]) -> None:
+    found = plait(*words, "--help")
+    assert (found.status, found.err) == (0, "")
+    assert all(name in found.out for name in named)
+    assert max(map(len, found.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["vdj", "count", "--help"], ["vdj", "x"]])
+def test_words_alone_load_neither_compiler_nor_tables(words: list[str]) -> None:
+    program = f"import sys, plait.cli; plait.cli.main({words!r}); print(*sys.modules, file=sys.stderr)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"numba", "pyarrow", "matplotlib"}.isdisjoint(found.stderr.split())
+
+
+def test_version(plait: Any) -> None:
+    assert plait("--version") == (0, f"{__version__}\n", "")
+
+
+def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text())
+    module, _, name = project["project"]["scripts"]["plait"].partition(":")
+    assert getattr(importlib.import_module(module), name) is main
+    command = [sys.executable, "-m", "plait", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == __version__
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "command"),
+    [
+        (("vdj", "count", "--colour"), "Unknown option: --colour", "plait vdj count"),
+        (("vdj", "count", "x.tsv"), "--germline requires an argument", "plait vdj count"),
+        (("vdj", "cuont"), 'Did you mean "count"?', "plait vdj"),
+        (("nothing",), 'Unknown command "nothing"', "plait"),
+        ((*COUNT, "--strands", "3"), 'Invalid value "3" for --strands', "plait vdj count"),
+        ((*COUNT, "--pi", "4.5"), 'Invalid value "4.5" for --pi', "plait vdj count"),
+    ],
+)
+def test_wrong_words(plait: Any, words: tuple[str, ...], message: str, command: str) -> None:
+    found = plait(*words)
+    assert (found.status, found.out) == (2, "")
+    first, second = found.err.splitlines()
+    assert first.startswith("plait: error: ") and message in first
+    assert second == f"See {command} --help"
+
+
+def test_an_error_is_one_line(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLAIT_DEBUG", raising=False)
+    found = plait("germline", "show", "nothing_trb")
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith("plait: error: ") and found.err.count("\n") == 1
+
+
+def test_a_traceback_on_demand(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_DEBUG", "1")
+    found = plait("germline", "show", "nothing_trb")
+    assert found.status == 2
+    assert found.err.startswith("Traceback") and InvalidInput.__name__ in found.err
+
+
+def test_an_error_of_plait_itself(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLAIT_DEBUG", raising=False)
+    monkeypatch.setattr("plait.cli.germline.bundled_germlines", lambda: 1 / 0)
+    found = plait("germline", "list")
+    assert found.status == 70
+    assert found.err == (
+        "plait: error: ZeroDivisionError: division by zero (an error of plait itself; PLAIT_DEBUG=1 shows where)\n"
+    )
+
+
+def test_a_status_of_a_command_is_passed_on(plait: Any, tmp_path: Path) -> None:
+    path = tmp_path / "only_d.fasta"
+    path.write_text(">TRBD1*01\nGGGACAGGGGGC\n")
+    assert plait("germline", "validate", path).status == 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(plait: Any, monkeypatch: pytest.MonkeyPatch, number: int, status: int) -> None:
+    before = signal.getsignal(number)
+    monkeypatch.setattr("plait.cli.germline.bundled_germlines", lambda: signal.raise_signal(number))
+    assert plait("germline", "list") == (status, "", "plait: stopped\n")
+    assert signal.getsignal(number) is before
+
+
+def test_an_ignored_signal_stays_ignored(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "plait.cli.germline.bundled_germlines", lambda: signal.raise_signal(signal.SIGTERM) or ()
+    )
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert plait("germline", "list").status == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
+    process = start_plait("germline", "show", "human_trb", "--format", "json")
+    process.stdout.close()
+    assert process.wait(60) == 141
+    with process.stderr as stderr:
+        assert stderr.read() == ""
+
+
+def test_options_offer_what_there_is() -> None:
+    from plait.formats.layouts import LAYOUTS
+    from plait.vdj import calls, counting, models
+    from plait.vdj.germline import germline_set
+    from plait.vdj.raw_counts import Overflow
+
+    assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
+    assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
+    assert get_args(options.DeviceOption) == get_args(counting.Device)
+    assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
+    assert get_args(options.LayoutOption) == tuple(LAYOUTS)
+    assert get_args(options.ModelOption) == get_args(models.ModelName)
+    assert get_args(options.OverflowOption) == get_args(Overflow)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("0:4", (0, 1, 2, 3, 4)), ("3:3", (3,)), ("0,2,10", (0, 2, 10)), (" 1 , 2", (1, 2)), ("7", (7,))],
+)
+def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
+    assert options.values_of("--sweep-pi", text) == values
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", "4:0", "0:4:2", "a:b", "0-4", "-1:3", "1,,2", "1.5", "0:100000", "²"]
+)
+def test_bad_values_of_a_sweep(text: str) -> None:
+    with pytest.raises(InvalidInput, match="--sweep-nu: found .*, expected a range such as 0:4"):
+        options.values_of("--sweep-nu", text)
