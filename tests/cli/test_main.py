@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_the_module_and_the_script_are_the_same(repository: Path) -> None:
         (("vdj", "cuont"), 'Did you mean "count"?', "plait vdj"),
         (("nothing",), 'Unknown command "nothing"', "plait"),
         ((*COUNT, "--strands", "3"), 'Invalid value "3" for --strands', "plait vdj count"),
-        ((*COUNT, "--pi", "4.5"), 'Invalid value "4.5" for --pi', "plait vdj count"),
+        ((*COUNT, "--pi", "4.5"), "--pi: found '4.5', expected a whole number", "plait vdj count"),
     ],
 )
 def test_wrong_words(plait: Any, words: tuple[str, ...], message: str, command: str) -> None:
@@ -92,9 +92,8 @@ def test_an_error_of_plait_itself(plait: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("plait.cli.germline.bundled_germlines", lambda: 1 / 0)
     found = plait("germline", "list")
     assert found.status == 70
-    assert found.err == (
-        "plait: error: ZeroDivisionError: division by zero (an error of plait itself; PLAIT_DEBUG=1 shows where)\n"
-    )
+    assert found.err.startswith("plait: error: ZeroDivisionError: division by zero (an error of plait itself")
+    assert found.err.count("\n") == 1
 
 
 def test_a_status_of_a_command_is_passed_on(plait: Any, tmp_path: Path) -> None:
@@ -132,13 +131,13 @@ def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
 
 def test_options_offer_what_there_is() -> None:
     from plait.formats.layouts import LAYOUTS
-    from plait.vdj import calls, counting, models
+    from plait.vdj import PathCounter, calls, models
     from plait.vdj.germline import germline_set
     from plait.vdj.raw_counts import Overflow
 
     assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
     assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
-    assert get_args(options.DeviceOption) == get_args(counting.Device)
+    assert get_args(options.DeviceOption) == get_args(get_type_hints(PathCounter.__init__)["device"])
     assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
     assert get_args(options.LayoutOption) == tuple(LAYOUTS)
     assert get_args(options.ModelOption) == get_args(models.ModelName)
@@ -157,5 +156,5 @@ def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
     "text", ["", ":", "4:0", "0:4:2", "a:b", "0-4", "-1:3", "1,,2", "1.5", "0:100000", "²"]
 )
 def test_bad_values_of_a_sweep(text: str) -> None:
-    with pytest.raises(InvalidInput, match="--sweep-nu: found .*, expected a range such as 0:4"):
+    with pytest.raises(InvalidInput, match=r"--sweep-nu: found .*, expected a range such as 0:4"):
         options.values_of("--sweep-nu", text)

@@ -108,10 +108,9 @@ def test_no_count_exceeds_its_bound(batch: Batch) -> None:
 
 
 @pytest.mark.interpreted
-def test_the_bound_of_long_insertions_is_finite() -> None:
+@pytest.mark.parametrize(("nu", "unknown"), [(10, 30), (10, 600), (200, 30)])
+def test_the_bound_is_finite_where_the_count_is(nu: int, unknown: int) -> None:
     germline = make_germline(["ACC"], ["GGAC"], ["TTC"])
-    for nu in (10, 200):
-        model = PathModel(nu=nu, pi=0)
-        batch = Batch(germline, model, (Junction("ACCN" + "N" * 30 + "TTC"),))
-        found = big(batch)
-        assert max(flat(found["full"])) <= found["bound"][0] < float("inf")
+    batch = Batch(germline, PathModel(nu=nu, pi=0), (Junction("ACC" + "N" * unknown + "TTC"),))
+    found = big(batch)
+    assert max(flat(found["full"])) <= found["bound"][0] < float("inf")

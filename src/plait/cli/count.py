@@ -39,7 +39,7 @@ def count(
     nu_dj: WholeNumber | None = None,
     sweep_pi: str | None = None,
     sweep_nu: str | None = None,
-    max_n: WholeNumber = 10,
+    max_n: WholeNumber | None = None,
     empty_d: EmptyDOption = "positions",
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
@@ -80,7 +80,7 @@ def count(
     sweep_nu
         dp2: values of nu to count with besides; every combination is counted.
     max_n
-        dp1, exhaustive: largest total number of N nucleotides.
+        dp1, exhaustive: largest total number of N nucleotides; otherwise 10, and 4 for exhaustive.
     empty_d
         dp1, exhaustive: ways in which D can vanish: once for every position in it, once, or none.
     chain
@@ -116,8 +116,8 @@ def count(
         nu_dj=nu_dj,
         sweep_pi=values_of("--sweep-pi", sweep_pi),
         sweep_nu=values_of("--sweep-nu", sweep_nu),
-        max_n=max_n,
         empty_d=empty_d,
+        **({} if max_n is None else {"max_n": max_n}),
     )
     alleles = load_germline(germline, anchors=anchors)
     for note in alleles.notes:

@@ -93,7 +93,8 @@ def _failed(message: str, status: int) -> int:
 
 
 def _tell(message: str) -> None:
-    print(f"plait: error: {message}", file=sys.stderr)
+    # Messages of libraries can hold line breaks.
+    print("plait: error:", " ".join(line.strip() for line in message.splitlines()), file=sys.stderr)
 
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:

@@ -37,7 +37,11 @@ StrandsOption = Literal[1, 2]
 
 def _whole_number(kind: object, tokens: Sequence[Token]) -> int:
     """Exactly what is written: the default turns 4.5 into 4 without a word."""
-    return int(tokens[0].value)
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"found {text!r}, expected a whole number") from None
 
 
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]

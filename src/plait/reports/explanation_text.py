@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait.reports.plain_text import aligned, paragraph
+from plait.reports.plain_text import WIDTH, aligned, paragraph
 from plait.vdj.explanation import DPaths, Explanation, Lifted
 from plait.vdj.match_lattice import DPlace, EndMatch
 
@@ -51,11 +51,12 @@ def _drawing(told: Explanation) -> list[str]:
     rows.append(("parts", _parts(told)))
     margin = max(len(label) for label, _ in rows) + 2
     lines = []
-    for start in range(0, size, _BLOCK):
+    block = max(10, min(_BLOCK, (WIDTH - margin) // 10 * 10))
+    for start in range(0, size, block):
         if start:
             lines.append("")
         for label, text in rows:
-            piece = text[start : start + _BLOCK]
+            piece = text[start : start + block]
             if label in ("junction", "parts") or piece.strip():
                 lines.append(f"{label:<{margin}}{piece}".rstrip())
     kinds = "V, J germline; v, j palindromic (P)"
@@ -165,9 +166,9 @@ def _paths(told: Explanation) -> list[str]:
         rows = [row[:2] for row in rows]
     lines = aligned(rows, "<>>"[: len(rows[0])], indent=0)
     if told.chain == "vdj":
-        return [*lines, "The path count is the sum over the D alleles; paths without D are not part of it."]
+        return [*lines, "The path count is the sum over the D alleles; paths without D are extra."]
     if told.chain == "vddj":
-        return [*lines, "The path count is the sum over pairs of D alleles; the rows above it are not part."]
+        return [*lines, "The path count is the sum over pairs of D alleles; the rows above are extra."]
     return lines
 
 

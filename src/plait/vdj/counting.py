@@ -27,7 +27,7 @@ from plait.vdj.results import STATUSES, PathCounts
 
 __all__ = ["PathCounter", "count_paths"]
 
-Device = Literal["auto", "cpu", "reference"]
+_Device = Literal["auto", "cpu", "reference"]
 _OVERFLOW = STATUSES.index("count_overflow")
 
 
@@ -41,7 +41,7 @@ def count_paths(
     chain: Chain | Literal["auto"] = "auto",
     ambiguous: Ambiguity = "first",
     overflow: Overflow | Literal["raise"] = "null",
-    device: Device = "auto",
+    device: _Device = "auto",
     threads: int | None = None,
     **parameters: Any,
 ) -> PathCounts:
@@ -131,7 +131,7 @@ class PathCounter:
         chain: Chain | Literal["auto"] = "auto",
         ambiguous: Ambiguity = "first",
         overflow: Overflow = "null",
-        device: Device = "auto",
+        device: _Device = "auto",
         threads: int | None = None,
     ) -> None:
         self.germline = load_germline(germline) if isinstance(germline, str) else germline

@@ -16,7 +16,7 @@ from plait.vdj.germline import Allele, GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.junctions import encode_junctions
 from plait.vdj.match_lattice import EndMatch, LongestD, longest_d, match_j, match_v
-from plait.vdj.models import PathModel
+from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.results import STATUSES
 
 __all__ = ["DPaths", "Explanation", "Lifted", "explain"]
@@ -156,8 +156,9 @@ def explain(
     j_call: str,
     *,
     germline: GermlineSet | str,
-    model: PathModel | None = None,
+    model: PathModel | ModelName = "dp2",
     chain: Chain | Literal["auto"] = "auto",
+    **parameters: Any,
 ) -> Explanation:
     """Explain the path count of one junction.
 
@@ -170,9 +171,11 @@ def explain(
     germline
         A germline set, or the name or path of one.
     model
-        A dp2 model without a sweep; one strand, pi = 4, nu = 10 by default.
+        A dp2 model without a sweep: a `PathModel`, or its name, with `parameters`.
     chain
         ``"vj"``, ``"vdj"`` or ``"vddj"``; ``"auto"`` takes what the germline set implies.
+    **parameters
+        Fields of `PathModel` where `model` is a name: ``strands=2, pi=3`` and so on.
 
     Returns
     -------
@@ -191,7 +194,7 @@ def explain(
     >>> told.v.matched, told.j.matched, told.longest_d_match, told.path_count > 0
     (13, 17, 6, True)
     """
-    base = model or PathModel()
+    base = model_of(model, parameters)
     if base.name != "dp2" or base.is_sweep:
         raise InvalidInput("model", found="a sweep or a model other than dp2", expected="a single dp2 model")
     alleles = load_germline(germline) if isinstance(germline, str) else germline

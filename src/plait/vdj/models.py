@@ -63,7 +63,7 @@ class PathModel:
         Values of `pi` and `nu` to count with besides (dp2 only); every combination is a model. If only one
         of them is given, the other one keeps its single value.
     max_n
-        dp1 and exhaustive: largest total number of N nucleotides.
+        dp1 and exhaustive: largest total number of N nucleotides; by default 10, and 4 for exhaustive.
     empty_d
         dp1 and exhaustive: in how many ways a D gene can vanish: once per position of the extended D,
         ``"once"``, or ``"none"``.
@@ -82,11 +82,13 @@ class PathModel:
     nu_dj: int | None = None
     sweep_pi: tuple[int, ...] = ()
     sweep_nu: tuple[int, ...] = ()
-    max_n: int = 10
+    max_n: int = None  # type: ignore[assignment]  # set below, by model
     empty_d: EmptyD = "positions"
 
     def __post_init__(self) -> None:
         """Check every parameter."""
+        if self.max_n is None:
+            object.__setattr__(self, "max_n", 4 if self.name == "exhaustive" else 10)
         _one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
         _one_of("strands", self.strands, (1, 2))
         _one_of("empty_d", self.empty_d, ("positions", "once", "none"))
