@@ -38,11 +38,12 @@ def plait(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
 @pytest.fixture
 def start_plait() -> Callable[..., subprocess.Popen[str]]:
-    """Start a command line in another process."""
+    """Start a command line in another process, after the statements `before`."""
 
-    def start(*words: object, **options: object) -> subprocess.Popen[str]:
+    def start(*words: object, before: str = "pass", **options: object) -> subprocess.Popen[str]:
         environment = os.environ | {"PYTHONPATH": str(SOURCES)}
-        command = [sys.executable, "-m", "plait", *map(str, words)]
+        program = f"{before}; from plait.cli import main; raise SystemExit(main())"
+        command = [sys.executable, "-c", program, *map(str, words)]
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
         return subprocess.Popen(command, **(settings | options))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import os
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -259,11 +258,9 @@ def test_a_full_disk(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_no_more_room_in_the_middle(
     start_plait: Any, mouse_rows: Any, write_tsv: Any, tmp_path: Path
 ) -> None:
-    def little_room() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
     words = ("vdj", "count", write_tsv(mouse_rows(300)), *BASE, "-o", tmp_path / "out.tsv")
-    process = start_plait(*words, preexec_fn=little_room)
+    before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    process = start_plait(*words, before=before)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "found the limit on the size of a file reached, expected room for the output" in err

@@ -148,7 +148,7 @@ def test_the_summary(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
     rows["status"] = ["mine"] * 300
     out = tmp_path / "out.parquet"
     found = plait("vdj", "count", write_tsv(rows), *BASE, "-o", out)
-    assert max(map(len, found.out.splitlines())) <= 80 or str(tmp_path) in found.out
+    assert max(len(line) for line in found.out.splitlines() if str(out) not in line) <= 80
     for text in (
         "300 rows in ",
         "297  99.0 %  ok",
@@ -281,7 +281,8 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     out = tmp_path / "out.parquet"
     words = ("vdj", "count", many_rows, *BASE, *SWEEP, "-o", out)
     # A parent may have had Ctrl-C ignored for its children.
-    process = start_plait(*words, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    before = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    process = start_plait(*words, before=before)
     stop_in_the_middle(process, tmp_path / "out.parquet.checkpoint", number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == status

@@ -56,6 +56,7 @@ LARGE = replace(
 
 
 @pytest.mark.interpreted
+@settings(max_examples=40)
 @given(
     st.one_of(
         batches("vdj", dp2_models(), codes=True),
@@ -68,7 +69,7 @@ def test_any_limit(batch: Batch, limit: int) -> None:
     assert_sticks(batch, ReferenceTarget(), limit)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(batch=batches("vdj", dp2_models(), codes=True), limit=st.integers(1, 2000))
 def test_any_limit_compiled(prepare: Callable[[str], None], batch: Batch, limit: int) -> None:
     prepare("cpu")

@@ -107,6 +107,7 @@ def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
     assert_best(batch, ReferenceTarget(), LANES[width])
 
 
+@settings(max_examples=30)
 @given(batch=cases())
 def test_sum_and_best_scenario_compiled(prepare: Callable[[str], None], batch: Batch) -> None:
     prepare("cpu")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.rearrangements import RearrangementReader
 from plait.vdj import PathCounter, PathModel
 from plait.vdj.count_files import CountedFiles, Progress, count_files
 
@@ -75,6 +78,28 @@ def test_stopped_and_resumed(table: Path, counter: PathCounter, suffix: str, lon
         whole = table.with_name(f"whole.{suffix}{end}").read_bytes()
         assert table.with_name(f"out.{suffix}{end}").read_bytes() == whole
     assert not table.with_name(f"out.{suffix}.checkpoint").exists()
+
+
+def test_stopped_while_another_thread_reads(
+    table: Path, counter: PathCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = RearrangementReader._rows
+
+    def slowly(self: RearrangementReader) -> Iterator[pa.RecordBatch]:
+        for batch in rows(self):
+            time.sleep(0.1)
+            yield batch
+
+    def stop(state: Progress) -> None:
+        raise ArithmeticError("mine")
+
+    monkeypatch.setattr(RearrangementReader, "_rows", slowly)
+    with pytest.raises(ArithmeticError, match="mine"):
+        count(table, counter, progress=stop, threads=1)
+    # Nothing works on after the failure.
+    blocks = names(table), sorted((table.parent / "out.parquet.checkpoint").iterdir())
+    time.sleep(0.3)
+    assert (names(table), sorted((table.parent / "out.parquet.checkpoint").iterdir())) == blocks
 
 
 def test_a_damaged_block_is_counted_again(table: Path, counter: PathCounter) -> None:

@@ -70,8 +70,8 @@ def test_ends_laid_along_a_junction() -> None:
     assert (longer.start, longer.matched, longer.mismatch, longer.complete) == (-3, 5, None, True)
     found = longest_d("TTACGTTTACGTAA", germline.d[0], 2)
     assert found.sequence == "gtACGTac"
-    assert [found.piece(place) for place in found.places] == ["ACGTa"] and found.length == 5
-    assert found.places[0].junction_start == 8 and found.places[0].d_start == 0
+    assert [found.piece(place) for place in found.places] == ["tACGTa"] and found.length == 6
+    assert found.places[0].junction_start == 7 and found.places[0].d_start == -1
     assert longest_d("GG", replace(germline.d[0], sequence="AAAA"), 0).places == ()
 
 

@@ -13,17 +13,16 @@ from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
     DeviceOption,
-    EmptyDOption,
     LayoutOption,
-    ModelOption,
+    ModelParameters,
     OutputOption,
     OverflowOption,
-    StrandsOption,
     WholeNumber,
-    values_of,
 )
 
 __all__ = ["count"]
+
+_DEFAULT = ModelParameters()
 
 
 def count(
@@ -31,16 +30,7 @@ def count(
     germline: str,
     output: OutputOption,
     anchors: Path | None = None,
-    model: ModelOption = "dp2",
-    strands: StrandsOption = 1,
-    pi: WholeNumber = 4,
-    nu: WholeNumber = 10,
-    nu_vd: WholeNumber | None = None,
-    nu_dj: WholeNumber | None = None,
-    sweep_pi: str | None = None,
-    sweep_nu: str | None = None,
-    max_n: WholeNumber | None = None,
-    empty_d: EmptyDOption = "positions",
+    parameters: ModelParameters = _DEFAULT,
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: OverflowOption = "null",
@@ -62,27 +52,8 @@ def count(
         The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
-    model
-        dp2: extension and erosion at every end; dp1: counts by the total number of N nucleotides;
-        exhaustive: the same by enumeration.
-    strands
-        dp2: hairpins opened on one strand, or on either one of two.
-    pi
-        Longest palindromic (P) extension of a gene end.
-    nu
-        dp2: most random (N) nucleotides at a junction.
-    nu_vd
-        dp2: another limit between V and D.
-    nu_dj
-        dp2: another limit between D and J.
-    sweep_pi
-        dp2: values of pi to count with besides, as 0:4 (both ends included) or 0,2,4.
-    sweep_nu
-        dp2: values of nu to count with besides; every combination is counted.
-    max_n
-        dp1, exhaustive: largest total number of N nucleotides; otherwise 10, and 4 for exhaustive.
-    empty_d
-        dp1, exhaustive: ways in which D can vanish: once for every position in it, once, or none.
+    parameters
+        The path-counting model.
     chain
         What is joined; auto takes what the germline set implies.
     ambiguous
@@ -105,25 +76,18 @@ def count(
     from plait.vdj.count_files import count_files
     from plait.vdj.counting import PathCounter
     from plait.vdj.germline import load_germline
-    from plait.vdj.models import PathModel
 
-    chosen = PathModel(
-        name=model,
-        strands=strands,
-        pi=pi,
-        nu=nu,
-        nu_vd=nu_vd,
-        nu_dj=nu_dj,
-        sweep_pi=values_of("--sweep-pi", sweep_pi),
-        sweep_nu=values_of("--sweep-nu", sweep_nu),
-        empty_d=empty_d,
-        **({} if max_n is None else {"max_n": max_n}),
-    )
     alleles = load_germline(germline, anchors=anchors)
     for note in alleles.notes:
         say(f"germline set {alleles.name}: {note}")
     counter = PathCounter(
-        alleles, chosen, chain=chain, ambiguous=ambiguous, overflow=overflow, device=device, threads=1
+        alleles,
+        parameters.model_of(),
+        chain=chain,
+        ambiguous=ambiguous,
+        overflow=overflow,
+        device=device,
+        threads=1,
     )
     if device != "reference":
         say_if_compiling()

@@ -113,6 +113,8 @@ def _signals() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         for known in found:
             signal.signal(known, signal.SIG_DFL)
+        # Not through sys.stderr, which may be in the middle of a line.
+        os.write(2, b"\nplait: stopping when the work under way is done; once more to stop at once\n")
         raise _Stopped(number)
 
     try:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, Token
 
 from plait.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plait.vdj.models import PathModel
 
 __all__ = [
     "AmbiguousOption",
@@ -17,6 +21,7 @@ __all__ = [
     "EmptyDOption",
     "LayoutOption",
     "ModelOption",
+    "ModelParameters",
     "OutputOption",
     "OverflowOption",
     "StrandsOption",
@@ -74,3 +79,62 @@ def _bad_values(option: str, text: str) -> InvalidInput:
     return InvalidInput(
         option, found=repr(text), expected="a range such as 0:4, both ends included, or a list such as 0,2,4"
     )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelParameters:
+    """Options of a path-counting model.
+
+    Attributes
+    ----------
+    model
+        dp2: extension and erosion at every end; dp1: counts by the total number of N nucleotides;
+        exhaustive: the same by enumeration.
+    strands
+        dp2: hairpins opened on one strand, or on either one of two.
+    pi
+        Longest palindromic (P) extension of a gene end.
+    nu
+        dp2: most random (N) nucleotides at a junction.
+    nu_vd
+        dp2: another limit between V and D.
+    nu_dj
+        dp2: another limit between D and J.
+    sweep_pi
+        dp2: values of pi to count with besides, as 0:4 (both ends included) or 0,2,4.
+    sweep_nu
+        dp2: values of nu to count with besides; every combination is counted.
+    max_n
+        dp1, exhaustive: largest total number of N nucleotides; otherwise 10, and 4 for exhaustive.
+    empty_d
+        dp1, exhaustive: ways in which D can vanish: once for every position in it, once, or none.
+    """
+
+    model: ModelOption = "dp2"
+    strands: StrandsOption = 1
+    pi: WholeNumber = 4
+    nu: WholeNumber = 10
+    nu_vd: WholeNumber | None = None
+    nu_dj: WholeNumber | None = None
+    sweep_pi: str | None = None
+    sweep_nu: str | None = None
+    max_n: WholeNumber | None = None
+    empty_d: EmptyDOption = "positions"
+
+    def model_of(self) -> PathModel:
+        """The model they ask for."""
+        from plait.vdj.models import PathModel
+
+        return PathModel(
+            name=self.model,
+            strands=self.strands,
+            pi=self.pi,
+            nu=self.nu,
+            nu_vd=self.nu_vd,
+            nu_dj=self.nu_dj,
+            sweep_pi=values_of("--sweep-pi", self.sweep_pi),
+            sweep_nu=values_of("--sweep-nu", self.sweep_nu),
+            empty_d=self.empty_d,
+            **({} if self.max_n is None else {"max_n": self.max_n}),
+        )

@@ -48,6 +48,10 @@ _COLUMNS = [
     "vj_gap",
 ]
 _MOST_NAMES = 4
+_RANK = (
+    "Spearman's rank correlation of path count and number of donors: {0.rho:.3f} (n = {0.n:,} clonotypes). "
+    "Nearly all clonotypes are found in one donor, which holds it near 0 whatever the shared ones are like."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +138,15 @@ def _text(demo: _Demo, folder: Path, seconds: float) -> str:
     lines += [*distribution_lines(demo.found, "donors")]
     rank = demo.found.correlation()
     if not math.isnan(rank.rho):
-        lines += [
-            "",
-            *paragraph(
-                f"Spearman's rank correlation of path count and number of donors: {rank.rho:.3f} (n = {rank.n:,} "
-                "clonotypes). Nearly all clonotypes are found in one donor, which holds it near 0 whatever the "
-                "shared ones are like."
-            ),
-        ]
-    lines += ["", f"{seconds:.0f} s. Written:"]
+        lines += ["", *paragraph(_RANK.format(rank))]
+    lines += ["", f"{seconds:.0f} s. Written to {folder}:"]
     told = {
         "demo.parquet": "all rows, counts of all models",
         "demo.parquet.summary.json": "rows by status, zero counts by gene",
         "sharing.tsv": "one row per clonotype",
         "demo.png": "path count against sharing",
     }
-    lines += aligned([[str(folder / name), text] for name, text in told.items()], "<<")
+    lines += aligned([[name, text] for name, text in told.items()], "<<")
     return "\n".join(lines) + "\n"
 
 

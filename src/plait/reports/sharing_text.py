@@ -41,10 +41,10 @@ def distribution_lines(found: SharingTable, subject: str) -> list[str]:
         What individuals are called, in the plural.
     """
     table = found.distribution().to_pylist()
-    rows = [[f"found in ... {subject}", "clonotypes"]]
+    rows = [[subject, "clonotypes"]]
     counted = bool(table) and "counted" in table[0]
     if counted:
-        rows[0] += ["median path count", "middle half", "zero"]
+        rows[0] += ["median count", "middle half of counts", "count 0"]
     for entry in table:
         row = [str(entry["subjects"]), f"{entry['clonotypes']:,}"]
         if counted:

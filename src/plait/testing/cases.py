@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plait.alphabets import encode
+from plait.executors.protocol import Executor
 from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
 from plait.targets.protocol import Target
 from plait.vdj.chain import chain_kind, chain_tables
@@ -140,6 +141,7 @@ def run_chain(
     dtype: Any = np.int64,
     tables: ChainTables | None = None,
     pieces: Pieces | None = None,
+    executor: Executor | None = None,
 ) -> Answer:
     """Run the chain schedule.
 
@@ -155,15 +157,21 @@ def run_chain(
         Tables in place of those of the batch's germline set and model.
     pieces
         Pieces of the batch to be run one by one; all at once by default.
+    executor
+        What the pieces are given to; by default they are run here.
     """
     if tables is None:
         tables = chain_tables(batch.germline, batch.model, batch.germline.chain, dtype)
     out = _room(batch, dtype)
     texts = _texts(batch)
     kind = chain_kind(batch.model, lanes)
-    for first, last in pieces or [(0, len(batch.junctions))]:
-        part = ChainOutput(*(array[first:last] for array in out))
-        target.run_chain(kind, algebra, tables, _stretch(texts, first, last), part)
+
+    def run(piece: tuple[int, int]) -> None:
+        part = ChainOutput(*(array[slice(*piece)] for array in out))
+        target.run_chain(kind, algebra, tables, _stretch(texts, *piece), part)
+
+    pieces = pieces or [(0, len(batch.junctions))]
+    list(executor.map(run, pieces) if executor else map(run, pieces))
     return {name: array.tolist() for name, array in zip(ChainOutput._fields, out, strict=True)}
 
 

@@ -1,8 +1,8 @@
 """One descriptor per problem, and the parity matrix that is made from them.
 
 A *combination* is a problem run by one schedule, with one algebra, on one target, in lane groups of one
-width, in one piece or several. Every combination must give the oracle's answer. Adding a problem, an
-algebra, a schedule, a target or a way of splitting is adding one entry to a table of this module.
+width, split in one way. Every combination must give the oracle's answer. Adding a problem, an algebra, a
+schedule, a target or a way of splitting is adding one entry to a table of this module.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from plait.algebras import BIG_COUNT, COUNT, EXACTNESS, MAX_PRODUCT, PROBABILITY, SATURATING_COUNT
+from plait.executors.local import LocalExecutor
+from plait.executors.protocol import Executor
 from plait.lanes import LANES, host_lanes
 from plait.targets.cpu import CpuTarget
 from plait.targets.protocol import Target
@@ -33,6 +35,7 @@ __all__ = [
     "AlgebraChoice",
     "Combination",
     "Problem",
+    "SplitChoice",
     "TargetChoice",
     "combinations",
     "solve",
@@ -77,6 +80,21 @@ class TargetChoice:
 
     make: Callable[[], Target]
     widths: Mapping[tuple[str, str], tuple[int, ...]]
+
+
+class SplitChoice(NamedTuple):
+    """A way of splitting as the matrix uses it.
+
+    Attributes
+    ----------
+    pieces
+        Makes the pieces of a batch of so many items.
+    executor
+        Makes what runs them; none runs them one by one.
+    """
+
+    pieces: Callable[[int], Pieces]
+    executor: Callable[[], Executor] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +177,12 @@ TARGETS = {
     ),
 }
 
-SPLITS: Mapping[str, Callable[[int], Pieces]] = {
-    "whole": lambda n: [(0, n)],
-    "single": lambda n: [(k, k + 1) for k in range(n)],
-    "backwards": lambda n: [(n // 2, n), (0, n // 2)],
+#: How a batch of n junctions is cut up, and what runs the pieces.
+SPLITS: Mapping[str, SplitChoice] = {
+    "whole": SplitChoice(lambda n: [(0, n)]),
+    "single": SplitChoice(lambda n: [(k, k + 1) for k in range(n)]),
+    "backwards": SplitChoice(lambda n: [(n // 2, n), (0, n // 2)]),
+    "local": SplitChoice(lambda n: [(k, k + 1) for k in range(n)], lambda: LocalExecutor(2)),
 }
 
 
@@ -193,12 +213,19 @@ def solve(combination: Combination, batch: Batch) -> Answer:
         What.
     """
     target = TARGETS[combination.target].make()
-    pieces = SPLITS[combination.split](len(batch.junctions))
+    split = SPLITS[combination.split]
+    pieces = split.pieces(len(batch.junctions))
     if combination.schedule == "enumeration":
         return run_enumeration(batch, target, pieces=pieces)
     choice = ALGEBRAS[combination.algebra]
     return run_chain(
-        batch, target, choice.algebra, LANES[combination.width], dtype=choice.dtype, pieces=pieces
+        batch,
+        target,
+        choice.algebra,
+        LANES[combination.width],
+        dtype=choice.dtype,
+        pieces=pieces,
+        executor=split.executor() if split.executor else None,
     )
 
 

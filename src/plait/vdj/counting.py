@@ -173,7 +173,10 @@ class PathCounter:
             String arrays (n,).
         """
         items = self.items(junctions, v_call, j_call)
-        return self._assemble(items, self._counter.run(items.texts))
+        # What overflows on the way is found from bounds and counted again: NumPy need not warn of it.
+        with np.errstate(over="ignore"):
+            raw = self._counter.run(items.texts)
+        return self._assemble(items, raw)
 
     def items(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> Items:
         """What `count` counts: encoded junctions with resolved calls.

@@ -192,7 +192,7 @@ def explain(
     >>> from plait.vdj import explain
     >>> told = explain("TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC", "TRBV13-1", "TRBJ2-7", germline="mouse_trb")
     >>> told.v.matched, told.j.matched, told.longest_d_match, told.path_count > 0
-    (13, 17, 6, True)
+    (12, 15, 8, True)
     """
     base = model_of(model, parameters)
     if base.name != "dp2" or base.is_sweep:

@@ -16,14 +16,14 @@ __all__ = ["share_files", "write_sharing"]
 
 _BATCH_ROWS = 1 << 17
 
-Path = str | os.PathLike[str]
+_Path = str | os.PathLike[str]
 
 
 def share_files(
-    inputs: Sequence[Path],
-    output: Path,
+    inputs: Sequence[_Path],
+    output: _Path,
     *,
-    by_subject: Path | None = None,
+    by_subject: _Path | None = None,
     subject: str | None = None,
     layout: str = "airr",
 ) -> SharingTable:
@@ -45,7 +45,7 @@ def share_files(
     return found
 
 
-def write_sharing(table: pa.Table, output: Path, found: SharingTable, *, inputs: Sequence[Path]) -> None:
+def write_sharing(table: pa.Table, output: _Path, found: SharingTable, *, inputs: Sequence[_Path]) -> None:
     """Write one of the two tables, with what it was made from in its metadata.
 
     Parameters

@@ -20,7 +20,7 @@ from plait.vdj.calls import first_gene
 
 __all__ = ["CLONOTYPE", "RankCorrelation", "SharingTable", "sharing"]
 
-Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+_Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 #: The columns that make a clonotype.
 CLONOTYPE: Final = ("junction", "v_gene", "j_gene")
@@ -133,7 +133,7 @@ class SharingTable:
         return values
 
 
-def sharing(source: Source, *, subject: str | None = None, layout: str = "airr") -> SharingTable:
+def sharing(source: _Source, *, subject: str | None = None, layout: str = "airr") -> SharingTable:
     """Count in how many individuals each clonotype occurs, and how often in each.
 
     Junctions are compared in upper case. The V and the J gene are the first gene of the call, as it is
@@ -162,9 +162,9 @@ def sharing(source: Source, *, subject: str | None = None, layout: str = "airr")
 
     Notes
     -----
-    Files are streamed. What is held in memory is one row per clonotype and subject, about 100 bytes each, and
-    at most as much again while blocks are merged. A clonotype's path count is its first one in input order
-    that is not null; counts of different alleles of a gene can differ.
+    Files are streamed. What is held in memory is one row per clonotype and subject: about 100 bytes each, and
+    up to four times that while the tables are put together. A clonotype's path count is its first one in
+    input order that is not null; counts of different alleles of a gene can differ.
 
     Examples
     --------
