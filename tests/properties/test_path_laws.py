@@ -115,6 +115,14 @@ def test_the_pair_rule_removes_and_changes_nothing_else(batch: Batch) -> None:
     assert ruled["full"] == free["full"]
 
 
+def test_where_no_pair_may_join_there_is_no_chain_of_two() -> None:
+    germline = make_germline(["ACGT"], ["GGA", "CCT"], ["TTC"], locus="TRD", d_d_order=())
+    for model in (PathModel(pi=1, nu=2), PathModel(name="dp1", pi=1, max_n=2)):
+        found = run(Batch(germline, model, (Junction("ACGGATTC"),)))
+        assert any(flat(found["full"]))
+        assert not any(flat(found["pair"]))
+
+
 @given(batches("vdj", dp2_models(), codes=True))
 def test_a_lost_d_is_one_of_the_paths(batch: Batch) -> None:
     found = run(batch)

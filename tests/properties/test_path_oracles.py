@@ -70,7 +70,6 @@ def test_most_drawn_junctions_have_paths(problem: str) -> None:
         with_paths.append(any(char in "123456789" for char in str(counts)))
 
     draw()
-    print(problem, sum(with_paths), len(with_paths))
     assert sum(with_paths) > len(with_paths) // 5
 
 

@@ -197,19 +197,19 @@ def sum_two_fragments(
     fragments = tables.words.length.size
     weights = tables.fragment_weights
     for second in range(fragments):
-        if tables.allowed[span.suffix, second] == 0:
-            continue
-        fill_behind(kind, alg, tables, span, second, after, scratch)
+        filled = False
         for f in range(fragments):
-            if tables.pair_allowed[f, second] == 0:
-                continue
             clear_row(kind, alg, scratch.total, f)
-            clear_carry(kind.rows, kind, alg, span, scratch, f)
-            row = tables.empty_row[f]
-            for a in range(span.last, -1, -1):
-                found = sum_from(kind, alg, tables, span, f, a, 0, scratch, behind)
-                add_match(kind, alg, weights, row, 1, behind, a, found, scratch.inner)
-                collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, True, f)
+            if tables.allowed[span.suffix, second] != 0 and tables.pair_allowed[f, second] != 0:
+                if not filled:
+                    fill_behind(kind, alg, tables, span, second, after, scratch)
+                    filled = True
+                clear_carry(kind.rows, kind, alg, span, scratch, f)
+                row = tables.empty_row[f]
+                for a in range(span.last, -1, -1):
+                    found = sum_from(kind, alg, tables, span, f, a, 0, scratch, behind)
+                    add_match(kind, alg, weights, row, 1, behind, a, found, scratch.inner)
+                    collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, True, f)
             for x in range(tables.out_lane.size):
                 out.pair[item, f * fragments + second, tables.out_lane[x]] = scratch.total[f, x]
 
@@ -232,14 +232,18 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after:
 
 @shared
 def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
-    """A number that no count of this text exceeds, final or on the way, from the numbers of matches."""
+    """A number that no count of this text exceeds, final or on the way, from the numbers of matches.
+
+    Above 4^400 it is cut off: all that matters there is that it is too large.
+    """
     fragments = (span.length + 1.0) * tables.bound_fragment
     if pairs > 0:
         fragments = fragments * fragments
+    # No path inserts more nucleotides than its junctions allow, each in at most four ways.
+    largest = 4.0 ** min(3.0 * levels, 400.0)
     weight = 1.0
     for i in range(span.length):
-        weight = weight * tables.bound_symbol[masks[i]]
-    if weight > 1.0:
-        # No path inserts more nucleotides than its junctions allow, each in at most four ways.
-        weight = min(weight, 4.0 ** (3.0 * levels))
+        if weight < largest:
+            weight = weight * tables.bound_symbol[masks[i]]
+    weight = min(weight, largest)
     return (span.m_prefix + 1.0) * (span.m_suffix + 1.0) * tables.bound_ends * fragments * weight

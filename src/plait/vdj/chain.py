@@ -48,7 +48,7 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     Raises
     ------
     Unsupported
-        If a D gene with its extensions is longer than 62 nucleotides.
+        If a D gene with its extensions is longer than 62 nucleotides, or there are more than 62 of them.
     """
     genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
     allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)
@@ -101,6 +101,8 @@ def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> d
             f"a D gene of {max(g.size for g in genes)} nt with pi={pi}",
             why=f"the length of a D gene + 2 pi must not exceed {FRAGMENT_BITS}",
         )
+    if len(genes) > FRAGMENT_BITS:
+        raise Unsupported(f"{len(genes)} D alleles", why=f"a chain takes at most {FRAGMENT_BITS}")
     weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
     called = [np.concatenate([_palindrome(g[::-1], pi)[::-1], g, _palindrome(g, pi)]) for g in genes]
     joined = [_extended(g, pi) for g in genes] if model.name == "dp2" else called
