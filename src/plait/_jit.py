@@ -16,8 +16,9 @@ live in a folder named by a digest of the sources they are made from.
 
 from __future__ import annotations
 
+import atexit
 import functools
-import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,7 +30,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, models, overload, register_model
 
-from plait.settings import cache_directory
+from plait.settings import cache_directory, source_digest
 
 __all__ = [
     "by_type",
@@ -111,17 +112,19 @@ def compiled_cache() -> Path:
     files = [Path(__file__), package / "algebras.py"]
     for name in _COMPILED_PACKAGES:
         files += sorted((package / name).glob("*.py"))
-    digest = hashlib.blake2b(numba.__version__.encode(), digest_size=8)
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    folder = cache_directory() / digest.hexdigest()
+    digest = source_digest(files, numba.__version__)
+    if numba.config.DISABLE_JIT:
+        return cache_directory()
+    folder = cache_directory() / digest
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             return folder
     except OSError:
         # A read-only home must not stop a run: compile again next time.
-        return Path(tempfile.mkdtemp(prefix="plait-"))
+        temporary = Path(tempfile.mkdtemp(prefix="plait-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        return temporary
 
 
 @functools.cache

@@ -8,18 +8,20 @@ variable            meaning                                      default
 ``PLAIT_THREADS``   threads used when a call does not say        the processors that this process may use
 =================== ============================================ ==========================================
 
-Variables are read at each call, so that a program may set them after importing plait.
+``PLAIT_THREADS`` is read at each call; ``PLAIT_CACHE_DIR`` before the first compiled code is loaded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from plait.errors import InvalidInput
 
-__all__ = ["cache_directory", "show_tracebacks", "thread_count"]
+__all__ = ["cache_directory", "show_tracebacks", "source_digest", "thread_count"]
 
 
 def cache_directory() -> Path:
@@ -69,3 +71,19 @@ def _usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def source_digest(files: Iterable[Path], *facts: str) -> str:
+    """Digest of source files and other facts: what compiled code and stored results depend on.
+
+    Parameters
+    ----------
+    files
+        Files, in any order.
+    *facts
+        Versions and the like.
+    """
+    digest = hashlib.blake2b("\0".join(facts).encode(), digest_size=8)
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()

@@ -183,7 +183,10 @@ def test_ambiguous_calls(plait: Any, tmp_path: Path) -> None:
         (("--sweep-nu", "0:300"), "sweep_nu: found 201, expected"),
         (("--sweep-nu", "5:2"), "--sweep-nu: found '5:2', expected a range such as 0:4"),
         (("--sweep-pi", "3,1"), "sweep_pi: found (3, 1), expected increasing values"),
-        (("--model", "dp1", "--sweep-pi", "0:2"), "sweep: found a sweep with model dp1, expected model dp2"),
+        (
+            ("--model", "dp1", "--sweep-pi", "0:2"),
+            "sweep_pi: found a value with model dp1, expected model dp2",
+        ),
         (("--model", "exhaustive", "--max-n", "11"), "max_n: found 11, expected whole numbers from 0 to 10"),
         (("--threads", "0"), "threads: found 0, expected a whole number of at least 1"),
         (("--germline", "mose_trb"), "mouse_trb"),

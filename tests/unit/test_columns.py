@@ -72,8 +72,18 @@ def test_only_one_axis_swept() -> None:
 def test_counts_by_n(name: Any) -> None:
     model = PathModel(name=name, max_n=2)
     found = batch([(JUNCTION, "TRBV13-1", "TRBJ1-1")], model=model)
-    assert found.schema.names[:4] == ["status", "path_count", "path_count_by_n_by_d", "path_count_no_d_by_n"]
+    assert found.schema.names[:7] == [
+        "status",
+        "path_count",
+        "path_count_no_d",
+        "path_count_by_d",
+        "path_count_zero_d_by_d",
+        "path_count_by_n_by_d",
+        "path_count_no_d_by_n",
+    ]
     (row,) = found.to_pylist()
+    assert row["path_count_by_d"] == [row["path_count"], None]
+    assert row["path_count_no_d"] == sum(row["path_count_no_d_by_n"])
     assert len(row["path_count_by_n_by_d"]) == 6 and row["path_count_by_n_by_d"][3:] == [None] * 3
     assert row["path_count"] == sum(row["path_count_by_n_by_d"][:3])
     columns = ResultColumns(load_germline("mouse_trb"), model, "vdj", "null")

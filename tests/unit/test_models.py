@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plait.errors import InvalidInput
@@ -53,8 +54,12 @@ def test_the_defaults_are_the_published_ones() -> None:
         ({"name": "dp1", "max_n": 201}, "max_n"),
         ({"name": "exhaustive", "max_n": 11}, "max_n"),
         ({"name": "dp1", "empty_d": "twice"}, "empty_d"),
-        ({"name": "dp1", "sweep_pi": (0, 1)}, "sweep"),
-        ({"name": "exhaustive", "max_n": 2, "sweep_nu": (0,)}, "sweep"),
+        ({"name": "dp1", "sweep_pi": (0, 1)}, "sweep_pi"),
+        ({"name": "exhaustive", "max_n": 2, "sweep_nu": (0,)}, "sweep_nu"),
+        ({"name": "dp1", "nu_dj": 3}, "nu_dj"),
+        ({"name": "dp1", "strands": 2}, "strands"),
+        ({"sweep_nu": (0, 1), "nu_vd": 1, "nu_dj": 2}, "sweep_nu"),
+        ({"sweep_nu": 3}, "sweep_nu"),
     ],
 )
 def test_bad_parameters_are_refused(parameters: dict[str, Any], what: str) -> None:
@@ -116,3 +121,9 @@ def test_a_model_is_a_value() -> None:
     assert len({PathModel(nu=3), PathModel(nu=3), PathModel(nu=4)}) == 2
     with pytest.raises(AttributeError):
         PathModel().pi = 2  # type: ignore[misc]
+
+
+def test_whole_numbers_of_numpy_are_taken() -> None:
+    model = PathModel(pi=np.int64(3), sweep_nu=np.arange(3))  # type: ignore[arg-type]
+    assert model == PathModel(pi=3, sweep_nu=(0, 1, 2))
+    assert type(model.pi) is int

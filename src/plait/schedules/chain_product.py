@@ -61,7 +61,7 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     find_regions(tables, suffix, length, scratch, out.regions, item)
     hidden = tables.hidden_row.shape[1] - 1
     if hidden > 0:
-        mirror_arms(scratch.masks, length, hidden, scratch.arms)
+        mirror_arms(tables.mirror, scratch.masks, length, hidden, scratch.arms)
     levels = kind.insertion.levels
     last = min(length, m_prefix + levels - 1)
     first = max(0, length - m_suffix - levels + 1)

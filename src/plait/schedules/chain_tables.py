@@ -128,6 +128,8 @@ class ChainTables(NamedTuple):
         (rows, K * P padded): end weights per insertion level; lane ``k * P + p``.
     symbol_weight
         (16,): weight of inserting a nucleotide opposite each text mask.
+    mirror
+        uint8 (16,): the mask that stands opposite each text mask in a mirrored end.
     level_step
         P, the distance between two levels of a lane.
     plain_starts
@@ -139,7 +141,7 @@ class ChainTables(NamedTuple):
         int32 (M,): insertion level read by each model left and right of the fragment, and where there is
         no fragment; all three empty where M = K * P and every model reads its own lane.
     middle_limit
-        int64 (M,): longest insertion between two fragments, for `AtMost`.
+        int64 (M,): longest insertion between two fragments, model by model.
     bound_ends, bound_fragment, bound_symbol
         float and float64 (16,): factors of an upper bound of every count.
     """
@@ -165,6 +167,7 @@ class ChainTables(NamedTuple):
     fragment_weights: Any
     level_weights: Any
     symbol_weight: Any
+    mirror: Any
     level_step: Any
     plain_starts: Any
     out_lane: Any

@@ -20,7 +20,7 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
     Parameters
     ----------
     tables
-        Chain tables of the `Exactly` recurrence (fragments extended at both ends); weights are not read,
+        Chain tables of rows `PerInsertions` (fragments extended at both ends); weights are not read,
         but for the number of ways in which a fragment may vanish.
     texts, item
         Which text.
@@ -95,7 +95,7 @@ def has_symbol(words: Any, f: int, place: int, mask: int) -> bool:
 def ends_with(
     tables: Any, symbols: Any, first: int, length: int, suffix: int, b: int, letters: Any, n1: int, n: int
 ) -> int:
-    """1 if the text from b on is letters[n1:n) followed by a suffix of the germline end, else 0."""
+    """1 if the text from b on is letters[n1:n) followed by a suffix of the end, else 0."""
     kept = length - b - (n - n1)
     if kept < 0 or kept > tables.suffix_length[suffix]:
         return 0

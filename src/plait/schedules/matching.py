@@ -6,13 +6,7 @@ from typing import Any
 
 from plait._jit import shared
 
-__all__ = ["complement", "load_text", "matched_prefix", "matched_suffix", "mirror_arms"]
-
-
-@shared
-def complement(mask: int) -> int:
-    """Mask of the complementary symbol: swaps bits 0 with 1 (A, T) and 2 with 3 (C, G)."""
-    return ((mask & 5) << 1) | ((mask & 10) >> 1)
+__all__ = ["load_text", "matched_prefix", "matched_suffix", "mirror_arms"]
 
 
 @shared
@@ -33,7 +27,7 @@ def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any
 
 @shared
 def matched_prefix(tables: Any, prefix: int, masks: Any, length: int) -> int:
-    """Length of the longest prefix of the text that is a prefix of the extended germline end."""
+    """Length of the longest prefix of the text that is a prefix of the extended end."""
     n = 0
     most = min(length, tables.prefix_length[prefix])
     while n < most and (tables.prefix_symbols[prefix, n] & masks[n]) != 0:
@@ -43,7 +37,7 @@ def matched_prefix(tables: Any, prefix: int, masks: Any, length: int) -> int:
 
 @shared
 def matched_suffix(tables: Any, suffix: int, masks: Any, length: int) -> int:
-    """Length of the longest suffix of the text that is a suffix of the extended germline end."""
+    """Length of the longest suffix of the text that is a suffix of the extended end."""
     n = 0
     most = min(length, tables.suffix_length[suffix])
     while n < most and (tables.suffix_symbols[suffix, n] & masks[length - 1 - n]) != 0:
@@ -52,11 +46,11 @@ def matched_suffix(tables: Any, suffix: int, masks: Any, length: int) -> int:
 
 
 @shared
-def mirror_arms(masks: Any, length: int, most: int, arms: Any) -> None:
-    """For every centre c, the longest p <= most with text[c-p:c) the reverse complement of text[c:c+p)."""
+def mirror_arms(mirror: Any, masks: Any, length: int, most: int, arms: Any) -> None:
+    """For every centre c, the longest p <= most such that text[c-p:c) mirrors text[c:c+p)."""
     for c in range(length + 1):
         p = 0
         reach = min(most, c, length - c)
-        while p < reach and (masks[c - 1 - p] & complement(masks[c + p])) != 0:
+        while p < reach and (masks[c - 1 - p] & mirror[masks[c + p]]) != 0:
             p += 1
         arms[c] = p

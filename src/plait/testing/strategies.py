@@ -111,15 +111,19 @@ def dp2_models(draw: st.DrawFn, *, strands: int | None = None, pi: int = 3, nu: 
     every_nu = all_nu.map(lambda most: tuple(range(most + 1)))
     some_nu = st.sets(all_nu, max_size=3).map(lambda s: tuple(sorted(s)))
     apart = draw(st.booleans())
+    sweep_nu = draw(st.just(()) | every_nu | some_nu)
+    # A sweep of nu beside limits of both junctions is refused: it would change nothing.
+    nu_vd = draw(st.none() | all_nu) if apart else None
+    both = not sweep_nu or nu_vd is None
     return PathModel(
         name="dp2",
         strands=strands or draw(st.sampled_from((1, 2))),
         pi=draw(all_pi),
         nu=draw(all_nu),
-        nu_vd=draw(st.none() | all_nu) if apart else None,
-        nu_dj=draw(st.none() | all_nu) if apart else None,
+        nu_vd=nu_vd,
+        nu_dj=draw(st.none() | all_nu) if apart and both else None,
         sweep_pi=draw(st.just(()) | st.sets(all_pi, max_size=3).map(lambda s: tuple(sorted(s)))),
-        sweep_nu=draw(st.just(()) | every_nu | some_nu),
+        sweep_nu=sweep_nu,
     )
 
 

@@ -66,6 +66,7 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
         **_lanes(model),
         allowed=allowed,
         pair_allowed=_pairs(germline, len(genes), chain),
+        mirror=COMPLEMENT_MASK,
         symbol_weight=MASK_SIZE.astype(np.int64).astype(dtype),
         level_step=np.int64(len(model.pis) if model.name == "dp2" else 1),
         out_lane=_out_lanes(model),

@@ -54,8 +54,7 @@ class ResultColumns:
         self._lists = _list_columns(model, chain)
         self.axes = {name: _axes(germline, model, kind) for name, (_, kind) in self._lists.items()}
         fields = [pa.field("status", pa.string()), pa.field("path_count", self._number)]
-        if model.name == "dp2":
-            fields.append(pa.field("path_count_no_d", self._number))
+        fields.append(pa.field("path_count_no_d", self._number))
         for name, axes in self.axes.items():
             items = int(np.prod([len(values) for _, values in axes]))
             fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items)))
@@ -130,15 +129,14 @@ def _list_columns(model: PathModel, chain: Chain) -> dict[str, tuple[str, tuple[
     """Column name to attribute of `PathCounts` and the axes of its lists."""
     with_d = {"vj": (), "vdj": (("d", "by_d"),), "vddj": (("d", "by_d"), ("dd", "by_dd"))}[chain]
     columns: dict[str, tuple[str, tuple[str, ...]]] = {}
-    if model.name != "dp2":
-        for axis, suffix in with_d:
-            columns[f"path_count_by_n_{suffix}"] = (f"by_n_{suffix}", (axis, "n"))
-        columns["path_count_no_d_by_n"] = ("no_d_by_n", ("n",))
-        return columns
     for axis, suffix in with_d:
         columns[f"path_count_{suffix}"] = (suffix, (axis,))
         if axis == "d":
             columns["path_count_zero_d_by_d"] = ("zero_d_by_d", (axis,))
+    if model.name != "dp2":
+        for axis, suffix in with_d:
+            columns[f"path_count_by_n_{suffix}"] = (f"by_n_{suffix}", (axis, "n"))
+        columns["path_count_no_d_by_n"] = ("no_d_by_n", ("n",))
     if model.is_sweep:
         for axis, suffix in with_d:
             columns[f"path_count_sweep_{suffix}"] = (f"sweep_{suffix}", (axis, "pi", "nu"))

@@ -19,7 +19,7 @@ from plait.formats.blocks import read_ahead
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
 from plait.formats.tables import open_table
-from plait.settings import thread_count
+from plait.settings import source_digest, thread_count
 from plait.vdj.columns import ResultColumns
 from plait.vdj.counting import PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
@@ -32,7 +32,12 @@ __all__ = ["CountedFiles", "Progress", "count_files"]
 _BLOCK_BYTES = 16 * 2**20
 _MOST_ROWS = 65536
 _FEWEST_ROWS = 256
-#: A guess of what one tidy row takes.
+#: Blocks worked on at a time, so that many processors do not take much memory: reading and writing, which
+#: one thread does each, are slower than so many.
+_MOST_BLOCKS = 16
+#: Rows at the start of each input from which the width of its rows is guessed.
+_SAMPLED_ROWS = 1000
+#: A guess of what one tidy row takes, beside its input columns.
 _LONG_ROW_BYTES = 250
 
 
@@ -102,7 +107,7 @@ def count_files(
     long
         Write one row per input row, D allele and model instead of lists.
     threads
-        Blocks worked on at a time.
+        Blocks worked on at a time, at most 16.
     resume
         Take over the blocks that a killed run of the same inputs and parameters has computed.
     progress
@@ -117,9 +122,11 @@ def count_files(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    executor = LocalExecutor(thread_count() if threads is None else threads)
+    workers = LocalExecutor(thread_count() if threads is None else threads).threads
+    executor = LocalExecutor(min(workers, _MOST_BLOCKS))
     columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
-    block_rows = _block_rows(columns, counter.overflow, long)
+    input_bytes = max(_row_bytes(path, layout) for path in inputs)
+    block_rows = _block_rows(columns, counter.overflow, long, input_bytes)
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
         run = _Run(reader, counter, columns, long)
         with open_table(output, run.schema, metadata=run.metadata(), inputs=inputs) as table:
@@ -198,8 +205,10 @@ class _Run:
 
     def key(self, block_rows: int) -> dict[str, object]:
         """What must be equal for a run to be resumed."""
+        package = Path(__file__).parents[1]
         return {
             "provenance": self._counter.provenance.as_dict(),
+            "sources": source_digest(package.rglob("*.py")),
             "layout": self._reader.layout.name,
             "inputs": [list(identity) for identity in self._reader.identities],
             "block_rows": block_rows,
@@ -233,10 +242,17 @@ class _Run:
         return pa.record_batch([*block.columns, *result.columns], schema=self.schema), part
 
 
-def _block_rows(columns: ResultColumns, overflow: str, long: bool) -> int:
+def _row_bytes(path: str | os.PathLike[str], layout: str) -> int:
+    """Bytes of a row at the start of an input; a guess of what the others take."""
+    with open_rearrangements([path], layout=layout, block_rows=_SAMPLED_ROWS) as reader:
+        block = next(iter(reader), None)
+        return int(block.nbytes) // block.num_rows if block is not None else 0
+
+
+def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:
     """Rows per block, so that a block takes about the same memory whatever the columns."""
     number = 400 if overflow == "wide" else 8
-    width = sum(number * getattr(field.type, "list_size", 1) for field in columns.schema)
+    width = input_bytes + sum(number * getattr(field.type, "list_size", 1) for field in columns.schema)
     if long:
-        width += _LONG_ROW_BYTES * items_per_row(columns)
+        width += (_LONG_ROW_BYTES + input_bytes) * items_per_row(columns)
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _BLOCK_BYTES // width))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.errors import CountOverflow, InvalidInput, Unsupported
+from plait.errors import CountOverflow, InvalidInput, TargetUnavailable, Unsupported
 from plait.schedules.chain_tables import REGION_FIELDS
 from plait.targets.cpu import CpuTarget
 from plait.targets.protocol import Target
@@ -24,11 +24,17 @@ from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.raw_counts import ChainCounter, Overflow, RawCounts
 from plait.vdj.regions import region_columns
 from plait.vdj.results import STATUSES, PathCounts
+from plait.vdj.row_counts import RowSums, named_counts
 
 __all__ = ["PathCounter", "count_paths"]
 
 _Device = Literal["auto", "cpu", "reference"]
 _OVERFLOW = STATUSES.index("count_overflow")
+_ALGEBRA = {
+    "null": "Count",
+    "float": "Count, and Probability where it overflows",
+    "wide": "Count, in Python integers where it overflows",
+}
 
 
 def count_paths(
@@ -36,7 +42,7 @@ def count_paths(
     v_call: Any = None,
     j_call: Any = None,
     *,
-    germline: GermlineSet | str,
+    germline: GermlineSet | str | os.PathLike[str],
     model: PathModel | ModelName = "dp2",
     chain: Chain | Literal["auto"] = "auto",
     ambiguous: Ambiguity = "first",
@@ -125,7 +131,7 @@ class PathCounter:
 
     def __init__(
         self,
-        germline: GermlineSet | str,
+        germline: GermlineSet | str | os.PathLike[str],
         model: PathModel | None = None,
         *,
         chain: Chain | Literal["auto"] = "auto",
@@ -134,7 +140,10 @@ class PathCounter:
         device: _Device = "auto",
         threads: int | None = None,
     ) -> None:
-        self.germline = load_germline(germline) if isinstance(germline, str) else germline
+        self.germline = germline if isinstance(germline, GermlineSet) else load_germline(germline)
+        for segment in ("V", "J"):
+            if not self.germline.alleles(segment):
+                raise InvalidInput("germline", found=f"no {segment} alleles", expected="at least one")
         self.model = model or PathModel()
         self.chain: Chain = _chain_of(self.germline, chain, self.model)
         self.overflow = overflow
@@ -153,7 +162,7 @@ class PathCounter:
             version=__version__,
             device=self._target.name,
             schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
-            algebra="Count",
+            algebra=_ALGEBRA[overflow],
             parameters={
                 "germline": self.germline.name,
                 "germline_digest": self.germline.digest,
@@ -190,127 +199,25 @@ class PathCounter:
 
     def _assemble(self, items: Items, raw: RawCounts) -> PathCounts:
         """Sum items to rows and put the counts under their names."""
-        model, n = self.model, items.status.size
         status = items.status.copy()
-        rows = _RowSums(items, raw.overflow)
-        full, empty, none, pair = (rows.total(counts) for counts in raw[:4])
+        rows = RowSums(items, raw.overflow)
         allowed = rows.any_item(self._allowed[items.texts.suffix])
         # The order rule looks at the D next to J, the second one of a pair.
         pairs = allowed[:, None, :] & self._allowed_pairs[None]
         regions = rows.first_item(raw.regions)
-        summed = pair if self.chain == "vddj" else full if full.shape[1] else none[:, None]
-        if model.name == "dp2":
-            grid = (len(model.pis), len(model.nus))
-            full, empty, none, pair, summed = (_grid(c, grid) for c in (full, empty, none, pair, summed))
-            base = (..., model.pis.index(model.pi), model.nus.index(model.nu))
-            path_count = rows.checked_sum(summed[base], (1,))
-        else:
-            path_count = rows.checked_sum(summed, (1, 2))
+        named = named_counts(self.model, self.chain, rows, raw)
         status[rows.overflow] = _OVERFLOW
-        named = (
-            _dp2_counts(model, full, empty, none, pair)
-            if model.name == "dp2"
-            else _dp1_counts(full, none, pair)
-        )
+        for counts in named.values():
+            counts[rows.overflow] = 0
         return PathCounts(
             status=status,
-            path_count=path_count,
             **named,
             allowed=allowed,
-            pair_allowed=pairs.reshape(n, pairs.shape[1] * pairs.shape[2]),
-            regions=region_columns(self.germline, model, self.chain, regions, items),
+            pair_allowed=pairs.reshape(status.size, pairs.shape[1] * pairs.shape[2]),
+            regions=region_columns(self.germline, self.model, self.chain, regions, items),
             d_match=regions[:, REGION_FIELDS.index("fragment_choice")],
             provenance=self.provenance,
         )
-
-
-class _RowSums:
-    """Sums over the items of a row; a sum that does not fit 64 bits marks its row."""
-
-    def __init__(self, items: Items, overflow: NDArray[np.bool_]) -> None:
-        self._first = items.first
-        self._single = items.texts.start.size == items.first.size
-        self._bad = np.flatnonzero(items.status != 0)
-        self.overflow = self.any_item(overflow)
-
-    def total(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """(m, ...) to (n, ...), zero in rows that cannot be counted."""
-        summed = counts
-        if not self._single:
-            summed = np.add.reduceat(counts, self._first, axis=0)
-            if counts.dtype == np.int64:
-                self._mark(np.add.reduceat(counts.astype(np.float64), self._first, axis=0))
-        summed[self._bad] = 0
-        return summed
-
-    def checked_sum(self, counts: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
-        """Sum of rows (n, ...) over axes."""
-        if counts.dtype == np.int64:
-            self._mark(counts.astype(np.float64).sum(axis=axes))
-        summed: NDArray[Any] = counts.sum(axis=axes)
-        return summed
-
-    def any_item(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether any item of a row has a flag; never in rows that cannot be counted."""
-        found = flags.copy() if self._single else np.logical_or.reduceat(flags, self._first, axis=0)
-        found[self._bad] = False
-        return found
-
-    def first_item(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of the first item of each row, zero in rows that cannot be counted."""
-        found = values if self._single else values[self._first]
-        found[self._bad] = 0
-        return found
-
-    def _mark(self, real: NDArray[np.float64]) -> None:
-        # float64 rounds up to 2^63 from a little below it: such a row is reported too, never wrapped.
-        self.overflow |= (real >= 2.0**63).any(axis=tuple(range(1, real.ndim)))
-
-
-def _grid(counts: NDArray[Any], grid: tuple[int, int]) -> NDArray[Any]:
-    return counts.reshape(*counts.shape[:-1], *grid)
-
-
-def _dp2_counts(
-    model: PathModel, full: NDArray[Any], empty: NDArray[Any], none: NDArray[Any], pair: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
-    n, d = full.shape[:2]
-    base = (..., model.pis.index(model.pi), model.nus.index(model.nu))
-    axis_pi, axis_nu = model.axes if model.is_sweep else ((), ())
-    sweep: tuple[Any, ...] = (..., slice(None), slice(None))
-    if (axis_pi, axis_nu) != (model.pis, model.nus):
-        sweep = (..., *np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu]))
-    return {
-        "by_d": full[base],
-        "zero_d_by_d": empty[base],
-        "no_d": none[base],
-        "by_dd": pair[base],
-        "sweep_by_d": full[sweep],
-        "zero_d_sweep_by_d": empty[sweep],
-        "no_d_sweep": none[sweep],
-        "sweep_by_dd": pair[sweep],
-        "by_n_by_d": np.zeros((n, d, 0), full.dtype),
-        "no_d_by_n": np.zeros((n, 0), full.dtype),
-        "by_n_by_dd": np.zeros((n, pair.shape[1], 0), full.dtype),
-    }
-
-
-def _dp1_counts(full: NDArray[Any], none: NDArray[Any], pair: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    n, d = full.shape[:2]
-    nothing = np.zeros((n, d, 0, 0), full.dtype)
-    return {
-        "by_d": full.sum(axis=2),
-        "zero_d_by_d": np.zeros((n, 0), full.dtype),
-        "no_d": none.sum(axis=1),
-        "by_dd": pair.sum(axis=2),
-        "sweep_by_d": nothing,
-        "zero_d_sweep_by_d": nothing,
-        "no_d_sweep": np.zeros((n, 0, 0), full.dtype),
-        "sweep_by_dd": np.zeros((n, pair.shape[1], 0, 0), full.dtype),
-        "by_n_by_d": full,
-        "no_d_by_n": none,
-        "by_n_by_dd": pair,
-    }
 
 
 def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: PathModel) -> Chain:
@@ -327,13 +234,15 @@ def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: Path
 
 
 def _target(device: str, threads: int | None) -> Target:
-    if threads is not None and threads < 1:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
-    if device in ("auto", "cpu"):
-        return CpuTarget(threads)
-    if device == "reference":
-        return ReferenceTarget()
-    raise InvalidInput("device", found=repr(device), expected="one of auto, cpu, reference")
+    if device not in ("auto", "cpu", "reference"):
+        raise InvalidInput("device", found=repr(device), expected="one of auto, cpu, reference")
+    target: Target = ReferenceTarget() if device == "reference" else CpuTarget(threads)
+    usable = target.available()
+    if not usable.ok:
+        raise TargetUnavailable(target.name, reason=usable.reason, fix=usable.fix)
+    return target
 
 
 def _columns_of(table: Any) -> tuple[Any, Any, Any]:

@@ -22,8 +22,8 @@ _AXIS_COLUMNS = {"d_allele": pa.string(), "pi": pa.int32(), "nu": pa.int32(), "n
 def _counted(columns: ResultColumns) -> list[str]:
     """The list columns that become rows: the sweep's where there is a sweep."""
     names = [name for name in columns.axes if name not in _ZERO_D.values()]
-    sweep = [name for name in names if "_sweep" in name]
-    return sweep or [name for name in names]
+    finest = [name for name in names if "_sweep" in name or "_by_n" in name]
+    return finest or names
 
 
 def long_schema(columns: ResultColumns) -> pa.Schema:
@@ -40,7 +40,7 @@ def long_schema(columns: ResultColumns) -> pa.Schema:
     fields = [pa.field("record", pa.int64()), pa.field("status", pa.string())]
     fields += [pa.field(name, kind) for name, kind in _AXIS_COLUMNS.items() if name in axes]
     fields.append(pa.field("path_count", number))
-    if any(name in _ZERO_D for name in columns.axes):
+    if any(name in _ZERO_D for name in _counted(columns)):
         fields.append(pa.field("path_count_zero_d", number))
     return pa.schema(fields)
 

@@ -7,7 +7,8 @@ Source: the path-counting models *exhaustive*, *DP-1* (counts by the total numbe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -89,6 +90,10 @@ class PathModel:
         """Check every parameter."""
         if self.max_n is None:
             object.__setattr__(self, "max_n", 4 if self.name == "exhaustive" else 10)
+        for what in ("strands", "pi", "nu", "nu_vd", "nu_dj", "max_n"):
+            object.__setattr__(self, what, _whole(getattr(self, what)))
+        for what in ("sweep_pi", "sweep_nu"):
+            object.__setattr__(self, what, _swept(what, getattr(self, what)))
         _one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
         _one_of("strands", self.strands, (1, 2))
         _one_of("empty_d", self.empty_d, ("positions", "once", "none"))
@@ -100,8 +105,20 @@ class PathModel:
             if value is not None:
                 _limits(what, (value,), _MAX_NU)
         _limits("max_n", (self.max_n,), _MAX_EXHAUSTIVE if self.name == "exhaustive" else _MAX_NU)
-        if self.name != "dp2" and (self.sweep_pi or self.sweep_nu):
-            raise InvalidInput("sweep", found=f"a sweep with model {self.name}", expected="model dp2")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Parameters that would have no effect are errors, not ignored."""
+        if self.name != "dp2":
+            for what in ("sweep_pi", "sweep_nu", "nu_vd", "nu_dj"):
+                if getattr(self, what) not in (None, ()):
+                    raise InvalidInput(what, found=f"a value with model {self.name}", expected="model dp2")
+            if self.strands != 1:
+                raise InvalidInput("strands", found=f"{self.strands} with model {self.name}", expected="1")
+        elif self.sweep_nu and self.nu_vd is not None and self.nu_dj is not None:
+            raise InvalidInput(
+                "sweep_nu", found="a sweep beside nu_vd and nu_dj", expected="at most one of these two"
+            )
 
     @property
     def is_sweep(self) -> bool:
@@ -143,6 +160,22 @@ class PathModel:
         return {**shared, "strands": self.strands, **limits, **sweep}
 
 
+def _whole(value: Any) -> Any:
+    """Whole numbers of any kind as int; anything else is left to the checks."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
+def _swept(what: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(what, found=repr(values), expected="several whole numbers")
+    return tuple(_whole(value) for value in values)
+
+
 def _one_of(what: str, value: object, allowed: Sequence[object]) -> None:
     if value not in allowed:
         raise InvalidInput(what, found=repr(value), expected="one of " + ", ".join(map(str, allowed)))
@@ -174,5 +207,4 @@ def model_of(model: PathModel | ModelName, parameters: Mapping[str, Any]) -> Pat
     known = {field.name for field in fields(PathModel)} - {"name"}
     if not known.issuperset(parameters):
         raise InvalidInput(names, found="an unknown parameter", expected="one of " + ", ".join(sorted(known)))
-    swept = {name: tuple(parameters[name]) for name in ("sweep_pi", "sweep_nu") if name in parameters}
-    return PathModel(name=model, **{**parameters, **swept})
+    return PathModel(name=model, **parameters)

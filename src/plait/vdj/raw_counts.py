@@ -78,21 +78,26 @@ class ChainCounter:
     def run(self, texts: Texts) -> RawCounts:
         """Count a batch of items."""
         if self.model.name == "exhaustive":
-            return self._enumerate(texts)
+            return self._as_asked(self._enumerate(texts))
         out = self.room(texts, np.int64)
         self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
         overflow = np.zeros(texts.start.size, np.bool_)
         suspects = np.flatnonzero(out.bound >= _SAFE)
         if suspects.size:
             overflow[suspects] = self._recount(texts, suspects, out)
-        result = RawCounts(out.full, out.empty, out.none, out.pair, out.regions, overflow)
-        if self._overflow == "null":
-            return result
-        dtype = np.float64 if self._overflow == "float" else object
-        wider = [a.astype(dtype) for a in result[:4]]
-        result = RawCounts(wider[0], wider[1], wider[2], wider[3], result.regions, result.overflow)
+        result = self._as_asked(RawCounts(out.full, out.empty, out.none, out.pair, out.regions, overflow))
         items = np.flatnonzero(overflow)
-        return self._count_wider(texts, items, result) if items.size else result
+        if self._overflow == "null" or not items.size:
+            return result
+        return self._count_wider(texts, items, result)
+
+    def _as_asked(self, counts: RawCounts) -> RawCounts:
+        """The counts in the type that the overflow option asks for."""
+        if self._overflow == "null":
+            return counts
+        dtype = np.float64 if self._overflow == "float" else object
+        full, empty, none, pair = (values.astype(dtype) for values in counts[:4])
+        return RawCounts(full, empty, none, pair, counts.regions, counts.overflow)
 
     def room(self, texts: Texts, dtype: Any) -> ChainOutput:
         """Memory for the counts of a batch."""

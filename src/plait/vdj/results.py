@@ -34,7 +34,7 @@ STATUSES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathCounts:
-    """Path counts of n junctions. Rows without status ``"ok"`` hold zeros that mean nothing.
+    """Path counts of n junctions. Rows without status ``"ok"`` hold zeros.
 
     Count arrays are int64; with ``overflow="float"`` float64, with ``overflow="wide"`` Python integers
     (dtype object). D is the number of D alleles (0 for a V-J chain), P and U the values of pi and nu in the
@@ -48,7 +48,7 @@ class PathCounts:
         (n,): sum over the allowed D alleles (over the allowed pairs in a V-D-D-J chain), and for dp1 and
         exhaustive over all N.
     by_d, zero_d_by_d
-        (n, D): paths per D allele, and those with a D of zero length (dp2).
+        (n, D): paths per D allele, and those with a D of zero length.
     no_d
         (n,): paths without a D gene.
     by_dd
@@ -62,7 +62,7 @@ class PathCounts:
     pair_allowed
         bool (n, D * D): allowed pairs of D alleles.
     regions
-        Region columns, each int32 (n,); -1 stands for "no D match" in the D columns.
+        Region columns, each int32 (n,). Those of D mean nothing where ``d_match_length`` is 0.
     d_match
         int64 (n,): bit d is set where D allele d has the longest match.
     provenance

@@ -78,7 +78,8 @@ class CountSummary:
                 for entry in pc.value_counts(blamed).to_pylist():
                     self._blame(status, first_gene(entry["values"]), entry["counts"])
         counted = pc.equal(result["status"], "ok")
-        zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64()), 0.0)
+        # Not to be exact: counts above 2^53 only have to stay different from zero.
+        zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
         for segment, column in calls.items():
             genes = column.filter(counted)
             for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
