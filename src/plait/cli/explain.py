@@ -18,7 +18,7 @@ def explain(
     *,
     v_call: Annotated[str, Parameter(name=["--v", "--v-call"])],
     j_call: Annotated[str, Parameter(name=["--j", "--j-call"])],
-    germline: str,
+    germline: str | None = None,
     anchors: Path | None = None,
     strands: StrandsOption = 1,
     pi: WholeNumber = 4,
@@ -39,7 +39,8 @@ def explain(
     j_call
         J gene or allele.
     germline
-        Name of a bundled germline set (see plait germline list), or a file or folder.
+        Name of a bundled germline set (see plait germline list), or a file or folder; left out, the one
+        bundled set that has both calls.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
     strands
@@ -60,17 +61,18 @@ def explain(
     from plait.reports.explanation_text import explanation_text
     from plait.vdj.explanation import explain as explain_count
     from plait.vdj.germline import load_germline
+    from plait.vdj.germline.bundled import guess_germline
     from plait.vdj.models import PathModel
 
     told = explain_count(
         junction,
         v_call,
         j_call,
-        germline=load_germline(germline, anchors=anchors),
+        germline=load_germline(germline or guess_germline(v_call, j_call), anchors=anchors),
         model=PathModel(strands=strands, pi=pi, nu=nu, nu_vd=nu_vd, nu_dj=nu_dj),
         chain=chain,
     )
     if format == "json":
         print(json.dumps(told.as_dict(), indent=2))
     else:
-        print(explanation_text(told), end="")
+        print(explanation_text(told, guessed=germline is None), end="")

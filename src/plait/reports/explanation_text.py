@@ -14,15 +14,20 @@ _MOST_PLACES = 4
 _SHORT_MATCH = 6
 
 
-def explanation_text(told: Explanation) -> str:
+def explanation_text(told: Explanation, *, guessed: bool = False) -> str:
     """All of an explanation, in lines that fit a terminal.
 
     Parameters
     ----------
     told
         What to write.
+    guessed
+        Whether nobody named the germline set, and the calls told which one is meant.
     """
-    lines = [*_title(told), "", *_drawing(told), "", *_matches(told), "", *_paths(told), ""]
+    lines = _title(told)
+    if guessed:
+        lines += paragraph(f"Germline set {told.germline}: the one bundled set that has both calls.")
+    lines += ["", *_drawing(told), "", *_matches(told), "", *_paths(told), ""]
     lines += _why_zero(told) if told.path_count == 0 else _limits(told)
     return "\n".join(lines) + "\n"
 

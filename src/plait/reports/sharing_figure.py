@@ -91,7 +91,7 @@ def draw_sharing(
 def _points(found: SharingTable) -> _Points:
     table = found.clonotypes.filter(found.clonotypes["path_count"].is_valid())
     return _Points(
-        counts=table["path_count"].cast("float64").to_numpy(),
+        counts=table["path_count"].cast("float64", safe=False).to_numpy(),
         subjects=table["subjects"].to_numpy(),
         lengths=np.array([len(text) for text in table["junction"].to_pylist()], np.int64),
     )

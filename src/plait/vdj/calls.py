@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.names import split_call
 
 __all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver", "first_gene"]
 
@@ -24,8 +25,8 @@ def first_gene(call: str | None) -> str:
     >>> first_gene("TRBV12-3*01(346), TRBV12-4*01")
     'TRBV12-3'
     """
-    first = (call or "").split(",")[0].split("(")[0].strip()
-    return first.split("*")[0]
+    names = split_call(call or "")
+    return names[0].partition("*")[0] if names else ""
 
 
 class CallResolver:

@@ -127,8 +127,8 @@ class SharingTable:
         return RankCorrelation(float(np.corrcoef(*ranks)[0, 1]), n)
 
     def _path_counts(self) -> NDArray[np.float64]:
-        """The path counts as floating-point numbers, NaN where there is none."""
-        column = self.clonotypes[_PATH_COUNT].cast(pa.float64())
+        """The path counts as floating-point numbers, rounded above 2^53; NaN where there is none."""
+        column = self.clonotypes[_PATH_COUNT].cast(pa.float64(), safe=False)
         values: NDArray[np.float64] = column.to_numpy()
         return values
 

@@ -37,7 +37,8 @@ def zero_reasons(table: pa.Table, model: PathModel) -> dict[str, int]:
         The dp2 model that was counted.
     """
     ok = pc.equal(table["status"], "ok")
-    zero = pc.fill_null(pc.equal(table["path_count"].cast(pa.float64()), 0.0), False)
+    # Not to be exact: counts above 2^53 only have to stay different from zero.
+    zero = pc.fill_null(pc.equal(table["path_count"].cast(pa.float64(), safe=False), 0.0), False)
     rows = table.filter(pc.and_(ok, zero))
     v, j, d, gap = (
         rows[name].to_numpy() for name in ("v_match_length", "j_match_length", "d_match_length", "vj_gap")

@@ -15,8 +15,9 @@ from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 from plait.vdj.germline.olga import find_parameters, read_olga_model
 from plait.vdj.germline.overrides import apply_overrides
+from plait.vdj.germline.records import Segment
 
-__all__ = ["bundled_germlines", "load_germline"]
+__all__ = ["bundled_germlines", "guess_germline", "load_germline"]
 
 _EXPECTED = "a germline set: AIRR JSON, FASTA, or a folder with FASTA files or an OLGA or IGoR model"
 _SUFFIX = "_germline.json"
@@ -39,6 +40,45 @@ def _bundled(name: str) -> GermlineSet:
     file = _data()[name]
     text = resources.files("plait.vdj.germline").joinpath("data", file).read_text("utf-8")
     return parse_airr_json(file, text, name=name)
+
+
+def guess_germline(v_call: str, j_call: str) -> str:
+    """Name of the one bundled set that has both a V and a J call.
+
+    Parameters
+    ----------
+    v_call, j_call
+        A V and a J gene or allele.
+
+    Raises
+    ------
+    InvalidInput
+        If no set has both, or several have.
+
+    Examples
+    --------
+    >>> guess_germline("TRBV13-1", "TRBJ2-7")
+    'mouse_trb'
+    """
+    having = {call: _having(call, segment) for call, segment in ((v_call, "V"), (j_call, "J"))}
+    both = [name for name in bundled_germlines() if all(name in names for names in having.values())]
+    if len(both) == 1:
+        return both[0]
+    told = f"both calls are in {' and '.join(both)}"
+    if not both:
+        told = ", ".join(f"{call!r} is in {' and '.join(names) or 'none'}" for call, names in having.items())
+    raise InvalidInput(
+        "germline set",
+        found=f"none given, and {told}",
+        expected="calls that one bundled set alone has",
+        hint="say which with --germline",
+    )
+
+
+def _having(call: str, segment: Segment) -> list[str]:
+    """Bundled sets that know every name in a call."""
+    found = {name: load_germline(name).resolve_all(call, segment) for name in bundled_germlines()}
+    return [name for name, alleles in found.items() if alleles and None not in alleles]
 
 
 def load_germline(

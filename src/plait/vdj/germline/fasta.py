@@ -301,7 +301,7 @@ def write_fasta_trio(germline: GermlineSet, prefix: PathLike) -> tuple[Path, ...
     """Write ``PREFIXV.fasta``, ``PREFIXD.fasta`` and ``PREFIXJ.fasta``, and ``PREFIX_anchors.csv``.
 
     A FASTA suffix of the prefix is left out. FASTA cannot hold anchors; the CSV is the one that ``--anchors``
-    reads. Joining rules are lost.
+    reads, with an empty anchor_index for a V or J allele without an anchor. Joining rules are lost.
 
     Parameters
     ----------
@@ -322,7 +322,8 @@ def write_fasta_trio(germline: GermlineSet, prefix: PathLike) -> tuple[Path, ...
     }
     rows = ["gene,anchor_index,function"]
     rows += [
-        f"{a.name},{a.anchor},{a.functionality or ''}" for a in germline.alleles() if a.anchor is not None
+        f"{a.name},{'' if a.anchor is None else a.anchor},{a.functionality or ''}"
+        for a in (*germline.v, *germline.j)
     ]
     texts[where.with_name(f"{stem}_anchors.csv")] = "\n".join(rows) + "\n"
     write_texts(texts)

@@ -123,9 +123,9 @@ class GermlineSet:
         Parameters
         ----------
         call
-            An allele name, or a gene name, which means the gene's allele with the lowest number. Case, spaces
-            and slashes do not matter. See `plait.vdj.germline.names` for the styles understood. A list of
-            several names gives None: use `resolve_all`.
+            An allele name, or a gene name, which means the gene's allele with the lowest number. Case and
+            spaces do not matter. See `plait.vdj.germline.names` for the styles understood. A list of several
+            names gives None: use `resolve_all`.
         segment
             ``"V"``, ``"D"`` or ``"J"``.
         """
@@ -138,7 +138,7 @@ class GermlineSet:
         Parameters
         ----------
         call
-            Names as `resolve` understands them, with commas between.
+            Names as `resolve` understands them, with commas or other separators between.
         segment
             ``"V"``, ``"D"`` or ``"J"``.
         """

@@ -4,10 +4,11 @@ Understood besides IMGT names (``TRBV12-3*01``, ``TRBV12-3``, ``TRAV14/DV4*01``)
 
 - any case, spaces, and no slash (``TRAV14DV4``) or a hyphen for it (``TRAV14-DV4``);
 - MiXCR: ``TRBV12-3*00(346.1)`` means the gene TRBV12-3;
-- Adaptive: ``TCRBV05-01*01`` is TRBV5-1*01, ``TCRBV15-01`` and ``TRBV15-01`` are TRBV15, and
-  ``TCRBV06-02/06-03`` is a list;
+- Adaptive: ``TCRBV05-01*01`` is TRBV5-1*01, ``TCRBV15-01`` and ``TRBV15-01`` are TRBV15;
 - IMGT/HighV-QUEST: ``Homsap TRBV12-3*01 F``;
-- either half of a TRAV/DV gene alone (``TRAV14``, ``TRDV4``), where only one gene has it.
+- either half of a TRAV/DV gene alone (``TRAV14``, ``TRDV4``), where only one gene has it;
+- lists: names with ``,``, ``;``, ``|``, ``or`` or ``and`` between, several names in one text in any other way
+  (``TRBV13-1/TRBV13-2``), and numbers behind slashes (``TCRBV06-02/06-03``, ``TRBV6-2/6-3``).
 
 A gene name means the gene's allele with the lowest number. An allele that the set does not have is not
 replaced by another of its gene.
@@ -17,15 +18,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from plait.vdj.germline.records import Allele, gene_of
 
 __all__ = ["NameIndex", "canonical", "split_call"]
 
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+# A slash belongs to a name in TRAV14/DV4 and in an orphon such as TRBV20/OR9-2.
+_JOINT = re.compile(r"/(?=DV|OR)|-(?=DV)")
 _SCORE = re.compile(r"\([^)]*\)\s*$")
-_GENE = re.compile(r"(?:TC?R|IG)[ABGDHKL][VDJ][^\s,;()]*", re.IGNORECASE)
-_ADAPTIVE_LIST = re.compile(r"(TCR[ABGD][VDJ])([^/*\s]+)((?:/\d[^/*\s]*)+)(\*\S*)?", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[,;|]|(?<=\s)(?:or|and)(?=\s)", re.IGNORECASE)
+_START = re.compile(r"(?:TC?R|IG)[ABGDHKL][VDJ]", re.IGNORECASE)
+_GENE = re.compile(_START.pattern + r"[^\s,;|()]*", re.IGNORECASE)
+_NUMBERS = re.compile(r"(TC?R[ABGD][VDJ])([^/*\s]+)((?:/\d[^/*\s]*)+)(\*\S*)?", re.IGNORECASE)
 _SHARED_GENE = re.compile(r"(TRA)(V[^/]*)/D(V[^/]*)", re.IGNORECASE)
 
 
@@ -35,26 +41,35 @@ def canonical(name: str) -> str:
     >>> canonical(" trav14/DV4*01 "), canonical("TRBV05-01")
     ('TRAV14DV4*1', 'TRBV5-1')
     """
-    bare = "".join(name.upper().split()).replace("/", "").replace("-DV", "DV")
-    return _LEADING_ZEROS.sub("", bare)
+    return _LEADING_ZEROS.sub("", _JOINT.sub("", "".join(name.upper().split())))
 
 
 def split_call(call: str) -> tuple[str, ...]:
-    """The single names in a call: a comma-separated list, or Adaptive's slashes.
+    """The single names in a call, one or several.
 
     >>> split_call("TRBV12-3*00(346), TRBV12-4"), split_call("TCRBV06-02/06-03*01")
     (('TRBV12-3*00', 'TRBV12-4'), ('TCRBV06-02*01', 'TCRBV06-03*01'))
+    >>> split_call("TRBV13-1 or TRBV13-2/TRBV13-3"), split_call("TRAV14/DV4")
+    (('TRBV13-1', 'TRBV13-2', 'TRBV13-3'), ('TRAV14/DV4',))
     """
     parts: list[str] = []
-    for element in call.split(","):
-        name = _SCORE.sub("", element).strip()
-        several = _ADAPTIVE_LIST.fullmatch(name)
+    for name in (name for element in _SEPARATOR.split(call) for name in _embedded(element)):
+        several = _NUMBERS.fullmatch(name)
         if several:
             gene, first, others, allele = several.groups()
             parts += [f"{gene}{number}{allele or ''}" for number in (first, *others.strip("/").split("/"))]
         elif name:
             parts.append(name)
     return tuple(parts)
+
+
+def _embedded(text: str) -> list[str]:
+    """The gene names in a text if there are several; else the text, without a score."""
+    starts = [found.start() for found in _START.finditer(text)]
+    if len(starts) < 2:
+        return [_SCORE.sub("", text).strip()]
+    pieces = (text[start:end] for start, end in pairwise([*starts, len(text)]))
+    return [re.split(r"[\s()]", piece, maxsplit=1)[0].rstrip("/-_+&:~.") for piece in pieces]
 
 
 def _readings(name: str) -> Iterator[str]:
@@ -117,7 +132,8 @@ class NameIndex:
 
     def resolve_all(self, call: str) -> tuple[int | None, ...]:
         """Index of the allele of every name in a call, None for an unknown name."""
-        return tuple(self._resolve(name) for name in split_call(call))
+        own = self._index.get(canonical(call))
+        return (own,) if own is not None else tuple(self._resolve(name) for name in split_call(call))
 
     def _resolve(self, name: str) -> int | None:
         return next((self._index[key] for key in _readings(name) if key in self._index), None)
