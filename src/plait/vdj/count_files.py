@@ -34,7 +34,7 @@ _MOST_ROWS = 65536
 _FEWEST_ROWS = 256
 #: Blocks worked on at a time, so that many processors do not take much memory: reading and writing, which
 #: one thread does each, are slower than so many.
-_MOST_BLOCKS = 16
+_MOST_BLOCKS = 12
 #: Rows at the start of each input from which the width of its rows is guessed.
 _SAMPLED_ROWS = 1000
 #: A guess of what one tidy row takes, beside its input columns.
@@ -107,7 +107,7 @@ def count_files(
     long
         Write one row per input row, D allele and model instead of lists.
     threads
-        Blocks worked on at a time, at most 16.
+        Blocks worked on at a time, at most 12 (exhaustive: as many as asked for).
     resume
         Take over the blocks that a killed run of the same inputs and parameters has computed.
     progress
@@ -123,10 +123,14 @@ def count_files(
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     workers = LocalExecutor(thread_count() if threads is None else threads).threads
-    executor = LocalExecutor(min(workers, _MOST_BLOCKS))
+    exhaustive = counter.model.name == "exhaustive"
+    executor = LocalExecutor(workers if exhaustive else min(workers, _MOST_BLOCKS))
     columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
     input_bytes = max(_row_bytes(path, layout) for path in inputs)
     block_rows = _block_rows(columns, counter.overflow, long, input_bytes)
+    if exhaustive:
+        # A second per row is not rare: progress, resuming and threads need small blocks.
+        block_rows = _FEWEST_ROWS
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
         run = _Run(reader, counter, columns, long)
         with open_table(output, run.schema, metadata=run.metadata(), inputs=inputs) as table:
