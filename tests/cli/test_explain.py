@@ -37,6 +37,31 @@ def test_a_count_drawn(plait: Any) -> None:
     assert found.out.isascii() and max(map(len, found.out.splitlines())) <= 80
 
 
+def test_the_germline_set_is_found_by_the_calls(plait: Any) -> None:
+    found = plait("vdj", "explain", JUNCTION, *CALLS[:4])
+    named = plait("vdj", "explain", JUNCTION, *CALLS)
+    assert (found.status, found.err) == (0, "")
+    line = "Germline set mouse_trb: the one bundled set that has both calls.\n"
+    assert found.out.replace(line, "", 1) == named.out and line not in named.out
+    told = plait("vdj", "explain", JUNCTION, *CALLS[:4], "--format", "json")
+    assert json.loads(told.out)["germline"] == "mouse_trb"
+
+
+@pytest.mark.parametrize(
+    ("v", "j", "message"),
+    [
+        ("TRBV2", "TRBJ2-7", "both calls are in human_trb and mouse_trb, expected"),
+        ("TRBV13-9", "TRBJ2-7", "'TRBV13-9' is in none, 'TRBJ2-7' is in human_trb and mouse_trb"),
+        ("TRBV13-1", "TRAJ39", "'TRBV13-1' is in mouse_trb, 'TRAJ39' is in human_tra and mouse_tra"),
+        ("", "?", "'' is in none, '?' is in none"),
+    ],
+)
+def test_no_one_germline_set_has_the_calls(plait: Any, v: str, j: str, message: str) -> None:
+    found = plait("vdj", "explain", JUNCTION, "--v", v, "--j", j)
+    assert (found.status, found.out) == (2, "")
+    assert message in found.err and "say which with --germline" in found.err and found.err.count("\n") == 1
+
+
 def test_a_zero_explained(plait: Any) -> None:
     long = JUNCTION[:30] + "TCAGTTGGGACTGGAGTTGGGAC" * 3 + JUNCTION[-20:]
     found = plait("vdj", "explain", long, *CALLS)

@@ -156,6 +156,10 @@ def test_reasons_for_zero() -> None:
     expected = {name: int(z) for name, z in zip(cases, zero, strict=True) if name != "none"}
     assert zero == [True, True, True, zero[3], False]
     assert zero_reasons(table, model) == expected
+    # No floating-point number is this count.
+    large = pa.array([33730171352645633] * 5, pa.int64())
+    table = table.set_column(table.column_names.index("path_count"), "path_count", large)
+    assert set(zero_reasons(table, model).values()) == {0}
 
 
 def test_other_chains() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert again.digest == germline.digest
     assert again.name == name
     assert {a.anchor_source for a in again.v} == {"override"}
+
+
+def test_round_trip_without_anchors(tmp_path: Path) -> None:
+    germline = load_germline("mouse_trb")
+    bare = [replace(alleles[1], anchor=None, anchor_source="none") for alleles in (germline.v, germline.j)]
+    germline = replace(
+        germline,
+        v=(germline.v[0], bare[0], *germline.v[2:]),
+        j=(germline.j[0], replace(bare[1], functionality="ORF"), *germline.j[2:]),
+    )
+    write_fasta_trio(germline, tmp_path / "x")
+    again = load_germline(tmp_path / "x", anchors=tmp_path / "x_anchors.csv", species=germline.species)
+    assert again.digest == germline.digest
+    assert [again.v[1].anchor, again.j[1].anchor] == [None, None]
+    assert f"{bare[1].name},,ORF\n" in (tmp_path / "x_anchors.csv").read_text()
 
 
 def test_files_by_folder_and_prefix(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from plait.vdj.calls import Ambiguity, CallResolver
 from plait.vdj.germline import Allele, GermlineSet, Segment, load_germline
 from plait.vdj.germline.names import canonical, split_call
 from plait.vdj.germline.records import gene_of
@@ -57,6 +59,10 @@ def name_of(germline: str, call: str, segment: Segment) -> str | None:
         ("human_tra", "V", "TRAV38-2DV8*00(910.5)", "TRAV38-2/DV8*01"),
         ("mouse_tra", "V", "TRAV13-4/DV7", "TRAV13-4/DV7*01"),
         ("mouse_tra", "V", "TRAV14D-3/DV8*08", "TRAV14D-3/DV8*08"),
+        ("mouse_tra", "V", "TRAV15-1/DV6-1", "TRAV15-1/DV6-1*01"),
+        ("mouse_tra", "V", "TRAV15D-1DV6D-1*02", "TRAV15D-1/DV6D-1*02"),
+        ("mouse_tra", "V", "TRAV16D/DV11*02", "TRAV16D/DV11*02"),
+        ("human_tra", "V", "TRAV29/DV5", "TRAV29/DV5*01"),
     ],
 )
 def test_a_call_means(germline: str, segment: Segment, call: str, name: str) -> None:
@@ -95,8 +101,35 @@ def test_lists() -> None:
     assert names("TRBV12-4, TRBV99, ") == ["TRBV12-4*01", None]
     assert names("TCRBV06-02/06-03*01") == ["TRBV6-2*01", "TRBV6-3*01"]
     assert names("Homsap TRBV6-2*01 F, or Homsap TRBV6-3*01 F") == ["TRBV6-2*01", "TRBV6-3*01"]
+    assert names("TRBV6-2/6-3") == ["TRBV6-2*01", "TRBV6-3*01"]
+    assert names("TRBV2/8") == ["TRBV2*01", None]
+    assert names("TRBV2/TRBV28*01(3)") == ["TRBV2*01", "TRBV28*01"]
     assert names("") == []
     assert names(",") == []
+
+
+@pytest.mark.parametrize(
+    "between", [",", ";", " ; ", "|", "/", " / ", " or ", " OR ", ", or ", " and ", " & ", "+", " ", "-", "_"]
+)
+def test_several_names_are_a_list_whatever_is_between(between: str) -> None:
+    germline = load_germline("mouse_trb")
+    for first, second in (("TRBV13-1", "TRBV13-2"), ("trbv13-1*01", "trbv13-2*01")):
+        found = germline.resolve_all(first + between + second, "V")
+        assert [None if i is None else germline.v[i].gene for i in found] == ["TRBV13-1", "TRBV13-2"]
+        assert germline.resolve(first + between + second, "V") is None
+
+
+def test_policies_see_every_separator() -> None:
+    germline = load_germline("mouse_trb")
+    first, second = (germline.resolve(name, "V") for name in ("TRBV13-1", "TRBV13-2"))
+    calls = pa.array(["TRBV13-1 or TRBV13-2", "TRBV13-1;TRBV13-2", "TRBV13-1|TRBV13-2", "TRBV13-1/TRBV13-2"])
+    expected: dict[Ambiguity, object] = {
+        "first": ("", (first,)),
+        "all": ("", (first, second)),
+        "fail": ("ambiguous_v_call", ()),
+    }
+    for policy, answer in expected.items():
+        assert CallResolver(germline, "V", policy).resolve(calls)[1] == [answer] * 4
 
 
 def test_a_gene_means_its_lowest_allele_wherever_it_stands() -> None:
@@ -110,6 +143,8 @@ def test_an_own_name_goes_before_an_alias_and_a_shorthand() -> None:
     assert germline.resolve("TRAV14*01", "V") == 1
     assert germline.resolve("odd name", "V") == 2
     assert germline.resolve("oddname", "V") == 2
+    germline = a_set("TRBV2*01", "TRBV8*01", "TRBV2/8*01", "TRBV28*01", "mine|TRBV2")
+    assert [germline.resolve(name, "V") for name in ("TRBV2/8*01", "TRBV28", "mine|TRBV2")] == [2, 3, 4]
 
 
 def test_half_a_name_that_two_genes_have_is_not_guessed() -> None:

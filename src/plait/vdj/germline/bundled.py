@@ -60,13 +60,13 @@ def guess_germline(v_call: str, j_call: str) -> str:
     >>> guess_germline("TRBV13-1", "TRBJ2-7")
     'mouse_trb'
     """
-    having = {call: _having(call, segment) for call, segment in ((v_call, "V"), (j_call, "J"))}
-    both = [name for name in bundled_germlines() if all(name in names for names in having.values())]
+    having = ((v_call, _having(v_call, "V")), (j_call, _having(j_call, "J")))
+    both = [name for name in bundled_germlines() if all(name in names for _, names in having)]
     if len(both) == 1:
         return both[0]
     told = f"both calls are in {' and '.join(both)}"
     if not both:
-        told = ", ".join(f"{call!r} is in {' and '.join(names) or 'none'}" for call, names in having.items())
+        told = ", ".join(f"{call!r} is in {' and '.join(names) or 'none'}" for call, names in having)
     raise InvalidInput(
         "germline set",
         found=f"none given, and {told}",
