@@ -43,13 +43,16 @@ def test_totals() -> None:
     assert (genes["TRBV1"].rows, genes["TRBV1"].zeros, genes["TRBV1"].share) == (20, 19, 0.95)
     # All of its rows with TRBV1 are 0 too, so J is as suspicious here.
     assert found.suspicious() == ["TRBV1", "TRBJ1-1"]
-    assert found.blamed_calls("unknown_v_call") == {"TRBV99": 2}
+    assert found.blamed_calls("unknown_v_call") == {"TRBV99*01": 1, "TRBV99*02": 1}
     assert found.blamed_calls("unknown_j_call") == {"x": 1}
     assert found.blamed_calls("too_short") == {}
     facts = json.loads(json.dumps(found.as_dict()))
     assert facts["statuses"] == {"ok": 50, "too_short": 1, "unknown_v_call": 2, "unknown_j_call": 1}
     assert facts["zero_counts_by_v_gene"]["TRBV1"] == {"rows": 20, "zeros": 19, "share": 0.95}
-    assert facts["blamed_calls"] == {"unknown_v_call": {"TRBV99": 2}, "unknown_j_call": {"x": 1}}
+    assert facts["blamed_calls"] == {
+        "unknown_v_call": {"TRBV99*01": 1, "TRBV99*02": 1},
+        "unknown_j_call": {"x": 1},
+    }
 
 
 def test_few_rows_arouse_no_suspicion() -> None:

@@ -13,10 +13,20 @@ from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.names import split_call
 
-__all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver", "first_gene"]
+__all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver", "first_gene", "first_name"]
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
+
+
+def first_name(call: str | None) -> str:
+    """The first name in a call, as it is written, without score.
+
+    >>> first_name("TRBV12-3*01(346), TRBV12-4*01")
+    'TRBV12-3*01'
+    """
+    names = split_call(call or "")
+    return names[0] if names else ""
 
 
 def first_gene(call: str | None) -> str:
@@ -25,8 +35,7 @@ def first_gene(call: str | None) -> str:
     >>> first_gene("TRBV12-3*01(346), TRBV12-4*01")
     'TRBV12-3'
     """
-    names = split_call(call or "")
-    return names[0].partition("*")[0] if names else ""
+    return first_name(call).partition("*")[0]
 
 
 class CallResolver:

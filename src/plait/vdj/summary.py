@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plait.vdj.calls import first_gene
+from plait.vdj.calls import first_gene, first_name
 from plait.vdj.results import STATUSES
 
 __all__ = ["CountSummary", "GeneZeros"]
@@ -76,7 +76,7 @@ class CountSummary:
             if self.statuses[status]:
                 blamed = calls[segment].filter(pc.equal(result["status"], status))
                 for entry in pc.value_counts(blamed).to_pylist():
-                    self._blame(status, first_gene(entry["values"]), entry["counts"])
+                    self._blame(status, first_name(entry["values"]), entry["counts"])
         counted = pc.equal(result["status"], "ok")
         # Not to be exact: counts above 2^53 only have to stay different from zero.
         zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
