@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from operation_rate import Tally, lane_operations_per_second
 
+from plait.algebras import COUNT
 from plait.lanes import LANES, host_lanes
 from plait.schedules.chain_tables import Texts
 from plait.targets.cpu import CpuTarget
@@ -147,6 +148,20 @@ def compute(germline: GermlineSet, columns: Columns, repeat: int, limit: float) 
     return results
 
 
+def by_width(germline: GermlineSet, columns: Columns, repeat: int) -> dict[int, float]:
+    """Sequences/s of the sweep in lane groups of every width, on one core."""
+    texts = PathCounter(germline, SWEEP, threads=1).items(*columns).texts
+    tables, target = chain_tables(germline, SWEEP, "vdj"), CpuTarget(1)
+    out = ChainCounter(germline, SWEEP, "vdj", target, "null").room(texts, np.int64)
+    rates = {}
+    for width, lanes in LANES.items():
+        kind = chain_kind(SWEEP, lanes)
+        target.run_chain(kind, COUNT, tables, _head(texts, 1000), out)
+        seconds = best(lambda kind=kind: target.run_chain(kind, COUNT, tables, texts, out), repeat)
+        rates[width] = texts.start.size / seconds
+    return rates
+
+
 def end_to_end(
     germline: GermlineSet, columns: Columns, source: Path | None, repeat: int
 ) -> list[dict[str, Any]]:
@@ -214,6 +229,10 @@ def main() -> None:
             f"{'':32} {r['per_second_arrow_to_result']:11,.0f} seq/s with encoding and result columns; "
             f"{r['lane_operations']:,.0f} operations/seq, {r['share_of_limit']:.0%} of what the core issues"
         )
+    widths = by_width(germline, Columns(*(column[:100_000] for column in columns)), options.repeat)
+    print(
+        "the sweep by lane width: " + ", ".join(f"{w} lanes {rate:,.0f} seq/s" for w, rate in widths.items())
+    )
     whole = end_to_end(germline, columns, options.rearrangements, options.repeat)
     for r in whole:
         asked = f", asked {r['asked']:,}" if r["asked"] else ""
@@ -222,7 +241,10 @@ def main() -> None:
         )
     if options.json:
         options.json.write_text(
-            json.dumps({"facts": facts, "compute": computed, "end_to_end": whole}, indent=1) + "\n"
+            json.dumps(
+                {"facts": facts, "compute": computed, "by_width": widths, "end_to_end": whole}, indent=1
+            )
+            + "\n"
         )
 
 

@@ -234,13 +234,13 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after:
 def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
     """A number that no count of this text exceeds, final or on the way, from the numbers of matches.
 
-    Above 4^400 it is cut off: all that matters there is that it is too large.
+    What insertions add is cut off far above any limit: all that matters there is that it is too large.
     """
     fragments = (span.length + 1.0) * tables.bound_fragment
     if pairs > 0:
         fragments = fragments * fragments
-    # No path inserts more nucleotides than its junctions allow, each in at most four ways.
-    largest = 4.0 ** min(3.0 * levels, 400.0)
+    # No path inserts more symbols than its insertions allow; none weighs more than one opposite a full mask.
+    largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
     weight = 1.0
     for i in range(span.length):
         if weight < largest:

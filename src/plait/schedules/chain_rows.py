@@ -1,7 +1,7 @@
 """Rows of lanes of the chain: what a row means, how it is filled, and how rows are brought together.
 
 A row is either one value per model (`PerModel`) or one value per total number of insertions
-(`PerInsertions`): the coefficients of a polynomial, which an inserted nucleotide shifts by one lane. The
+(`PerInsertions`): the coefficients of a polynomial, which an inserted symbol shifts by one lane. The
 two differ in how the part before a fragment is joined to the part after it: model by model from stored
 rows, or by carrying the polynomial on towards the prefix.
 """
@@ -150,7 +150,7 @@ def fill_right_insertions(
 ) -> Any:
     """`fill_right` where lanes count insertions.
 
-    Lane n at position b is what enters at b + n, times the weights of the n nucleotides between. Where all
+    Lane n at position b is what enters at b + n, times the weights of the n symbols between. Where all
     weights are one, one row of what enters at every position serves all: lane n at b is its column b + n.
     """
     if not plain:
@@ -223,7 +223,7 @@ def collect_insertions(
     """`collect` where lanes count insertions: those before a are inserted on the way to smaller a.
 
     Lane n at position a stands in column a + n of ``carry[t]``. One insertion takes lane n at a to lane
-    n + 1 at a - 1, which is the same column: unless the nucleotide has a weight, nothing moves.
+    n + 1 at a - 1, which is the same column: unless the symbol has a weight, nothing moves.
     """
     lanes = kind.lanes
     total = scratch.total
@@ -334,7 +334,7 @@ def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: 
 fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
 
 #: All that comes after a fragment that ends at a position length..first, as `PositionRows`. `plain` says that
-#: all nucleotides weigh one.
+#: all symbols weigh one.
 fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
 
 #: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called

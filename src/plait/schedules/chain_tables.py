@@ -127,7 +127,7 @@ class ChainTables(NamedTuple):
     level_weights
         (rows, K * P padded): end weights per insertion level; lane ``k * P + p``.
     symbol_weight
-        (16,): weight of inserting a nucleotide opposite each text mask.
+        (16,): weight of inserting a symbol opposite each text mask.
     mirror
         uint8 (16,): the mask that stands opposite each text mask in a mirrored end.
     level_step

@@ -15,7 +15,7 @@ __all__ = ["enumerate_item"]
 
 @shared
 def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, out: Any) -> None:
-    """Count the ways to make one text with 0..most inserted nucleotides.
+    """Count the ways to make one text with 0..most inserted symbols.
 
     Parameters
     ----------
