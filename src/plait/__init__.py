@@ -19,7 +19,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import vdj
+    from plait import align, vdj
 
 __all__ = [
     "CountOverflow",
@@ -29,10 +29,11 @@ __all__ = [
     "TargetUnavailable",
     "Unsupported",
     "__version__",
+    "align",
     "vdj",
 ]
 
-_SUBJECTS = ("vdj",)
+_SUBJECTS = ("align", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,26 +11,34 @@ operations also take groups of lanes (`plait.lanes`), where the class says so.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from plait._jit import by_type
-from plait.lanes import maximum
+from plait.lanes import add_saturating, maximum, splat
 
 __all__ = [
     "BIG_COUNT",
     "COUNT",
+    "LOG_SUM",
     "MAX_PRODUCT",
     "PROBABILITY",
     "SATURATING_COUNT",
     "Count",
+    "LogSum",
+    "MaxPlus",
     "MaxProduct",
+    "Optimal",
     "Probability",
     "SaturatingCount",
+    "SaturatingMaxPlus",
+    "algebra_in_lanes",
     "choice",
     "extend",
     "repeat",
+    "with_zero",
 ]
 
 
@@ -121,15 +129,134 @@ class MaxProduct(NamedTuple):
         return a
 
 
+class MaxPlus(NamedTuple):
+    """Best sum of scores. Nothing falls below ``zero``: minus infinity, or the score from which anew is free.
+
+    With ``zero = 0`` a step that would go below it starts again, which makes a global recurrence a local one.
+    """
+
+    zero: Any
+    one: Any
+
+    @staticmethod
+    def algebra_in_lanes(alg: MaxPlus, lanes: Any) -> Any:
+        return MaxPlus(splat(lanes, alg.zero), splat(lanes, alg.one))
+
+    @staticmethod
+    def with_zero(alg: MaxPlus, zero: Any) -> Any:
+        return MaxPlus(zero, alg.one)
+
+    @staticmethod
+    def choice(alg: MaxPlus, a: Any, b: Any) -> Any:
+        return maximum(a, b)
+
+    @staticmethod
+    def extend(alg: MaxPlus, a: Any, b: Any) -> Any:
+        return maximum(add_saturating(a, b), alg.zero)
+
+
+class SaturatingMaxPlus(NamedTuple):
+    """`MaxPlus` on lanes whose smallest number is ``zero``: saturation holds that limit at no cost.
+
+    Values are those of `MaxPlus` as long as none has reached the largest number of the lanes.
+    """
+
+    zero: Any
+    one: Any
+
+    @staticmethod
+    def algebra_in_lanes(alg: SaturatingMaxPlus, lanes: Any) -> Any:
+        return SaturatingMaxPlus(splat(lanes, alg.zero), splat(lanes, alg.one))
+
+    @staticmethod
+    def with_zero(alg: SaturatingMaxPlus, zero: Any) -> Any:
+        return alg
+
+    @staticmethod
+    def choice(alg: SaturatingMaxPlus, a: Any, b: Any) -> Any:
+        return maximum(a, b)
+
+    @staticmethod
+    def extend(alg: SaturatingMaxPlus, a: Any, b: Any) -> Any:
+        return add_saturating(a, b)
+
+
+class LogSum(NamedTuple):
+    """Sum over alternatives, product over steps, of values of which the logarithms are kept, in float64.
+
+    With u = 2^-52, a choice is within 2.5 u * max(1, |result|) and an extension within half an ulp, where exp
+    and log1p are within one ulp. A choice never makes the errors of its operands larger, so a result d
+    operations deep is within 2.5 d u * max(1, the largest magnitude on the way). ``zero`` is minus infinity.
+    """
+
+    zero: Any
+    one: Any
+
+    @staticmethod
+    def choice(alg: LogSum, a: Any, b: Any) -> Any:
+        high = a if a > b else b
+        low = b if a > b else a
+        # Two zeros would be subtracted to what is no number.
+        return high if low == alg.zero else high + math.log1p(math.exp(low - high))
+
+    @staticmethod
+    def extend(alg: LogSum, a: Any, b: Any) -> Any:
+        return a + b
+
+
+class Optimal(NamedTuple):
+    """A value and, of the alternatives that reach it, what another algebra makes of them: pairs of both.
+
+    With `MaxPlus` and `Count`: the best score, and how many have it. Exact as the two algebras are.
+    """
+
+    zero: Any
+    one: Any
+    best: Any
+    among: Any
+
+    @staticmethod
+    def choice(alg: Optimal, a: Any, b: Any) -> Any:
+        if a[0] > b[0]:
+            return a
+        if b[0] > a[0]:
+            return b
+        return a[0], choice(alg.among, a[1], b[1])
+
+    @staticmethod
+    def extend(alg: Optimal, a: Any, b: Any) -> Any:
+        return extend(alg.best, a[0], b[0]), extend(alg.among, a[1], b[1])
+
+
 #: How far results may differ between targets and splits.
-EXACTNESS = {Count: "bitwise", SaturatingCount: "bitwise", Probability: "ulp", MaxProduct: "bitwise"}
+EXACTNESS = {
+    Count: "bitwise",
+    SaturatingCount: "bitwise",
+    Probability: "ulp",
+    MaxProduct: "bitwise",
+    MaxPlus: "bitwise",
+    SaturatingMaxPlus: "bitwise",
+    LogSum: "ulp",
+    Optimal: "bitwise",
+}
 
 COUNT = Count(np.int64(0), np.int64(1))
 SATURATING_COUNT = SaturatingCount(np.int64(0), np.int64(1), np.int64(2**63 - 1))
 PROBABILITY = Probability(0.0, 1.0)
 MAX_PRODUCT = MaxProduct(0.0, 1.0)
+LOG_SUM = LogSum(-math.inf, 0.0)
 #: Python integers: counts of any size, for the interpreted target only.
 BIG_COUNT = Count(0, 1)
+
+
+@by_type
+def algebra_in_lanes(alg: Any, lanes: Any) -> Any:
+    """The algebra with its neutral elements in every lane."""
+
+
+@by_type
+def with_zero(alg: Any, zero: Any) -> Any:
+    """The algebra with another ``zero``, where that can be chosen."""
 
 
 @by_type

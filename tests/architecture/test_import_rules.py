@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("testing", "cli", "vdj", "formats", "executors", "targets", "schedules", "recurrences"),
-    *("algebras", "lanes", "_jit", "types", "alphabets", "settings", "errors", "_version"),
+    *("testing", "cli", "vdj", "align", "formats", "executors", "targets", "schedules", "recurrences"),
+    *("algebras", "lanes", "_jit", "_native", "types", "alphabets", "settings", "errors", "_version"),
 ]
 
 VIOLATIONS = {
@@ -22,6 +22,7 @@ VIOLATIONS = {
     "subject-from-schedule": ("schedules", "import plait.formats"),
     "cli-from-subject": ("vdj", "import plait.cli"),
     "testing-from-subject": ("vdj", "import plait.testing"),
+    "sibling-subjects": ("align", "import plait.vdj"),
     "siblings": ("executors", "import plait.formats"),
     "tables-in-recurrence": ("recurrences", "import pyarrow"),
     "cluster-in-target": ("targets", "import distributed"),

@@ -1,8 +1,8 @@
 """Recurrences are arithmetic on small tuples, and nothing else: one body must serve every target.
 
 The static methods of the named tuples in ``plait.recurrences`` may use arithmetic, bit operations,
-comparison, conditionals, tuples, fields of their parameters, entries of a tuple by a literal index, and calls
-to operations of `plait.algebras`, `plait.lanes` or of this package.
+comparison, conditionals, tuples and named tuples of their module, fields of their parameters, entries of a
+tuple by a literal index, and calls to operations of `plait.algebras`, `plait.lanes` or of this package.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ def faults(folder: Path) -> list[str]:
             if isinstance(node, ast.FunctionDef)
             and any("by_type" in ast.unparse(d) for d in node.decorator_list)
         }
+        operations |= {node.name for node in named_tuples(tree)}
         for node in named_tuples(tree):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef):
@@ -170,8 +171,9 @@ def planted(folder: Path, body: str, extra: str = "") -> list[str]:
         "return choice(alg, extend(alg, diag[0], p.gap), left[1])",
         "a = diag[0] & 3; return (a << 1, -a, alg.zero if same and not a else alg.one)",
         "if same > 0:\n            return diag[0]\n        return step(p, alg, left, left, 0)",
+        "return Chain(extend(alg, p.gap, same))",
     ],
-    ids=["algebra", "bits", "branch"],
+    ids=["algebra", "bits", "branch", "itself"],
 )
 def test_arithmetic_passes(tmp_path: Path, body: str) -> None:
     assert planted(tmp_path, body) == []
@@ -196,6 +198,7 @@ def test_arithmetic_passes(tmp_path: Path, body: str) -> None:
         "return 'text'",
         "return choice(alg, a=diag, b=left)",
         "return choice.other",
+        "return Other(same)",
     ],
 )
 def test_anything_else_is_caught(tmp_path: Path, body: str) -> None:

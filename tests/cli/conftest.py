@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -58,6 +59,21 @@ def write_tsv(tmp_path: Path) -> Callable[..., Path]:
         lines = ["\t".join(columns), *map("\t".join, zip(*columns.values(), strict=True))]
         path = tmp_path / name
         path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def fasta(tmp_path: Path) -> Callable[..., Path]:
+    """Write sequences, wrapped after six letters: ``fasta({"a": "ACGT"}, "in.fa")``; .gz is compressed."""
+
+    def write(records: dict[str, str], name: str) -> Path:
+        path = tmp_path / name
+        text = "".join(
+            f">{name} described\n{letters[:6]}\n{letters[6:]}\n" for name, letters in records.items()
+        )
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
         return path
 
     return write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,16 @@ from plait.algebras import (
     MAX_PRODUCT,
     PROBABILITY,
     SATURATING_COUNT,
+    MaxPlus,
     SaturatingCount,
+    SaturatingMaxPlus,
+    algebra_in_lanes,
     choice,
     extend,
     repeat,
+    with_zero,
 )
+from plait.lanes import lanes_of
 
 pytestmark = pytest.mark.interpreted
 
@@ -37,6 +43,7 @@ CASES = {
     "small limit": (SMALL_LIMIT, st.integers(0, 50)),
     "probability": (PROBABILITY, WEIGHTS),
     "max product": (MAX_PRODUCT, WEIGHTS),
+    "max plus": (MaxPlus(-math.inf, 0.0), st.integers(-40, 40).map(float) | st.just(-math.inf)),
 }
 
 
@@ -46,6 +53,8 @@ def triples(name: str) -> st.SearchStrategy[tuple[Any, Any, Any, Any]]:
 
 
 ANY = st.sampled_from(sorted(CASES)).flatmap(triples)
+REPEATABLE = [name for name in sorted(CASES) if hasattr(CASES[name][0], "repeat")]
+REPEATING = st.sampled_from(REPEATABLE).flatmap(triples)
 
 
 @given(ANY)
@@ -74,7 +83,7 @@ def test_neutral_elements(drawn: tuple[Any, Any, Any, Any]) -> None:
     assert extend(alg, alg.zero, a) == alg.zero
 
 
-@given(ANY, st.integers(1, 9))
+@given(REPEATING, st.integers(1, 9))
 def test_repeat_is_the_choice_between_equals(drawn: tuple[Any, Any, Any, Any], times: int) -> None:
     alg, a, *_ = drawn
     assert repeat(alg, a, alg.one * times) == functools.reduce(functools.partial(choice, alg), [a] * times)
@@ -117,6 +126,65 @@ def test_groups_of_lanes_are_lanes(name: str, data: st.DataObject) -> None:
         (repeat(alg, a, times), [repeat(alg, x, alg.one * 3) for x in a]),
     ):
         assert found.tolist() == one
+
+
+#: 8-bit algebras of scores: the smallest number, or 0, is where nothing goes below.
+NARROW = {
+    "saturating": SaturatingMaxPlus(np.int8(-128), np.int8(0)),
+    "saturating by hand": MaxPlus(np.int8(-128), np.int8(0)),
+    "never negative": MaxPlus(np.int8(0), np.int8(0)),
+}
+SCORES = st.integers(-128, 127) | st.sampled_from([-128, -127, 126, 127])
+
+
+@pytest.mark.parametrize("name", NARROW)
+@given(a=SCORES, b=SCORES, c=SCORES)
+def test_laws_that_limits_leave(name: str, a: int, b: int, c: int) -> None:
+    alg = NARROW[name]
+    x, y, z = (choice(alg, np.int8(value), alg.zero) for value in (a, b, c))
+    assert choice(alg, x, y) == choice(alg, y, x)
+    assert choice(alg, x, choice(alg, y, z)) == choice(alg, choice(alg, x, y), z)
+    assert extend(alg, x, choice(alg, y, z)) == choice(alg, extend(alg, x, y), extend(alg, x, z))
+    assert extend(alg, x, y) == extend(alg, y, x) >= alg.zero
+    assert choice(alg, x, alg.zero) == extend(alg, x, alg.one) == x
+    assert extend(alg, x, y).dtype == choice(alg, x, y).dtype == np.int8
+
+
+@pytest.mark.parametrize("name", NARROW)
+@given(start=SCORES, steps=st.lists(st.tuples(st.booleans(), SCORES), max_size=8))
+def test_narrow_scores_are_exact_until_one_reaches_the_limit(
+    name: str, start: int, steps: list[tuple[bool, int]]
+) -> None:
+    alg = NARROW[name]
+    whole = MaxPlus(int(alg.zero), 0)
+    narrow, wide = choice(alg, np.int8(start), alg.zero), max(start, whole.zero)
+    for extending, value in steps:
+        operation = extend if extending else choice
+        narrow, wide = operation(alg, narrow, np.int8(value)), operation(whole, wide, value)
+        if wide >= 127:
+            assert narrow == 127
+            break
+        assert narrow == wide
+
+
+@pytest.mark.parametrize("width", [1, 2, 16])
+@pytest.mark.parametrize("name", NARROW)
+@given(data=st.data())
+def test_groups_of_scores_are_lanes(name: str, width: int, data: st.DataObject) -> None:
+    alg = NARROW[name]
+    grouped = algebra_in_lanes(alg, lanes_of(width))
+    assert type(grouped) is type(alg)
+    a, b = (data.draw(st.lists(SCORES, min_size=width, max_size=width)) for _ in range(2))
+    for operation in (choice, extend):
+        found = operation(grouped, np.array(a, np.int8), np.array(b, np.int8))
+        assert found.dtype == np.int8
+        assert found.tolist() == [operation(alg, np.int8(x), np.int8(y)) for x, y in zip(a, b, strict=True)]
+
+
+def test_another_zero() -> None:
+    assert with_zero(MaxPlus(-9, 0), 3) == MaxPlus(3, 0)
+    # Where saturation is what holds the limit, there is no choice.
+    assert with_zero(NARROW["saturating"], 3) == NARROW["saturating"]
 
 
 def test_every_algebra_states_its_exactness() -> None:

@@ -31,6 +31,16 @@ _vdj.command(
     "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
 )
 app.command(_vdj)
+app.command(
+    "plait.cli.align:align",
+    name="align",
+    help="Align the sequences of two FASTA files, or those of one with each other.",
+)
+app.command(
+    "plait.cli.search:app",
+    name="search",
+    help="Search a database for sequences that are similar to those of a file.",
+)
 app.command("plait.cli.germline:app", name="germline", help="List, show, check and convert germline sets.")
 app.command(
     "plait.cli.demo:demo", name="demo", help="Count the repertoires of 12 human donors, and draw sharing."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
-__all__ = ["RowProgress", "say", "say_if_compiling"]
+__all__ = ["Bar", "RowProgress", "say", "say_if_compiling"]
 
 
 class _State(Protocol):
@@ -34,7 +34,68 @@ def say_if_compiling() -> None:
         say("compiling for this processor (once, about 15 s)")
 
 
-class RowProgress:
+class Bar:
+    """A bar with some facts and the time that is left; a context manager. Without a terminal, nothing.
+
+    Parameters
+    ----------
+    title
+        Stands before the bar.
+    *facts
+        Formats of the facts, which are fields of ``task.fields``.
+    """
+
+    def __init__(self, title: str, *facts: str) -> None:
+        self._progress: Progress | None = None
+        if not sys.stderr.isatty():
+            return
+        # Loaded here, because that takes longer than many a command.
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            *(TextColumn(fact) for fact in facts),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(compact=True),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task(title, total=None, done=0, rate="")
+
+    def show(self, done: float, rate: str, completed: int, total: int) -> None:
+        """Show a new state.
+
+        Parameters
+        ----------
+        done
+            What has been done, for the field ``done``.
+        rate
+            Format of what is done a second.
+        completed, total
+            Length of the bar.
+        """
+        if self._progress is None:
+            return
+        elapsed = self._progress.tasks[0].elapsed or 0.0
+        text = rate.format(done / elapsed) if elapsed > 0 else ""
+        self._progress.update(self._task, completed=completed, total=total, done=done, rate=text)
+
+    def __enter__(self) -> Self:
+        if self._progress is not None:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+class RowProgress(Bar):
     """A bar of bytes read, with rows, rows a second and the time that is left; a context manager.
 
     Parameters
@@ -44,32 +105,8 @@ class RowProgress:
     """
 
     def __init__(self, title: str) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rows]:,} rows"),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(compact=True),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            transient=True,
-        )
-        self._task = self._progress.add_task(title, total=None, rows=0, rate="")
+        super().__init__(title, "{task.fields[done]:,} rows")
 
     def __call__(self, state: _State) -> None:
         """Show a new state: rows written, and bytes read out of all."""
-        elapsed = self._progress.tasks[0].elapsed or 0.0
-        rate = f"{state.rows / elapsed:,.0f}/s" if elapsed > 0 else ""
-        self._progress.update(
-            self._task, completed=state.bytes_read, total=state.total_bytes, rows=state.rows, rate=rate
-        )
-
-    def __enter__(self) -> RowProgress:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+        self.show(state.rows, "{:,.0f}/s", state.bytes_read, state.total_bytes)

@@ -22,18 +22,21 @@ class LocalExecutor:
     ----------
     threads
         Number of batches worked on at a time.
+    waiting
+        Number of batches held besides, so that small ones keep the threads busy while the next are made.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, *, waiting: int = 1) -> None:
         if threads < 1:
             raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
         self.threads = threads
+        self._most = threads + waiting
 
     def map(self, function: Callable[[B], R], batches: Iterable[B]) -> Generator[R, None, None]:
         """Results in input order, whatever the order in which batches finish.
 
-        At most ``threads + 1`` batches are held. When the caller stops early, or an error is raised, batches
-        that have not started are dropped and running ones are waited for.
+        At most ``threads + waiting`` batches are held. When the caller stops early, or an error is raised,
+        batches that have not started are dropped and running ones are waited for.
 
         Parameters
         ----------
@@ -47,7 +50,7 @@ class LocalExecutor:
         try:
             for batch in batches:
                 under_way.append(pool.submit(function, batch))
-                if len(under_way) > self.threads:
+                if len(under_way) >= self._most:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = ["AtomicFile", "output_errors", "write_json"]
+__all__ = ["AtomicFile", "check_not_input", "check_output", "output_errors", "write_json"]
 
 _BUFFER_BYTES = 1 << 20
 
@@ -173,6 +173,53 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> N
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     with AtomicFile(path) as file, output_errors(path):
         file.stream.write(text.encode("utf-8"))
+
+
+def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Check, before long work, that an output can be written.
+
+    Parameters
+    ----------
+    path
+        The output.
+    inputs
+        Files that are read.
+
+    Raises
+    ------
+    InvalidInput
+        If it is one of the inputs, a directory or a device, or its folder does not exist.
+    FormatError
+        If the folder cannot be written.
+    """
+    check_not_input(path, inputs)
+    with AtomicFile(path, durable=False) as file:
+        file.discard()
+
+
+def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Check that an output is none of the inputs.
+
+    Parameters
+    ----------
+    path
+        The output.
+    inputs
+        Files that are read.
+
+    Raises
+    ------
+    InvalidInput
+        If it is one of them, under whatever name.
+    """
+    for given in inputs:
+        if os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
+            raise InvalidInput(
+                "output",
+                found=f"{str(path)!r}, which is also an input",
+                expected="another file",
+                hint="the input would be overwritten",
+            )
 
 
 def _check_target(path: Path, target: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Final
-
-import pyarrow as pa
+from typing import Any, Final
 
 from plait.errors import FormatError
 
@@ -172,10 +171,15 @@ class ByteSource:
         self.kind = kind
         self.bytes_read = 0
         self._decompressed = 0
+        self._raw: Any
+        if kind is FileKind.PLAIN:
+            self._stream = self._raw = io.FileIO(path)
+            return
+        # Loaded here, because it takes longer to load than many a plain file to read.
+        import pyarrow as pa
+
         self._raw = pa.OSFile(str(Path(path)), "rb")
-        self._stream = (
-            self._raw if kind is FileKind.PLAIN else pa.CompressedInputStream(self._raw, kind.value)
-        )
+        self._stream = pa.CompressedInputStream(self._raw, kind.value)
 
     def read(self, size: int) -> bytes:
         """Read up to `size` decompressed bytes; empty at the end.

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
 from plait.errors import InvalidInput, Unsupported
-from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.atomic import AtomicFile, check_not_input, output_errors
+from plait.formats.encoders import encoder
 from plait.formats.text import check_columns, header, rows_as_text
 
 __all__ = ["TABLE_SUFFIXES", "TableWriter", "open_table"]
 
 TABLE_SUFFIXES: Final = (".parquet", ".tsv", ".tsv.gz", ".tsv.zst")
 
-_GZIP_LEVEL = 1
 _ZSTD_LEVEL = 1
 
 
@@ -73,7 +72,7 @@ def open_table(
         raise InvalidInput(
             "output", found=repr(str(path)), expected=f"a name that ends in {', '.join(TABLE_SUFFIXES)}"
         )
-    _check_not_input(path, inputs)
+    check_not_input(path, inputs)
     plain = schema.remove_metadata()
     if suffix == ".parquet":
         return _ParquetTable(path, plain.with_metadata(dict(metadata)))
@@ -208,7 +207,7 @@ class _TextTable(TableWriter):
         with ExitStack() as stack:
             self._file = stack.enter_context(AtomicFile(path))
             self._beside = stack.enter_context(AtomicFile(f"{path}.json"))
-            self._encoder = _encoder(compression)
+            self._encoder = encoder(compression)
             with output_errors(path):
                 self._file.stream.write(self._encoder.compress(first_line))
             stack.pop_all()
@@ -238,41 +237,6 @@ class _TextTable(TableWriter):
         return (json.dumps(facts, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-class _Encoder(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-class _Plain:
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
-
-
-class _ZstdFrames:
-    """Each piece a frame of its own; readers join them."""
-
-    def __init__(self) -> None:
-        self._codec = pa.Codec("zstd", compression_level=_ZSTD_LEVEL)
-
-    def compress(self, data: bytes, /) -> bytes:
-        framed: bytes = self._codec.compress(data, asbytes=True)
-        return framed
-
-    def flush(self) -> bytes:
-        return b""
-
-
-def _encoder(compression: str) -> _Encoder:
-    if compression == "gz":
-        # Window bits above 15 ask for a gzip header, which zlib writes without a time stamp.
-        return zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
-    return _ZstdFrames() if compression == "zst" else _Plain()
-
-
 def _structured(value: str) -> object:
     if value.startswith(("{", "[")):
         with suppress(ValueError):
@@ -282,14 +246,3 @@ def _structured(value: str) -> object:
 
 def _described(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-def _check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    for given in inputs:
-        if os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
-            raise InvalidInput(
-                "output",
-                found=f"{str(path)!r}, which is also an input",
-                expected="another file",
-                hint="the input would be overwritten",
-            )

@@ -1,24 +1,50 @@
 """Primitive operations that mean the same for interpreted Python and for every compiled target.
 
 Each operation is defined by plain Python; compiled targets replace the definition by an instruction.
+
+A group of lanes is read and written within one row of a two-dimensional array of C order: ``lane + width``
+never exceeds the length of the row, so whoever allocates the array pads its rows. The definitions raise
+`IndexError` where that does not hold. Compiled code does not look at positions, so every schedule is tested
+interpreted.
 """
 
+from plait._jit import implemented_in as _implemented_in
 from plait.lanes.bits import lowest_bit, population
-from plait.lanes.vectors import (
+from plait.lanes.groups import (
+    add_saturating,
+    any_bits,
+    equal,
+    greater,
+    largest_lane,
+    last_lane,
+    load,
+    lookup,
+    mask_bits,
+    maximum,
+    minimum,
+    select,
+    shift_in,
+    splat,
+    store,
+    subtract_saturating,
+    widen,
+)
+from plait.lanes.widths import (
     LANES,
     PADDING,
     EightLanes,
     FourLanes,
     OneLane,
+    SixteenLanes,
+    SixtyFourLanes,
+    ThirtyTwoLanes,
     TwoLanes,
-    any_bits,
     host_lanes,
-    load,
-    maximum,
+    lanes_of,
     padded,
-    splat,
-    store,
 )
+
+_implemented_in("plait.lanes.compiled")
 
 __all__ = [
     "LANES",
@@ -26,14 +52,30 @@ __all__ = [
     "EightLanes",
     "FourLanes",
     "OneLane",
+    "SixteenLanes",
+    "SixtyFourLanes",
+    "ThirtyTwoLanes",
     "TwoLanes",
+    "add_saturating",
     "any_bits",
+    "equal",
+    "greater",
     "host_lanes",
+    "lanes_of",
+    "largest_lane",
+    "last_lane",
     "load",
+    "lookup",
     "lowest_bit",
+    "mask_bits",
     "maximum",
+    "minimum",
     "padded",
     "population",
+    "select",
+    "shift_in",
     "splat",
     "store",
+    "subtract_saturating",
+    "widen",
 ]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from plait._jit import intrinsic, ir, specialise, types
-
 __all__ = ["lowest_bit", "population"]
 
 
@@ -26,31 +22,3 @@ def population(word: int) -> int:
     2
     """
     return (int(word) & 0xFFFFFFFFFFFFFFFF).bit_count()
-
-
-@intrinsic
-def _cttz(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), generate
-
-
-@intrinsic
-def _ctpop(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.int64), generate
-
-
-def _compiled_lowest_bit(word):  # type: ignore[no-untyped-def]  # compiled only
-    return _cttz(word)
-
-
-def _compiled_population(word):  # type: ignore[no-untyped-def]  # compiled only
-    return _ctpop(word)
-
-
-specialise(lowest_bit, lambda word: _compiled_lowest_bit)
-specialise(population, lambda word: _compiled_population)

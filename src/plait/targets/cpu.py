@@ -11,14 +11,31 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait._jit import kernel
+from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_product import chain_item
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts, make_scratch
 from plait.schedules.enumeration import enumerate_item
+from plait.schedules.pair_setup import PairSetup
+from plait.schedules.pair_sweep import PairList, PairResults
+from plait.schedules.tiles import TileSteps
 from plait.settings import thread_count
+from plait.targets.block_kernels import score_blocks_kernel, trace_targets_kernel
+from plait.targets.block_lists import TargetBlocks, run_blocks
+from plait.targets.pair_kernels import (
+    align_pairs_kernel,
+    border_kernel,
+    close_kernel,
+    end_kernel,
+    sweep_kernel,
+    walk_kernel,
+)
+from plait.targets.pair_lists import run_pair_list
 from plait.targets.protocol import Availability
 from plait.targets.reference import longest_text
+from plait.targets.trace_lists import trace_targets
 
 __all__ = ["CpuTarget"]
 
@@ -61,6 +78,24 @@ class CpuTarget:
             _run_enumeration(tables, texts, most, first, last, np.zeros(max(most, 1), np.int64), out)
 
         self._share_out(texts.prefix.size, 1, run)
+
+    def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
+        """Align the pairs of a list, shares of it in parallel."""
+        return run_pair_list(align_pairs_kernel, setup, task, self.threads)
+
+    def run_blocks(
+        self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
+    ) -> NDArray[np.int64]:
+        """Score a query against blocks of targets, blocks in parallel."""
+        return run_blocks(score_blocks_kernel, query, blocks, self.threads, progress)
+
+    def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
+        """Align a query with many targets in global mode, shares of them in parallel."""
+        return trace_targets(trace_targets_kernel, query, task, self.threads)
+
+    def tile_steps(self) -> TileSteps:
+        """Steps for one long pair."""
+        return TileSteps(border_kernel, sweep_kernel, end_kernel, walk_kernel, close_kernel, self.threads)
 
     def _share_out(self, items: int, least: int, run: Callable[[int, int], None]) -> None:
         stretches = max(1, min(4 * self.threads, items // least))

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
+from plait.schedules.pair_setup import PairSetup
+from plait.schedules.pair_sweep import PairList, PairResults
+from plait.schedules.tiles import TileSteps
+from plait.targets.block_lists import TargetBlocks
 
 __all__ = ["Availability", "Target"]
 
@@ -35,4 +44,22 @@ class Target(Protocol):
 
     def run_enumeration(self, tables: ChainTables, texts: Texts, most: int, out: Any) -> None:
         """Count by building every string, for up to `most` insertions; `out` is (n, fragments, most + 1)."""
+        ...
+
+    def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
+        """Align the pairs of a list; none is empty."""
+        ...
+
+    def run_blocks(
+        self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
+    ) -> NDArray[np.int64]:
+        """Best scores of a query, which is not empty, with the targets of blocks."""
+        ...
+
+    def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
+        """Align a query with many targets in global mode; none is empty, see `plait.targets.trace_lists`."""
+        ...
+
+    def tile_steps(self) -> TileSteps:
+        """Steps for one long pair, see `plait.schedules.tiles`."""
         ...

@@ -5,14 +5,26 @@ It also serves counts too large for 64 bits, by running the same bodies on Pytho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from plait.schedules.antidiagonal import sweep_region
+from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_product import chain_item
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts, make_scratch
+from plait.schedules.choice_walk import close_at_border, walk
 from plait.schedules.enumeration import enumerate_item
+from plait.schedules.pair_setup import PairSetup
+from plait.schedules.pair_sweep import PairList, PairResults, align_pair, find_end, set_border
+from plait.schedules.tiles import TileSteps
+from plait.targets.block_kernels import score_some_blocks, trace_some_targets
+from plait.targets.block_lists import TargetBlocks, run_blocks
+from plait.targets.pair_lists import run_pair_list
 from plait.targets.protocol import Availability
+from plait.targets.trace_lists import trace_targets
 
 __all__ = ["ReferenceTarget", "longest_text"]
 
@@ -41,3 +53,29 @@ class ReferenceTarget:
         """Enumerate one text after the other."""
         for item in range(texts.start.size):
             enumerate_item(tables, texts, item, most, np.zeros(max(most, 1), np.int64), out)
+
+    def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
+        """Align the pairs of a list one after the other."""
+        return run_pair_list(_align_pairs, setup, task, 1)
+
+    def run_blocks(
+        self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
+    ) -> NDArray[np.int64]:
+        """Score a query against blocks of targets one after the other."""
+        return run_blocks(score_some_blocks, query, blocks, 1, progress)
+
+    def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
+        """Align a query with many targets in global mode, one group after the other."""
+        return trace_targets(trace_some_targets, query, task, 1)
+
+    def tile_steps(self) -> TileSteps:
+        """Steps for one long pair."""
+        return TileSteps(set_border, sweep_region, find_end, walk, close_at_border, 1)
+
+
+def _align_pairs(*arguments: Any) -> int:
+    lanes, gap, algebra, rules, limits, task, first, last, memory, results = arguments
+    written = 0
+    for pair in range(first, last):
+        written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
+    return written

@@ -1,0 +1,245 @@
+"""Machine code of kernels, kept on disk and called without Numba.
+
+Importing Numba takes longer than many a run. A kernel that was compiled before is an object file beside its
+Numba cache: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments laid out as Numba's
+calling convention does: pointers to the result and to an exception, then every number, and of an array its
+owner (none), size, address, shape and strides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NativeCode", "Signature", "load", "save", "signature"]
+
+_NUMBERS = {"q": ctypes.c_int64, "i": ctypes.c_int32, "h": ctypes.c_int16, "b": ctypes.c_int8}
+_NUMBERS |= {"Q": ctypes.c_uint64, "I": ctypes.c_uint32, "H": ctypes.c_uint16, "B": ctypes.c_uint8}
+_ARGUMENTS: dict[str, Any] = {
+    **_NUMBERS,
+    "?": ctypes.c_uint8,
+    "d": ctypes.c_double,
+    "f": ctypes.c_float,
+    "P": ctypes.c_void_p,
+}
+#: LLVM's type of each argument; pointers are all alike.
+_LLVM = {"q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "i64", "I": "i32", "H": "i16", "B": "i8"}
+_LLVM |= {"?": "i8", "d": "double", "f": "float", "P": "P"}
+_RESULT_BYTES = 256
+
+
+class Signature:
+    """Arguments of one call: their types as text, and their values one after the other.
+
+    Attributes
+    ----------
+    types
+        The same for two calls if and only if they run the same code.
+    codes
+        Type of each value, a letter of `struct` or P for a pointer.
+    values
+        Numbers and addresses.
+    """
+
+    __slots__ = ("_types", "codes", "values")
+
+    def __init__(self) -> None:
+        self._types: list[str] = []
+        self.codes: list[str] = []
+        self.values: list[Any] = []
+
+    @property
+    def types(self) -> str:
+        """The types of the arguments."""
+        return " ".join(self._types)
+
+    def add(self, value: Any) -> bool:
+        """Append an argument; False if it is none that can be passed."""
+        kind = type(value)
+        if kind is int:
+            return self._number("q", value)
+        if kind is float:
+            return self._number("d", value)
+        if kind is bool or kind is np.bool_:
+            return self._number("?", int(value))
+        if isinstance(value, tuple):
+            self._types.append(f"{kind.__module__}.{kind.__qualname__}{len(value)}(")
+            done = all([self.add(item) for item in value])
+            self._types.append(")")
+            return done
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, np.generic) and value.dtype.char in "qihbQIHBdf":
+            return self._number(value.dtype.char, value.item())
+        if isinstance(value, np.generic) and value.dtype.kind in "iu":
+            # Names of C's types differ between platforms; sizes do not.
+            letter = "bhiq"[value.dtype.itemsize.bit_length() - 1]
+            return self._number(letter if value.dtype.kind == "i" else letter.upper(), value.item())
+        return False
+
+    def _number(self, code: str, value: Any) -> bool:
+        if code == "q" and not -(2**63) <= value < 2**63:
+            return False
+        self._types.append(code)
+        self.codes.append(code)
+        self.values.append(value)
+        return True
+
+    def _array(self, value: np.ndarray[Any, Any]) -> bool:
+        flags = value.flags
+        plain = type(value) is np.ndarray and value.dtype.isnative and value.dtype.kind in "iufb"
+        if not (plain and flags.c_contiguous and flags.aligned):
+            return False
+        self._types.append(f"{value.dtype.str}{value.ndim}{'w' if flags.writeable else 'r'}")
+        self.codes += ["P", "P", "q", "q", "P", *("q" * (2 * value.ndim))]
+        address = value.__array_interface__["data"][0]
+        self.values += [0, 0, value.size, value.itemsize, address, *value.shape, *value.strides]
+        return True
+
+
+def signature(arguments: tuple[Any, ...]) -> Signature | None:
+    """Lay arguments out for a call; None if one is of a kind that only Numba can pass."""
+    found = Signature()
+    return found if all([found.add(value) for value in arguments]) else None
+
+
+class NativeCode:
+    """A loaded kernel.
+
+    Parameters
+    ----------
+    address
+        Of its machine code.
+    codes
+        Types of its arguments.
+    result
+        Types of its result, as `save` wrote them.
+    owner
+        What keeps the code in memory.
+    """
+
+    def __init__(self, address: int, codes: list[str], result: str, owner: object) -> None:
+        kinds = [_ARGUMENTS[code] for code in codes]
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)
+        self._call = prototype(address)
+        self._tuple = result.startswith("(")
+        self._result = struct.Struct("=" + result.strip("()"))
+        self._owner = owner
+
+    def __call__(self, found: Signature) -> tuple[bool, Any]:
+        """Whether it ran to its end, and what it returned. Other threads run meanwhile."""
+        room = ctypes.create_string_buffer(_RESULT_BYTES)
+        raised = ctypes.c_void_p()
+        status = self._call(ctypes.addressof(room), ctypes.addressof(raised), *found.values)
+        # Numba returns None with a status of its own.
+        if status not in (0, -2):
+            return False, None
+        values = self._result.unpack_from(room)
+        return True, values if self._tuple else values[0] if values else None
+
+
+def _file(folder: Path, name: str, types: str) -> Path:
+    digest = hashlib.blake2b(types.encode(), digest_size=12).hexdigest()
+    return folder / f"{name}-{digest}.o"
+
+
+@functools.cache
+def _machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(jit=True)
+
+
+def load(folder: Path, name: str, found: Signature) -> NativeCode | None:
+    """A kernel from the cache; None if it is not there.
+
+    Parameters
+    ----------
+    folder
+        Of the cache.
+    name
+        Of the kernel.
+    found
+        Arguments of a call.
+    """
+    import llvmlite.binding as llvm
+
+    file = _file(folder, name, found.types)
+    try:
+        facts, _, code = file.read_bytes().partition(b"\n")
+        told = json.loads(facts)
+        whole = len(code) == told["bytes"]
+    except (OSError, ValueError, KeyError):
+        return None
+    if not whole or told["types"] != found.types:
+        return None
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(told["symbol"])
+    return NativeCode(address, found.codes, told["result"], engine) if address else None
+
+
+def save(folder: Path, name: str, found: Signature, compiled: Any) -> None:
+    """Keep a kernel that Numba has compiled, if it can be called without Numba.
+
+    Parameters
+    ----------
+    folder
+        Of the cache.
+    name
+        Of the kernel.
+    found
+        Arguments of a call.
+    compiled
+        Numba's result of compiling it for these arguments.
+    """
+    described = compiled.fndesc
+    convention = compiled.target_context.call_conv
+    kind = convention.get_function_type(described.restype, described.argtypes)
+    wanted = [_LLVM[code] for code in found.codes]
+    result = _result_types(described.restype)
+    passed = ["P" if str(argument).endswith("*") else str(argument) for argument in kind.args[2:]]
+    if result is None or passed != wanted:
+        return
+    try:
+        _, _, (code, _) = compiled.library.serialize_using_object_code()
+    except Exception:
+        # Numba keeps no object code of what it has itself loaded from its cache.
+        return
+    facts = {
+        "symbol": described.llvm_func_name,
+        "types": found.types,
+        "result": result,
+        "bytes": len(code),
+    }
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(json.dumps(facts).encode() + b"\n" + code)
+        os.replace(temporary, _file(folder, name, found.types))
+    except OSError:
+        # A cache that cannot be written costs time, nothing else.
+        return
+
+
+def _result_types(kind: Any) -> str | None:
+    """Letters of `struct` for Numba's type of a result; in brackets if it is a tuple."""
+    letters = {"none": "", "int64": "q", "float64": "d"}
+    if str(kind) in letters:
+        return letters[str(kind)]
+    items = [letters.get(str(item)) for item in getattr(kind, "types", ())]
+    if not items or not all(items) or type(kind).__name__.startswith("Named"):
+        return None
+    return f"({''.join(str(item) for item in items)})"

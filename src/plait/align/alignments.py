@@ -1,0 +1,151 @@
+"""Score and align two sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from plait.align.aligner import Letters, Matrix, Traceback, guess_scoring, make_aligner
+from plait.align.matrices import Kind
+from plait.align.modes import FreeEnd, Mode
+from plait.align.results import Alignment
+
+__all__ = ["align", "score"]
+
+
+def score(
+    query: Letters,
+    target: Letters,
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    band: tuple[int, int] | int | None = None,
+    x_drop: int | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> int:
+    """Score of a best alignment of two sequences.
+
+    Parameters
+    ----------
+    query, target
+        Sequences; either may be empty.
+    mode, free_ends, matrix, gap_open, gap_extend, kind, band, x_drop, threads, device
+        As for `align`.
+
+    Returns
+    -------
+    int
+        The score.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+
+    Examples
+    --------
+    >>> score("ACGTACGT", "ACGTCGT")
+    7
+    >>> score("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
+    28
+    """
+    scoring = guess_scoring((query, target), matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(
+        scoring, mode=mode, free_ends=free_ends, band=band, x_drop=x_drop, threads=threads, device=device
+    )
+    return int(aligner.score_codes(aligner.pair(query, target))[0])
+
+
+def align(
+    query: Letters,
+    target: Letters,
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    band: tuple[int, int] | int | None = None,
+    x_drop: int | None = None,
+    traceback: Traceback = "auto",
+    threads: int | None = None,
+    device: str = "auto",
+) -> Alignment:
+    """A best alignment of two sequences.
+
+    Of several best alignments always the same one is given, whatever the schedule: it ends at the earliest
+    query residue, then at the earliest target residue; walking back from there, two residues are aligned
+    where that is best, else a residue of the target stands alone, else one of the query; and a gap is closed
+    as soon as that is best.
+
+    Parameters
+    ----------
+    query, target
+        Sequences; either may be empty.
+    mode
+        ``"global"``, ``"local"``, ``"semiglobal"``, ``"overlap"`` or ``"extension"``: see
+        `plait.align.modes.free_ends_of`.
+    free_ends
+        For ``"semiglobal"``, any of query_start, query_end, target_start, target_end: residues left out there
+        cost nothing. By default both ends of the target.
+    matrix
+        A matrix, the name of a bundled one, or a file in NCBI's format. By default BLOSUM62 for proteins, and
+        2 for a match and -3 for a mismatch for nucleotides.
+    gap_open, gap_extend
+        Costs of the first and of every further residue of a gap, as positive numbers: a gap of g residues
+        costs ``gap_open + (g - 1) * gap_extend``. (BLAST's existence G and extension E are G + E and E.)
+        By default those of BLAST for the matrix.
+    kind
+        ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, nucleotides if
+        all letters are A, C, G, T, U or N.
+    band
+        Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
+    x_drop
+        For ``"extension"``: stop where the score has fallen so far below the best; see
+        `plait.schedules.row_sweep`.
+    traceback
+        ``"full"`` keeps half a byte for each cell; ``"linear"`` keeps the edges of tiles and sweeps those the
+        alignment passes through again; ``"auto"`` chooses by size. The alignment is the same.
+    threads
+        Threads; by default those of the settings.
+    device
+        ``"auto"``, ``"cpu"`` or ``"reference"`` (plain Python).
+
+    Returns
+    -------
+    Alignment
+        Score, coordinates, CIGAR and counts.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+    Unsupported
+        If more memory is asked for than is sensible; the bytes are named.
+
+    Examples
+    --------
+    >>> found = align("ACGTACGT", "ACGTCGT")
+    >>> found.score, found.cigar
+    (7, '4=1I3=')
+    >>> found = align("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
+    >>> found.cigar, found.query_start, found.target_start
+    ('2=1I2=', 4, 1)
+    """
+    scoring = guess_scoring((query, target), matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(
+        scoring,
+        mode=mode,
+        free_ends=free_ends,
+        band=band,
+        x_drop=x_drop,
+        traceback=traceback,
+        threads=threads,
+        device=device,
+    )
+    return aligner.align_codes(aligner.pair(query, target))[0]

@@ -1,0 +1,343 @@
+"""What is searched: packed databases and FASTA files, piece by piece."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.align.database import is_database, open_database
+from plait.align.matrices import NO_CODE
+from plait.align.packing import BLOCK_LANES, SequenceDatabase, pack_sequences
+from plait.align.residues import ALPHABETS, CODES, Kind, encode_residues, guess_kind
+from plait.align.scoring import Scoring
+from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
+from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import check_readable
+from plait.formats.duplicate_names import NameRegister
+from plait.formats.fasta import Sequences, read_fasta
+
+__all__ = ["Database", "Entry", "FastaSource", "PackedSource", "Source", "matrix_columns", "open_source"]
+
+#: What can be searched: a packed database, or the path of one, or of FASTA files.
+Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+#: Bytes of FASTA text, and of packed columns, in a piece.
+_CHUNK_BYTES: Final = 1 << 23
+#: Residues of the longest sequence that is packed: 64 lanes have to be as long.
+_LONGEST_PACKED: Final = 1 << 17
+#: Residues of entries of FASTA files that are kept until they are aligned; others are read again.
+_KEPT_RESIDUES: Final = 1 << 28
+
+
+class Entry(NamedTuple):
+    """A record of what is searched.
+
+    Attributes
+    ----------
+    record
+        Its number, counted from 0.
+    name, description
+        First word and rest of its header.
+    codes
+        Codes of `plait.align.residues.ALPHABETS`, shape (residues,).
+    """
+
+    record: int
+    name: str
+    description: str
+    codes: NDArray[np.uint8]
+
+
+class Source(Protocol):
+    """What is searched."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the sequences are."""
+        ...
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files; none if it is in memory."""
+        ...
+
+    @property
+    def sequences(self) -> int:
+        """Number of sequences; of FASTA files, those read so far."""
+        ...
+
+    @property
+    def residues(self) -> int:
+        """Their residues."""
+        ...
+
+    def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
+        """All of it, piece by piece, every letter one of the matrix."""
+        ...
+
+    def keep(self, records: NDArray[np.int64]) -> None:
+        """Called after each piece: only these records, of this one and those before, may be asked for."""
+        ...
+
+    def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
+        """Some of the records, by rising number."""
+        ...
+
+
+def matrix_columns(scoring: Scoring, kind: Kind) -> NDArray[np.uint8]:
+    """Index into the matrix for each code of a packed database; `NO_CODE` where it has none."""
+    columns: NDArray[np.uint8] = scoring.matrix.codes[np.frombuffer(ALPHABETS[kind].encode(), np.uint8)]
+    return columns
+
+
+class PackedSource:
+    """A packed database.
+
+    Parameters
+    ----------
+    database
+        The database.
+    """
+
+    def __init__(self, database: SequenceDatabase) -> None:
+        self._database = database
+        path = getattr(database, "path", None)
+        self.kind = database.kind
+        self.paths: tuple[str, ...] = () if path is None else (path,)
+        self.sequences = len(database)
+        self.residues = database.residues
+
+    def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
+        """All of it, piece by piece."""
+        database = self._database
+        missing = matrix_columns(scoring, self.kind) == NO_CODE
+        first_columns = database.first_columns
+        done, first = 0, 0
+        while first < database.blocks:
+            most = first_columns[first] + _CHUNK_BYTES // BLOCK_LANES
+            last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
+            if missing.any():
+                self._check(scoring, missing, first, last)
+            done += int(database.lengths[first:last].sum(dtype=np.int64))
+            yield make_chunk(database, first, last, share=done / max(self.residues, 1))
+            first = last
+
+    def _check(self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int) -> None:
+        """Refuse letters that the matrix lacks."""
+        database = self._database
+        codes = database.packed[database.first_columns[first] : database.first_columns[last]]
+        lacks = np.zeros(256, np.bool_)
+        lacks[: missing.size] = missing
+        if not lacks[codes].any():
+            return
+        records = database.order[first * BLOCK_LANES : last * BLOCK_LANES]
+        for record in np.sort(records[records >= 0]).tolist():
+            letters = np.frombuffer(database.letters(record).encode("ascii"), np.uint8)
+            path = self.paths[0] if self.paths else None
+            offsets = np.array([0, letters.size], np.int64)
+            scoring.encode_letters(letters, offsets=offsets, names=[database.names[record]], path=path)
+
+    def keep(self, records: NDArray[np.int64]) -> None:
+        """Nothing to do: all of it stays at hand."""
+
+    def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
+        """Some of the records."""
+        for record in records.tolist():
+            database = self._database
+            yield Entry(
+                record, database.names[record], database.descriptions[record], database.sequence(record)
+            )
+
+
+class FastaSource:
+    """FASTA files, packed as they are read.
+
+    Parameters
+    ----------
+    paths
+        The files; their records are numbered through.
+    kind
+        What they are; None looks at the first letters.
+    allow_duplicate_names
+        Whether several records may have one name.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        kind: Kind | None,
+        *,
+        allow_duplicate_names: bool = False,
+    ) -> None:
+        self.paths = tuple(os.fspath(path) for path in paths)
+        sizes = [check_readable(path).st_size for path in self.paths]
+        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        self._names = None if allow_duplicate_names else NameRegister()
+        self.sequences = self.residues = 0
+        self._counted = False
+        self._pending: deque[tuple[int, Sequences]] = deque()
+        self._kept: dict[int, Entry] = {}
+        blocks = self._blocks()
+        first = next(blocks)
+        self.kind = kind or guess_kind(first[1].letters)
+        #: What has been read already.
+        self._begun: tuple[tuple[int, Sequences], Iterator[tuple[int, Sequences]]] | None = (first, blocks)
+
+    def _blocks(self) -> Iterator[tuple[int, Sequences]]:
+        """Records, with the number of their file."""
+        for number, path in enumerate(self.paths):
+            for sequences in read_fasta(path, block_residues=_CHUNK_BYTES):
+                yield number, sequences
+
+    def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
+        """All of it, piece by piece."""
+        self._pending.clear()
+        self._kept.clear()
+        missing = matrix_columns(scoring, self.kind) == NO_CODE
+        record = 0
+        for number, sequences in self._once_more():
+            path = self.paths[number]
+            self._count(path, sequences)
+            if missing.any():
+                scoring.encode_letters(
+                    sequences.letters,
+                    offsets=sequences.offsets,
+                    names=sequences.names,
+                    path=path,
+                    lines=sequences.lines,
+                )
+            self._pending.append((record, sequences))
+            yield self._chunk(number, sequences, record)
+            record += len(sequences)
+        self._counted, self._names = True, None
+
+    def _once_more(self) -> Iterator[tuple[int, Sequences]]:
+        begun, self._begun = self._begun, None
+        if begun is None:
+            yield from self._blocks()
+        else:
+            yield begun[0]
+            yield from begun[1]
+
+    def _count(self, path: str, sequences: Sequences) -> None:
+        if self._counted:
+            return
+        self.sequences += len(sequences)
+        self.residues += sequences.letters.size
+        for duplicate in self._names.add(path, sequences) if self._names else ():
+            raise duplicate.error("give it another name, or allow duplicate names")
+
+    def _chunk(self, file: int, sequences: Sequences, record: int) -> TargetChunk:
+        path = self.paths[file]
+        numbers = record + np.arange(len(sequences))
+        packed = sequences
+        lone: tuple[LoneTarget, ...] = ()
+        long = sequences.lengths > _LONGEST_PACKED
+        if long.any():
+            packed, alone = _taken(sequences, ~long), _taken(sequences, long)
+            codes = np.frombuffer(encode_residues(path, alone, self.kind), np.uint8)
+            pieces = np.split(codes, alone.offsets[1:-1])
+            lone = tuple(map(LoneTarget, numbers[long].tolist(), pieces, alone.lengths.tolist()))
+            numbers = numbers[~long]
+        database = pack_sequences(packed, path, kind=self.kind)
+        share = float(self._starts[file] + sequences.bytes_read) / float(self._starts[-1])
+        return make_chunk(database, 0, database.blocks, records=numbers, share=share, lone=lone)
+
+    def keep(self, records: NDArray[np.int64]) -> None:
+        """Keep these records of the next piece and those before, as many as there is room for."""
+        first, sequences = self._pending.popleft()
+        wanted = set(records.tolist())
+        self._kept = {record: entry for record, entry in self._kept.items() if record in wanted}
+        room = _KEPT_RESIDUES - sum(entry.codes.size for entry in self._kept.values())
+        for record in records[(records >= first) & (records < first + len(sequences))].tolist():
+            room -= int(sequences.lengths[record - first])
+            if room < 0:
+                break
+            self._kept[record] = self._entry(sequences, first, record)
+
+    def _entry(self, sequences: Sequences, first: int, record: int) -> Entry:
+        index = record - first
+        codes = np.frombuffer(sequences.sequence(index).translate(CODES[self.kind]), np.uint8)
+        return Entry(record, sequences.names[index], sequences.descriptions[index], codes)
+
+    def entries(self, records: NDArray[np.int64]) -> Iterator[Entry]:
+        """Some of the records; the files are read again if they have not all been kept."""
+        if all(record in self._kept for record in records.tolist()):
+            for record in records.tolist():
+                yield self._kept[record]
+            return
+        first = found = 0
+        for _, sequences in self._blocks():
+            last = first + len(sequences)
+            for record in records[(records >= first) & (records < last)].tolist():
+                yield self._entry(sequences, first, record)
+                found += 1
+            if found == records.size:
+                return
+            first = last
+        raise FormatError(
+            self.paths[-1],
+            found=f"only {first:,} sequences when read again",
+            expected=f"{self.sequences:,}, as before",
+            hint="files must not change while they are searched",
+        )
+
+
+def _taken(sequences: Sequences, which: NDArray[np.bool_]) -> Sequences:
+    """Some of the records."""
+    indices = np.flatnonzero(which).tolist()
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sequences.lengths[which])])
+    return Sequences(
+        [sequences.names[i] for i in indices],
+        [sequences.descriptions[i] for i in indices],
+        sequences.letters[np.repeat(which, sequences.lengths)],
+        offsets,
+        sequences.lines[which],
+    )
+
+
+def open_source(
+    database: Database, kind: Kind | None = None, *, allow_duplicate_names: bool = False
+) -> Source:
+    """What to search.
+
+    Parameters
+    ----------
+    database
+        A packed database, or the path of one, or of FASTA files.
+    kind
+        What it must be; by default what the packed database says or the first letters of FASTA suggest.
+    allow_duplicate_names
+        Whether several records of FASTA files may have one name.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no file, or a packed database among others, or the database is of another kind.
+    FormatError
+        If a file is neither a database nor FASTA.
+    """
+    if isinstance(database, SequenceDatabase):
+        if kind not in (None, database.kind):
+            raise InvalidInput(
+                "database", found=f"a database of kind {database.kind!r}", expected=f"one of kind {kind!r}"
+            )
+        return PackedSource(database)
+    paths = [database] if isinstance(database, str | os.PathLike) else list(database)
+    if not paths:
+        raise InvalidInput("database", found="no file", expected="a packed database, or FASTA files")
+    packed = [path for path in paths if is_database(path)]
+    if packed and len(paths) > 1:
+        raise InvalidInput(
+            "database",
+            found=f"{os.fspath(packed[0])!r}, a packed database, among {len(paths)} files",
+            expected="one packed database, or any number of FASTA files",
+        )
+    if packed:
+        return PackedSource(open_database(packed[0], kind=kind))
+    return FastaSource(paths, kind, allow_duplicate_names=allow_duplicate_names)

@@ -1,0 +1,286 @@
+"""Scores of many queries with all targets: what is swept at a time, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.align.batches import choose_target, score_batch
+from plait.align.codes import PairBatch, code_list
+from plait.align.many import block_query
+from plait.align.modes import free_ends_of
+from plait.align.packing import BLOCK_LANES
+from plait.align.ranking import NOTHING, Found, Ranking
+from plait.align.scoring import Scoring
+from plait.align.search_sources import Source, matrix_columns
+from plait.align.target_chunks import LoneTarget, TargetChunk, TargetPart
+from plait.executors.local import LocalExecutor
+from plait.schedules.block_setup import BlockQuery
+from plait.targets.protocol import Target
+
+__all__ = ["LOCAL", "SearchProgress", "SearchQuery", "Sweep", "search_query", "sweep_all"]
+
+LOCAL: Final = free_ends_of("local")
+#: Cells of a task: enough to make its preparation small, few enough to stop soon.
+_LEAST_CELLS: Final = 1 << 22
+_MOST_CELLS: Final = 1 << 29
+#: Tasks of a piece of the database for each thread, at the least; and those that wait.
+_TASKS: Final = 4
+_WAITING: Final = 8
+#: Residues of the longest query that is swept in lanes: a thread needs 128 bytes for each.
+_LONGEST_IN_LANES: Final = 1 << 20
+
+
+class SearchProgress(NamedTuple):
+    """How far a search is.
+
+    Attributes
+    ----------
+    cells
+        Cells of all matrices that are done.
+    total_cells
+        How many there are. While FASTA files are read, this is an estimate.
+    """
+
+    cells: int
+    total_cells: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchQuery:
+    """A query, ready to be swept.
+
+    Attributes
+    ----------
+    name
+        First word of its header.
+    letters
+        Residues as read.
+    codes
+        Indices into the matrix, uint8, shape (residues,).
+    in_lanes
+        For targets in lanes; None if it is empty, or too long for them.
+    """
+
+    name: str
+    letters: bytes
+    codes: NDArray[np.uint8]
+    in_lanes: BlockQuery | None
+
+
+def search_query(
+    name: str, letters: bytes, codes: NDArray[np.uint8], scoring: Scoring, columns: NDArray[np.uint8]
+) -> SearchQuery:
+    """Prepare a query.
+
+    Parameters
+    ----------
+    name, letters, codes
+        As in `SearchQuery`.
+    scoring
+        Matrix and costs.
+    columns
+        What `plait.align.search_sources.matrix_columns` gives for the database.
+    """
+    fits = 0 < codes.size <= _LONGEST_IN_LANES
+    return SearchQuery(name, letters, codes, block_query(codes, scoring, LOCAL, columns) if fits else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """How to sweep.
+
+    Attributes
+    ----------
+    scoring
+        Matrix and costs.
+    most
+        Targets of a query that are wanted at the most.
+    device
+        As for `plait.align.batches.choose_target`.
+    threads
+        Tasks that run at a time.
+    """
+
+    scoring: Scoring
+    most: int
+    device: str
+    threads: int
+
+
+class _Task(NamedTuple):
+    """A query, and some targets of a chunk: in lanes, or one on its own; or neither."""
+
+    query: int
+    part: TargetPart | None
+    lone: LoneTarget | None
+    #: Share of the database that ends with the chunk, cells of the chunk, whether it is done with this.
+    share: float
+    work: int
+    last: bool
+
+
+class _Done(NamedTuple):
+    """What is worth offering, and all that was found, if it is wanted."""
+
+    task: _Task
+    best: Found
+    all: Found | None
+    cells: int
+
+
+def _shares(part: TargetPart, cells: int, rows: int) -> Iterator[TargetPart]:
+    first_columns = part.blocks.first_columns
+    step = max(cells // (BLOCK_LANES * max(rows, 1)), 1)
+    first, blocks = 0, len(part.records)
+    while first < blocks:
+        last = int(np.searchsorted(first_columns, first_columns[first] + step, "right")) - 1
+        last = min(max(last, first + 1), blocks)
+        yield part.between(first, last)
+        first = last
+
+
+def _tasks(queries: Sequence[SearchQuery], chunks: Iterator[TargetChunk], threads: int) -> Iterator[_Task]:
+    rows = [query.codes.size for query in queries]
+    for chunk in chunks:
+        columns = sum(part.columns for part in chunk.parts)
+        cells = sum(rows) * BLOCK_LANES * columns // (_TASKS * threads)
+        cells = min(max(cells, _LEAST_CELLS), _MOST_CELLS)
+        # The last task is known to be the last: it is told what to do once there is no other.
+        task = _Task(0, None, None, chunk.share, sum(rows) * chunk.residues, False)
+        for number, size in enumerate(rows):
+            if not size:
+                continue
+            for part in chunk.parts:
+                for share in _shares(part, cells, size):
+                    yield task
+                    task = task._replace(query=number, part=share, lone=None)
+            for lone in chunk.lone:
+                for stretch in _stretches(queries[number], lone):
+                    yield task
+                    task = task._replace(query=number, part=None, lone=stretch)
+        yield task._replace(last=True)
+
+
+def _stretches(query: SearchQuery, lone: LoneTarget) -> Iterator[LoneTarget]:
+    reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
+    if reach is None:
+        yield lone
+        return
+    for first, last in stretches(lone.length, reach):
+        yield lone._replace(codes=lone.codes[first:last])
+
+
+class _Worker:
+    """Runs tasks, any number of them at a time."""
+
+    def __init__(
+        self,
+        how: Sweep,
+        queries: Sequence[SearchQuery],
+        rankings: Sequence[Ranking],
+        columns: NDArray[np.uint8],
+        keep_all: bool,
+    ) -> None:
+        self._scoring = how.scoring
+        self._most = how.most
+        self._queries = queries
+        self._rankings = rankings
+        self._columns = columns
+        self._keep_all = keep_all
+        self._target: Target = choose_target(how.device, 1)
+
+    def run(self, task: _Task) -> _Done:
+        query = self._queries[task.query] if self._queries else None
+        if query is None or (task.part is None and task.lone is None):
+            return _Done(task, NOTHING, NOTHING, 0)
+        if task.part is not None:
+            found = self._in_lanes(query, task.part)
+        else:
+            assert task.lone is not None
+            found = self._lone(query, task.lone)
+        cells = self._cells(task) * query.codes.size
+        # Others may raise the floor meanwhile; what is offered too much is left out later.
+        best = found.take(found.scores >= self._rankings[task.query].floor)
+        over = len(best.records) - self._most
+        if over > 0:
+            best = best.take(best.scores >= np.partition(best.scores, over)[over])
+        return _Done(task, best, found if self._keep_all else None, cells)
+
+    def _in_lanes(self, query: SearchQuery, part: TargetPart) -> Found:
+        packed, first_columns, lengths = part.blocks
+        used = part.records >= 0
+        if query.in_lanes is None:
+            blocks, lanes = np.nonzero(used)
+            starts, sizes = first_columns[blocks], lengths[blocks, lanes]
+            codes = [
+                packed[start : start + size, lane]
+                for start, size, lane in zip(starts.tolist(), sizes.tolist(), lanes.tolist(), strict=True)
+            ]
+            return self._pairs(query, part.records[used], codes)
+        scores = self._target.run_blocks(query.in_lanes, part.blocks, lambda cells: None)
+        return Found(part.records[used], scores[used], lengths[used].astype(np.int64))
+
+    def _pairs(self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]) -> Found:
+        targets = code_list([self._columns[own] for own in codes])
+        batch = PairBatch(code_list([query.codes]).repeated(len(codes)), targets)
+        scores = score_batch(batch, self._scoring, LOCAL, self._target)
+        return Found(records, scores, targets.sizes)
+
+
+def sweep_all(
+    how: Sweep,
+    queries: Sequence[SearchQuery],
+    source: Source,
+    rankings: Sequence[Ranking],
+    *,
+    report: Callable[[int, Found], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> int:
+    """Sweep all queries against all targets, reading them once.
+
+    Parameters
+    ----------
+    how
+        How to sweep.
+    queries
+        The queries.
+    source
+        The targets.
+    rankings
+        Of each query; changed in place.
+    report
+        Called in this thread with the number of a query and the scores of some targets, until all are told.
+    progress
+        Called in this thread.
+
+    Returns
+    -------
+    int
+        Cells of all matrices.
+    """
+    columns = matrix_columns(how.scoring, source.kind)
+    worker = _Worker(how, queries, rankings, columns, report is not None)
+    executor = LocalExecutor(how.threads, waiting=_WAITING * how.threads)
+    cells, done, before = 0, 0, 0.0
+    results = executor.map(worker.run, _tasks(queries, source.chunks(how.scoring), how.threads))
+    with closing(results):
+        for task, best, found, size in results:
+            if len(best.records):
+                rankings[task.query].add(best)
+            if report is not None and found is not None:
+                report(task.query, found)
+            cells, done = cells + size, done + size
+            if progress is not None:
+                share = before + (task.share - before) * min(done / max(task.work, 1), 1.0)
+                progress(SearchProgress(cells, max(round(cells / share), cells) if share else 0))
+            if task.last:
+                wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
+                source.keep(np.unique(np.concatenate(wanted)))
+                done, before = 0, task.share
+    return cells

@@ -1,0 +1,222 @@
+"""``plait align``."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from plait.cli.cell_progress import CellProgress
+from plait.cli.console import say, say_if_compiling
+from plait.cli.options import DeviceOption, WholeNumber
+from plait.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plait.align.files import AlignedFiles
+    from plait.align.scoring import Scoring
+
+__all__ = ["align"]
+
+# Written out here, so that help and checks of options need not load what the words mean.
+PairsOption = Literal["order", "all", "one"]
+ModeOption = Literal["global", "local", "semiglobal", "overlap", "extension"]
+TracebackOption = Literal["auto", "full", "linear"]
+FormatOption = Literal["text", "tsv", "sam", "jsonl", "parquet"]
+KindOption = Literal["protein", "dna"]
+# Values that may begin with a minus sign.
+Signed = Parameter(allow_leading_hyphen=True)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """What is aligned, and what it scores.
+
+    Attributes
+    ----------
+    matrix
+        Name of a bundled matrix (BLOSUM62, PAM30, NUC.4.4, ...) or a file in NCBI's format; otherwise
+        BLOSUM62 for proteins, and match and mismatch scores for nucleotides.
+    match
+        Score of two equal letters, in the place of a matrix; otherwise 2.
+    mismatch
+        Score of two different letters, 0 or less; otherwise -3.
+    gap_open
+        Cost of the first residue of a gap, as a positive number. BLAST's existence and extension together.
+    gap_extend
+        Cost of each further residue of a gap, as a positive number.
+    kind
+        protein or dna (RNA too); otherwise what the matrix is for, or else what the letters look like.
+    """
+
+    matrix: str | None = None
+    match: Annotated[WholeNumber | None, Signed] = None
+    mismatch: Annotated[WholeNumber | None, Signed] = None
+    gap_open: Annotated[WholeNumber | None, Signed] = None
+    gap_extend: Annotated[WholeNumber | None, Signed] = None
+    kind: KindOption | None = None
+
+
+_DEFAULT = ScoreOptions()
+_GIGA = 1e9
+#: What is slower is the time to start, not that to align.
+_SLOWEST = 0.01
+
+
+def align(
+    queries: Path,
+    targets: Path | None = None,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    pairs: PairsOption | None = None,
+    mode: ModeOption = "global",
+    free_ends: str | None = None,
+    scores: ScoreOptions = _DEFAULT,
+    band: Annotated[str | None, Signed] = None,
+    x_drop: Annotated[WholeNumber | None, Signed] = None,
+    traceback: TracebackOption = "auto",
+    format: FormatOption | None = None,
+    columns: str | None = None,
+    score_only: Annotated[bool, Parameter(negative="")] = False,
+    md: Annotated[bool, Parameter(negative="")] = False,
+    threads: WholeNumber | None = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Align the sequences of two FASTA files, or those of one file with each other.
+
+    Parameters
+    ----------
+    queries
+        FASTA file: plain, .gz or .zst.
+    targets
+        FASTA file of what they are aligned with. Without it every record of the first file is aligned with
+        all that follow it there.
+    output
+        The file to write: .txt, .tsv, .sam, .jsonl (each also .gz or .zst) or .parquet; otherwise standard
+        output.
+    pairs
+        order: the first query with the first target and so on; all: every query with every target; one: the
+        single query with every target. Otherwise order for two files, and all for one.
+    mode
+        What has to be aligned. global: both sequences from end to end; local: the best stretch of each;
+        semiglobal: all but the free ends; overlap: all four ends are free; extension: from both starts to
+        wherever it is best.
+    free_ends
+        For semiglobal: query_start, query_end, target_start and target_end, with commas between; otherwise
+        both of the target.
+    scores
+        What is aligned, and what it scores.
+    band
+        Align only where target position less query position is within N either way, or from LOW to HIGH:
+        N or LOW:HIGH.
+    x_drop
+        For extension: stop where the score has fallen so far below the best.
+    traceback
+        full keeps the choices of all cells, linear needs memory for the lengths alone; auto picks one by
+        size. The alignment is the same.
+    format
+        What to write, where the name of the output does not say it.
+    columns
+        Columns of tsv, jsonl and parquet, with commas between.
+    score_only
+        Leave out the alignments, which is faster. So it is too if the columns need none.
+    md
+        SAM: write the tag MD.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto and cpu run compiled code, reference plain Python.
+    """
+    given = dict(locals())
+    from plait.align.aligner import make_aligner
+    from plait.align.file_scoring import scoring_of_files
+    from plait.align.files import align_files
+
+    scoring = scoring_of_files([path for path in (queries, targets) if path is not None], **asdict(scores))
+    aligner = make_aligner(
+        scoring,
+        mode=mode,
+        free_ends=_words(free_ends),  # type: ignore[arg-type]
+        band=_band(band),
+        x_drop=x_drop,
+        traceback=traceback,
+        threads=threads,
+        device=device,
+    )
+    if device != "reference":
+        say_if_compiling()
+    start = time.perf_counter()
+    with CellProgress("aligning") as progress:
+        done = align_files(
+            queries,
+            targets,
+            output,
+            aligner,
+            pairs=pairs,
+            format=format,
+            columns=_words(columns),
+            score_only=score_only,
+            md=md,
+            command=_command(given),
+            progress=progress,
+        )
+    for note in done.notes:
+        say(f"note: {note}")
+    say(_summary(done, scoring, time.perf_counter() - start))
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _band(text: str | None) -> tuple[int, int] | int | None:
+    if text is None:
+        return None
+    parts = text.split(":")
+    try:
+        numbers = [int(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 1 and numbers[0] >= 0:
+        return numbers[0]
+    if len(numbers) == 2 and numbers[0] <= numbers[1]:
+        return numbers[0], numbers[1]
+    raise InvalidInput(
+        "--band", found=repr(text), expected="a number such as 100, or two such as -50:200, the lower first"
+    )
+
+
+def _command(given: Mapping[str, object]) -> str:
+    """The command line that asks for what is not the default."""
+    words = ["plait", "align"]
+    for name, parameter in inspect.signature(align).parameters.items():
+        value = given[name]
+        if isinstance(value, ScoreOptions):
+            pairs = [(key, score) for key, score in asdict(value).items() if score is not None]
+        else:
+            pairs = [(name, value)] if value != parameter.default else []
+        for key, one in pairs:
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                words.append(f"--{key.replace('_', '-')}")
+            if one is not True:
+                words.append(str(one))
+    return shlex.join(words)
+
+
+def _summary(done: AlignedFiles, scoring: Scoring, seconds: float) -> str:
+    speed = done.cells / seconds / _GIGA if seconds > 0 else 0.0
+    rate = f" ({speed:,.2f} GCUPS)" if speed >= _SLOWEST else ""
+    told = (
+        f"{done.pairs:,} pair{'s' if done.pairs != 1 else ''}, {done.cells:,} cells in {seconds:.1f} s{rate}"
+    )
+    told += f"; {scoring.matrix.name}, gaps {scoring.gap_open}/{scoring.gap_extend}"
+    if done.left_out:
+        told += f"; {done.left_out:,} without aligned residues have no line"
+    return told if done.output is None else f"{told}; {done.output}"

@@ -1,0 +1,211 @@
+"""Text that goes to a file, whole or not at all, or to standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import AtomicFile, check_not_input, output_errors
+from plait.formats.encoders import encoder
+
+__all__ = ["TextOutput", "file_or_standard_output", "output_format"]
+
+_PIECE_BYTES = 1 << 20
+_COMPRESSIONS: Final = (".gz", ".zst")
+
+
+def file_or_standard_output(path: str | os.PathLike[str] | None) -> str | None:
+    """Name of the file that is meant; None for standard output, which can be written ``-`` too."""
+    return None if path is None or os.fspath(path) == "-" else os.fspath(path)
+
+
+def output_format(
+    output: str | os.PathLike[str] | None,
+    format: str | None,
+    formats: Mapping[str, tuple[str, ...]],
+    *,
+    standard: str,
+    by_name: Collection[str],
+) -> str:
+    """The format of an output.
+
+    Parameters
+    ----------
+    output
+        A file name, or ``-`` or None for standard output.
+    format
+        One of `formats`; if None, what the file name says, and `standard` on standard output.
+    formats
+        Names of the formats, and what file names they go with.
+    standard
+        The format of standard output.
+    by_name
+        Formats that only go into files whose names say so.
+
+    Returns
+    -------
+    str
+        One of `formats`.
+
+    Raises
+    ------
+    InvalidInput
+        If the format is unknown, the file name says none or another one, or the format cannot go to standard
+        output.
+    """
+    if format is not None and format not in formats:
+        raise InvalidInput("format", found=repr(format), expected=f"one of {', '.join(formats)}")
+    path = file_or_standard_output(output)
+    if path is None:
+        if format == "parquet":
+            raise InvalidInput(
+                "output",
+                found="standard output",
+                expected="the name of a file for Parquet, which is no text",
+                hint="name one that ends in .parquet",
+            )
+        return format or standard
+    said = next((key for key, suffixes in formats.items() if path.lower().endswith(suffixes)), None)
+    if said == format or format is None:
+        if said is not None:
+            return said
+        suffixes = ", ".join(suffixes[0] for suffixes in formats.values())
+        raise InvalidInput(
+            "output",
+            found=repr(path),
+            expected=f"a name that ends in {suffixes}, or a format",
+        )
+    if said is not None or format in by_name:
+        raise InvalidInput(
+            "output",
+            found=repr(path),
+            expected=f"a name that ends in {' or '.join(formats[format])} for the format {format}",
+        )
+    return format
+
+
+class TextOutput:
+    """Text being written, in large pieces; a context manager like `AtomicFile`.
+
+    Parameters
+    ----------
+    path
+        The file; a name that ends in ``.gz`` or ``.zst`` is compressed. ``-`` or None is standard output.
+    inputs
+        Files that must not be overwritten.
+
+    Attributes
+    ----------
+    path : str
+        The output, for messages.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        As `AtomicFile`; and if the output is one of the inputs.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, *, inputs: Iterable[str | os.PathLike[str]] = ()
+    ) -> None:
+        self._pending = bytearray()
+        name = file_or_standard_output(path)
+        if name is None:
+            self.path = "standard output"
+            self._file = None
+            self._encoder = encoder("")
+            return
+        check_not_input(name, inputs)
+        self.path = name
+        suffix = next((end for end in _COMPRESSIONS if self.path.lower().endswith(end)), "")
+        self._encoder = encoder(suffix.removeprefix("."))
+        self._file = AtomicFile(name)
+
+    def write(self, text: bytes) -> None:
+        """Append some text.
+
+        Raises
+        ------
+        FormatError
+            If the disk is full.
+        BrokenPipeError
+            If whoever reads standard output has gone.
+        """
+        self._pending += text
+        if len(self._pending) >= _PIECE_BYTES:
+            self._pass_on()
+
+    def close(self) -> None:
+        """Write what is left and make the file appear under its name.
+
+        Raises
+        ------
+        FormatError, BrokenPipeError
+            As `write`; the file is discarded then.
+        """
+        try:
+            self._pass_on()
+            self._put(self._encoder.flush())
+        except BaseException:
+            self.discard()
+            raise
+        if self._file is not None:
+            self._file.commit()
+
+    def discard(self) -> None:
+        """Remove the unfinished file; what standard output has, it keeps."""
+        self._pending.clear()
+        if self._file is not None:
+            self._file.discard()
+
+    def __enter__(self) -> TextOutput:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.discard()
+
+    def _pass_on(self) -> None:
+        if self._pending:
+            data = bytes(self._pending)
+            self._pending.clear()
+            self._put(self._encoder.compress(data))
+
+    def _put(self, data: bytes) -> None:
+        if self._file is None:
+            with _standard_output_errors():
+                _print(data)
+        else:
+            with output_errors(self.path):
+                self._file.stream.write(data)
+
+
+def _print(data: bytes) -> None:
+    sys.stdout.flush()
+    buffer: BinaryIO = sys.stdout.buffer
+    # Past Python's buffer, which would try again, and complain, at the end of a process whose disk is full.
+    stream = getattr(buffer, "raw", buffer)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+
+
+@contextmanager
+def _standard_output_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FormatError(
+            "standard output", found=error.strerror or error, expected="room for what is written"
+        ) from error

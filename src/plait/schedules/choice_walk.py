@@ -1,0 +1,234 @@
+"""Walking back along the choices of a sweep: from the last cell of an alignment to its first.
+
+In a cell the diagonal is taken if it was optimal, else the gap in the query (`DELETION`), else the gap in
+the target (`INSERTION`); a gap is left where opening it was optimal. So every schedule finds the same one
+of the best alignments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait._jit import by_type, shared
+
+__all__ = [
+    "CHECK_DELETION",
+    "CHECK_INSERTION",
+    "DELETION",
+    "DIAGONAL",
+    "DONE",
+    "INSERTION",
+    "MAIN",
+    "Costs",
+    "Cursor",
+    "LaneBits",
+    "StripeBits",
+    "close_at_border",
+    "walk",
+    "was_chosen",
+]
+
+#: Operations of an alignment: two residues together, a residue of the target alone, one of the query alone.
+DIAGONAL = 0
+DELETION = 1
+INSERTION = 2
+
+#: States of a walk: in a cell; about to write a gap's residue (`DELETION`, `INSERTION`); about to see whether
+#: the gap was opened here; at the start of the alignment.
+MAIN = 0
+CHECK_DELETION = 3
+CHECK_INSERTION = 4
+DONE = 5
+
+
+class Cursor(NamedTuple):
+    """Where a walk is. All are fields of one int64 array, shape (5,), changed in place.
+
+    Attributes
+    ----------
+    row, column
+        Cell; -1 is the border.
+    state
+        State of the walk.
+    value
+        Value of the cell in that state.
+    runs
+        Number of runs written.
+    """
+
+    row: int = 0
+    column: int = 1
+    state: int = 2
+    value: int = 3
+    runs: int = 4
+
+
+class Costs(NamedTuple):
+    """Scores of residues, costs of gaps, and whether an alignment begins where its value is 0.
+
+    Attributes
+    ----------
+    query, target
+        Codes, shapes (rows,) and (columns,).
+    matrix
+        Scores, shape (codes, codes).
+    gap_open, gap_extend
+        Costs, not negative.
+    local
+        Whether an alignment begins at value 0.
+    """
+
+    query: Any
+    target: Any
+    matrix: Any
+    gap_open: Any
+    gap_extend: Any
+    local: Any
+
+
+class StripeBits(NamedTuple):
+    """Choices kept by `plait.schedules.antidiagonal` for a region.
+
+    Attributes
+    ----------
+    row, column
+        First cell of the region.
+    stretch
+        Columns of a stretch.
+    width
+        Lanes.
+    """
+
+    row: Any
+    column: Any
+    stretch: Any
+    width: Any
+
+    @staticmethod
+    def was_chosen(place: StripeBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+        r = row - place.row
+        c = column - place.column
+        within = r % (4 * place.width)
+        k = within // 4
+        step = c % place.stretch + k
+        word = bits[r // (4 * place.width), c // place.stretch, step, within % 4, choice]
+        return (int(word) >> k) & 1
+
+
+class LaneBits(NamedTuple):
+    """Choices kept by `plait.schedules.inter_sequence`, of the target in one lane.
+
+    Attributes
+    ----------
+    row, column
+        First cell: 0 and 0.
+    lane
+        The lane.
+    """
+
+    row: Any
+    column: Any
+    lane: Any
+
+    @staticmethod
+    def was_chosen(place: LaneBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+        return (int(bits[column, row, choice]) >> place.lane) & 1
+
+
+@by_type
+def was_chosen(place: Any, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+    """Whether a choice was optimal: 0 the diagonal, 1 the deletion, 2 and 3 opening of what is handed on."""
+
+
+@shared
+def _write(runs: Any, cursor: Any, operation: int, length: int) -> None:
+    last = cursor[4] - 1
+    if last >= 0 and runs[last, 0] == operation:
+        runs[last, 1] += length
+    else:
+        runs[last + 1, 0] = operation
+        runs[last + 1, 1] = length
+        cursor[4] = last + 2
+
+
+@shared
+def _leave_cell(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
+    row, column = cursor[0], cursor[1]
+    if costs.local and cursor[3] == 0:
+        cursor[2] = 5
+    elif was_chosen(place, bits, row, column, 0):
+        cursor[3] -= costs.matrix[costs.query[row], costs.target[column]]
+        cursor[0] = row - 1
+        cursor[1] = column - 1
+        _write(runs, cursor, 0, 1)
+    elif was_chosen(place, bits, row, column, 1):
+        cursor[2] = 1
+    else:
+        cursor[2] = 2
+
+
+@shared
+def _check_gap(place: Any, bits: Any, costs: Any, cursor: Any) -> None:
+    """Go on in the cell if the gap was opened in it, else in the gap."""
+    operation = cursor[2] - 2
+    if was_chosen(place, bits, cursor[0], cursor[1], operation + 1):
+        cursor[2] = 0
+        cursor[3] += costs.gap_open
+    else:
+        cursor[2] = operation
+        cursor[3] += costs.gap_extend
+
+
+@shared
+def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
+    """Walk back until the alignment begins or the region is left.
+
+    Parameters
+    ----------
+    place
+        `StripeBits` or `LaneBits`.
+    bits
+        What the sweep kept.
+    costs
+        Sequences and scores of the whole matrix.
+    cursor
+        int64, shape (5,), see `Cursor`; changed in place.
+    runs
+        (operation, length), last run of the alignment first, shape (enough, 2); changed in place.
+    """
+    while cursor[0] >= place.row and cursor[1] >= place.column and cursor[2] != 5:
+        state = cursor[2]
+        if state == 0:
+            _leave_cell(place, bits, costs, cursor, runs)
+        elif state == 1:
+            _write(runs, cursor, 1, 1)
+            cursor[1] -= 1
+            cursor[2] = 3
+        elif state == 2:
+            _write(runs, cursor, 2, 1)
+            cursor[0] -= 1
+            cursor[2] = 4
+        else:
+            _check_gap(place, bits, costs, cursor)
+
+
+@shared
+def close_at_border(free_query: bool, free_target: bool, cursor: Any, runs: Any) -> None:
+    """Finish a walk that has come to the border: what is left of a sequence is a gap, unless that is free.
+
+    Parameters
+    ----------
+    free_query, free_target
+        Whether leaving the start of that sequence out costs nothing.
+    cursor, runs
+        As for `walk`; changed in place.
+    """
+    if cursor[2] == 5:
+        return
+    if cursor[0] >= 0 and not free_query:
+        _write(runs, cursor, 2, cursor[0] + 1)
+        cursor[0] = -1
+    if cursor[1] >= 0 and not free_target:
+        _write(runs, cursor, 1, cursor[1] + 1)
+        cursor[1] = -1
+    cursor[2] = 5

@@ -1,0 +1,193 @@
+"""Row schedule for the three states of an alignment: sums over all alignments of one pair.
+
+Vertices (i, j), 0 <= i <= m and 0 <= j <= n, are visited row by row. Where the memory of a sweep holds
+values, it is a *table*: `Plain`, or `Paired` where a value is a pair of numbers, as in `Optimal`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait._jit import by_type_of, shared
+from plait.algebras import choice, extend
+from plait.recurrences.gap_states import onward, step
+
+__all__ = [
+    "COLUMNS",
+    "Fill",
+    "Forget",
+    "Join",
+    "Paired",
+    "Plain",
+    "Scope",
+    "StatePair",
+    "sweep_states",
+]
+
+#: Columns of the table of a sweep: the three states, and what is handed on to a pair.
+COLUMNS = 4
+
+
+class Plain(NamedTuple):
+    """A table of numbers."""
+
+    values: Any
+
+
+class Paired(NamedTuple):
+    """A table of pairs of numbers."""
+
+    first: Any
+    second: Any
+
+
+def _get_number(table: Any, row: Any, column: Any) -> Any:
+    return table.values[row, column]
+
+
+def _get_pair(table: Any, row: Any, column: Any) -> Any:
+    return table.first[row, column], table.second[row, column]
+
+
+def _put_number(table: Any, row: Any, column: Any, value: Any) -> None:
+    table.values[row, column] = value
+
+
+def _put_pair(table: Any, row: Any, column: Any, value: Any) -> None:
+    table.first[row, column] = value[0]
+    table.second[row, column] = value[1]
+
+
+#: A value of a table.
+get = by_type_of({Plain: _get_number, Paired: _get_pair})
+
+#: Write a value to a table.
+put = by_type_of({Plain: _put_number, Paired: _put_pair})
+
+
+class StatePair(NamedTuple):
+    """Two sequences of codes, and the weight of each pair of codes.
+
+    Attributes
+    ----------
+    query, target
+        Shapes (m,) and (n,).
+    weights
+        Table (K, K): query code, target code.
+    """
+
+    query: Any
+    target: Any
+    weights: Any
+
+
+class Scope(NamedTuple):
+    """Which alignments are summed.
+
+    Attributes
+    ----------
+    start
+        Value of starting at (0, 0): ``one`` for global alignment, else ``zero``.
+    begin
+        Value of starting right before any pair of residues: ``one`` for local alignment, else ``zero``.
+    local
+        Whether an alignment may end after any pair of residues; the one without columns counts once. Else
+        alignments end at (m, n).
+    """
+
+    start: Any
+    begin: Any
+    local: Any
+
+
+# --- what is kept of each vertex ------------------------------------------------------------------------
+
+
+class Forget(NamedTuple):
+    """Nothing."""
+
+
+class Fill(NamedTuple):
+    """What each vertex hands on to the pair of residues (i, j) that follows it, shape (m, n)."""
+
+    handed: Any
+
+
+class Join(NamedTuple):
+    """For a sweep over the reversed sequences: turns what `Fill` has kept into sums over whole alignments.
+
+    ``handed[i, j]`` becomes the sum over all alignments that pair the residues i and j.
+    """
+
+    handed: Any
+
+
+def _forget(keep: Any, alg: Any, i: Any, j: Any, value: Any, s: Any) -> None:
+    return
+
+
+def _fill(keep: Any, alg: Any, i: Any, j: Any, value: Any, s: Any) -> None:
+    keep.handed[i, j] = value
+
+
+def _join(keep: Any, alg: Any, i: Any, j: Any, value: Any, s: Any) -> None:
+    row = keep.handed.shape[0] - 1 - i
+    column = keep.handed.shape[1] - 1 - j
+    keep.handed[row, column] = extend(alg, extend(alg, keep.handed[row, column], s), value)
+
+
+#: Keep what vertex (i, j) hands on to the pair of residues that follows it, of weight `s`.
+keep_vertex = by_type_of({Forget: _forget, Fill: _fill, Join: _join})
+
+
+# --- the sweep ------------------------------------------------------------------------------------------
+
+
+@shared
+def clear(alg: Any, table: Any, rows: Any) -> None:
+    """Set all entries of the table to zero."""
+    for j in range(rows):
+        for column in range(4):
+            put(table, j, column, alg.zero)
+
+
+@shared
+def state_row(p: Any, alg: Any, keep: Any, pair: Any, scope: Any, i: Any, total: Any, table: Any) -> Any:
+    """Row i; returns `total` with the local alignments that end in it."""
+    m = pair.query.size
+    n = pair.target.size
+    left = (alg.zero, alg.zero, alg.zero)
+    diag = alg.zero
+    s = alg.one
+    for j in range(n + 1):
+        up = (get(table, j, 0), get(table, j, 1), get(table, j, 2))
+        if j > 0 and i > 0:
+            s = get(pair.weights, pair.query[i - 1], pair.target[j - 1])
+        state = step(p, alg, diag, left, up, s)
+        if i == 0 and j == 0:
+            state = (scope.start, alg.zero, alg.zero)
+        handed = onward(p, alg, scope.begin, state)
+        if i < m and j < n:
+            keep_vertex(keep, alg, i, j, handed, get(pair.weights, pair.query[i], pair.target[j]))
+        if scope.local:
+            total = choice(alg, total, state[0])
+        diag = get(table, j, 3)
+        left = state
+        put(table, j, 0, state[0])
+        put(table, j, 1, state[1])
+        put(table, j, 2, state[2])
+        put(table, j, 3, handed)
+    return total
+
+
+@shared
+def sweep_states(p: Any, alg: Any, keep: Any, pair: Any, scope: Any, table: Any) -> Any:
+    """The sum over all alignments; `table` has a row for each vertex of a row, and `COLUMNS`."""
+    n = pair.target.size
+    clear(alg, table, n + 1)
+    total = alg.one
+    for i in range(pair.query.size + 1):
+        total = state_row(p, alg, keep, pair, scope, i, total, table)
+    if scope.local:
+        return total
+    return onward(p, alg, alg.zero, (get(table, n, 0), get(table, n, 1), get(table, n, 2)))

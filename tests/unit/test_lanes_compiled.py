@@ -1,0 +1,214 @@
+"""Compiled lanes give what the definitions give: every operation, lane type and width, one lane included.
+
+Widths are those that fill a register of the processor at hand, and all others. `test_lanes_processors` runs
+these tests once more for other processors.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plait._jit import kernel, shared
+from plait.lanes import (
+    add_saturating,
+    any_bits,
+    equal,
+    greater,
+    lanes_of,
+    largest_lane,
+    last_lane,
+    load,
+    lookup,
+    mask_bits,
+    maximum,
+    minimum,
+    select,
+    shift_in,
+    splat,
+    store,
+    subtract_saturating,
+    widen,
+)
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float32", "float64")
+
+#: Lanes of the operands, and where they begin: a group may start at any lane.
+SIZE = 512
+START = 3
+#: Rows of results: those that are written, and more to see that nothing else is.
+ROWS = 24
+LARGEST = 13
+
+
+@shared
+def on_numbers(lanes: Any, at: int, a: Any, b: Any, codes: Any, table: Any, best: Any, out: Any) -> Any:
+    p = load(lanes, a, 1, at)
+    q = load(lanes, b, 1, at)
+    store(lanes, out, 0, at, p + q)
+    store(lanes, out, 1, at, p - q)
+    store(lanes, out, 2, at, p * q)
+    store(lanes, out, 3, at, maximum(p, q))
+    store(lanes, out, 4, at, minimum(p, q))
+    more = add_saturating(p, q)
+    less = subtract_saturating(p, q)
+    store(lanes, out, 5, at, more)
+    store(lanes, out, 6, at, less)
+    # A result of one lane must be as narrow as its operands: held at the same limits a second time.
+    store(lanes, out, 7, at, add_saturating(maximum(more, q), minimum(less, p)))
+    store(lanes, out, 8, at, select(greater(p, q), less, more))
+    store(lanes, out, 9, at, subtract_saturating(select(equal(p, q), p, q), splat(lanes, b[1, at])))
+    store(lanes, out, 10, at, add_saturating(shift_in(p, b[1, at]), p))
+    store(lanes, out, 11, at, lookup(lanes, table, 1, load(lanes, codes[0], 1, at)))
+    store(lanes, out, 12, at, add_saturating(lookup(lanes, table, 0, load(lanes, codes[1], 1, at)), p))
+    out[13, at] = largest_lane(p)
+    out[14, at] = last_lane(p)
+    return add_saturating(maximum(best, p), minimum(best, q))
+
+
+@shared
+def on_masks(lanes: Any, at: int, a: Any, b: Any, words: Any) -> None:
+    p = load(lanes, a, 1, at)
+    q = load(lanes, b, 1, at)
+    words[0, at] = mask_bits(greater(p, q))
+    words[1, at] = mask_bits(equal(p, q))
+
+
+@shared
+def on_bits(lanes: Any, at: int, a: Any, b: Any, out: Any) -> None:
+    p = load(lanes, a, 1, at)
+    q = load(lanes, b, 1, at)
+    store(lanes, out, 15, at, p & q)
+    store(lanes, out, 16, at, p | q)
+    store(lanes, out, 17, at, p >> load(lanes, b, 0, at))
+    out[18, at] = any_bits(p)
+
+
+@shared
+def on_bytes(lanes: Any, at: int, a: Any, codes: Any, narrow: Any, out: Any) -> None:
+    p = load(lanes, a, 1, at)
+    index = load(lanes, codes[0], 1, at)
+    store(lanes, out, 19, at, add_saturating(p, widen(p, lookup(lanes, narrow, 0, index))))
+    store(lanes, out, 20, at, widen(p, lookup(lanes, narrow, 1, load(lanes, codes[1], 1, at))))
+
+
+def signed(lanes: Any, a: Any, b: Any, codes: Any, table: Any, narrow: Any, out: Any, words: Any) -> None:
+    best = splat(lanes, a[1, 3])
+    for at in range(3, 3 + 512, lanes.width):
+        best = on_numbers(lanes, at, a, b, codes, table, best, out)
+        on_masks(lanes, at, a, b, words)
+        on_bits(lanes, at, a, b, out)
+        on_bytes(lanes, at, a, codes, narrow, out)
+        store(lanes, out, 21, at, best)
+
+
+def unsigned(lanes: Any, a: Any, b: Any, codes: Any, table: Any, narrow: Any, out: Any, words: Any) -> None:
+    best = splat(lanes, a[1, 3])
+    for at in range(3, 3 + 512, lanes.width):
+        best = on_numbers(lanes, at, a, b, codes, table, best, out)
+        on_masks(lanes, at, a, b, words)
+        on_bits(lanes, at, a, b, out)
+        store(lanes, out, 21, at, best)
+
+
+def floating(lanes: Any, a: Any, b: Any, codes: Any, table: Any, narrow: Any, out: Any, words: Any) -> None:
+    best = splat(lanes, a[1, 3])
+    for at in range(3, 3 + 512, lanes.width):
+        best = on_numbers(lanes, at, a, b, codes, table, best, out)
+        on_masks(lanes, at, a, b, words)
+        store(lanes, out, 21, at, best)
+
+
+DEFINITIONS = (
+    dict.fromkeys(SIGNED, signed) | dict.fromkeys(UNSIGNED, unsigned) | dict.fromkeys(FLOATS, floating)
+)
+COMPILED = {function: kernel(function) for function in (signed, unsigned, floating)}
+
+
+def special(dtype: Any) -> list[Any]:
+    """Limits of a type, their neighbours, and numbers around zero and half-way."""
+    if np.issubdtype(dtype, np.floating):
+        limits = np.finfo(dtype)
+        return [
+            0.0,
+            -0.0,
+            1.0,
+            -1.5,
+            limits.max,
+            limits.min,
+            limits.tiny,
+            np.inf,
+            -np.inf,
+            limits.eps,
+            3.0,
+            1e10,
+        ]
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    middle = (low + high) // 2
+    return sorted(
+        {low, low + 1, low // 2, middle, middle + 1, 0, 1, 2, high // 2 + 1, high - 1, high, high // 3}
+    )
+
+
+def operands(dtype: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """All pairs of special numbers, in changing lanes, then drawn ones."""
+    pairs = list(itertools.product(special(dtype), repeat=2))
+    rng.shuffle(pairs)
+    firsts, seconds = (np.array(numbers, dtype) for numbers in zip(*pairs, strict=True))
+    rest = SIZE - firsts.size
+    if np.issubdtype(dtype, np.floating):
+        drawn = [rng.standard_normal(rest).astype(dtype) for _ in range(2)]
+    else:
+        limits = np.iinfo(dtype)
+        drawn = [rng.integers(limits.min, limits.max, rest, dtype, endpoint=True) for _ in range(2)]
+        # Equal, and small ones: neither saturates.
+        drawn[1][:40] = drawn[0][:40]
+        drawn[0][-80:] >>= dtype.itemsize * 8 // 2
+        drawn[1][-80:] >>= dtype.itemsize * 8 // 2
+    return np.concatenate([firsts, drawn[0]]), np.concatenate([seconds, drawn[1]])
+
+
+def inputs(dtype: Any, seed: int) -> tuple[Any, ...]:
+    """Two operands, codes below 32 in 8 and in 16 bits, a table of the operands' type, one of bytes."""
+    rng = np.random.default_rng(seed)
+    shape = (2, START + SIZE + 2)
+    a, b = np.zeros(shape, dtype), np.zeros(shape, dtype)
+    a[1, START:-2], b[1, START:-2] = operands(dtype, rng)
+    # The first row of the second operand is what the first is shifted by.
+    b[0] = rng.integers(0, dtype.itemsize * 8, shape[1])
+    codes = tuple(rng.integers(0, 32, shape).astype(kind) for kind in (np.uint8, np.uint16))
+    numbers = rng.integers(-(2**62), 2**62, (2, 32))
+    return a, b, codes, numbers.astype(dtype), rng.integers(-128, 128, (2, 32)).astype(np.int8)
+
+
+def results(function: Any, width: int, drawn: tuple[Any, ...]) -> tuple[Any, Any]:
+    a = drawn[0]
+    # What is not written must stay as it is.
+    out, words = np.full((ROWS, a.shape[1]), 77, a.dtype), np.full((2, a.shape[1]), 77, np.int64)
+    # NumPy warns of numbers that wrap, and of infinities, when there is one lane.
+    with np.errstate(all="ignore"):
+        function(lanes_of(width), *drawn, out, words)
+    return out, words
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED, *FLOATS])
+def test_compiled_operations_are_the_definitions(dtype: str, width: int) -> None:
+    definition = DEFINITIONS[dtype]
+    drawn = inputs(np.dtype(dtype), width)
+    out, words = results(COMPILED[definition], width, drawn)
+    wanted_out, wanted_words = results(definition, width, drawn)
+    for row in range(ROWS):
+        same = out[row] == wanted_out[row]
+        if definition is floating:
+            # Zeros have a sign, except in the largest lane; a NaN may have any bits.
+            same &= (np.signbit(out[row]) == np.signbit(wanted_out[row])) | (row == LARGEST)
+            same |= np.isnan(out[row]) & np.isnan(wanted_out[row])
+        assert same.all(), (row, np.flatnonzero(~same)[:5])
+    assert np.array_equal(words, wanted_words)
