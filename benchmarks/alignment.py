@@ -330,9 +330,8 @@ def main() -> None:
         query = records.sequence(int(np.argmin(abs(records.lengths - 352)))).decode()
     data = Proteins(records, query)
     print(f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}")
-    print(
-        f"query of {len(query)} residues, {len(data.targets):,} targets with {data.packed.residues:,} residues"
-    )
+    targets = f"{len(data.targets):,} targets of {data.packed.residues:,} residues"
+    print(f"query of {len(query)} residues, {targets}")
     print(f"{'work':46s} {'plait':>7s}  {'peer':26s} {'peer':>6s} {'ratio':>8s} {'asked':>7s} {'of C':>6s}")
     rows = []
     with tempfile.TemporaryDirectory() as folder:

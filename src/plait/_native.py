@@ -16,6 +16,7 @@ import os
 import struct
 import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ _ARGUMENTS: dict[str, Any] = {
 _LLVM = {"q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "i64", "I": "i32", "H": "i16", "B": "i8"}
 _LLVM |= {"?": "i8", "d": "double", "f": "float", "P": "P"}
 _RESULT_BYTES = 256
+#: Functions of the C library that machine code may call; LLVM calls some where the source has loops.
+_C_LIBRARY = (
+    *("memcpy", "memmove", "memset", "memcmp"),
+    *("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "pow", "fmod", "ldexp"),
+    *("ceil", "floor", "rint", "round", "trunc", "sqrt", "fma", "fmax", "fmin"),
+)
+_LOADING = Lock()
+#: Kind of an ELF section.
+_SYMBOL_TABLE = 2
 
 
 class Signature:
@@ -153,12 +163,25 @@ def _file(folder: Path, name: str, types: str) -> Path:
 
 
 @functools.cache
-def _machine() -> Any:
+def _target() -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.Target.from_default_triple()
+
+
+def _link(names: list[str]) -> None:
+    """Tell LLVM where functions are; its linker does not look into the process by itself."""
+    import llvmlite.binding as llvm
+
+    process = ctypes.CDLL(None)
+    for name in names:
+        if llvm.address_of_symbol(name) is None:
+            # The object holds a wrapper, too, by which Python would call it. What that needs of Numba has to
+            # have an address, or nothing would be linked; Numba, when it is imported, puts its own there.
+            function = getattr(process, name, None) or process.abort
+            llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def load(folder: Path, name: str, found: Signature) -> NativeCode | None:
@@ -184,10 +207,20 @@ def load(folder: Path, name: str, found: Signature) -> NativeCode | None:
         return None
     if not whole or told["types"] != found.types:
         return None
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address = engine.get_function_address(told["symbol"])
+    # Threads may need kernels at the same time, and LLVM is not made for that.
+    with _LOADING:
+        try:
+            target = _target()
+            _link([*_C_LIBRARY, *told["outside"]])
+        except (AttributeError, KeyError, OSError, TypeError):
+            # A system that does not tell where its C library is.
+            return None
+        # An engine owns its machine: one that another engine uses, too, would be gone with the first of them.
+        machine = target.create_target_machine(jit=True)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        address = engine.get_function_address(told["symbol"])
     return NativeCode(address, found.codes, told["result"], engine) if address else None
 
 
@@ -215,13 +248,19 @@ def save(folder: Path, name: str, found: Signature, compiled: Any) -> None:
         return
     try:
         _, _, (code, _) = compiled.library.serialize_using_object_code()
+        called, declared = _calls(compiled.library._final_module)
+        outside = _undefined(code)
     except Exception:
-        # Numba keeps no object code of what it has itself loaded from its cache.
+        # Numba keeps no code of what it has itself loaded from its cache.
+        return
+    # LLVM itself may call functions that the module does not.
+    if outside is None or not (called | outside - declared) <= set(_C_LIBRARY):
         return
     facts = {
         "symbol": described.llvm_func_name,
         "types": found.types,
         "result": result,
+        "outside": sorted(outside),
         "bytes": len(code),
     }
     try:
@@ -232,6 +271,43 @@ def save(folder: Path, name: str, found: Signature, compiled: Any) -> None:
     except OSError:
         # A cache that cannot be written costs time, nothing else.
         return
+
+
+def _undefined(code: bytes) -> set[str] | None:
+    """Names that an ELF object of 64 bits leaves to be linked; None for objects of other systems.
+
+    The format is that of the System V ABI, chapter 4.
+    """
+    if code[:6] != b"\x7fELF\x02\x01":
+        return None
+    (sections,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + size * k) for k in range(count)]
+    found = set()
+    for _, kind, _, _, offset, length, link, _, _, entry in headers:
+        if kind != _SYMBOL_TABLE:
+            continue
+        names = headers[link][4]
+        for at in range(offset, offset + length, entry):
+            name, _, _, section = struct.unpack_from("<IBBH", code, at)
+            if section == 0 and name:
+                end = code.index(b"\0", names + name)
+                found.add(code[names + name : end].decode())
+    return found
+
+
+def _calls(module: Any) -> tuple[set[str], set[str]]:
+    """Functions outside a module that it calls, but for the wrapper for Python; and all names it declares."""
+    functions = {function.name for function in module.functions if function.is_declaration}
+    variables = {variable.name for variable in module.global_variables if variable.is_declaration}
+    called: set[str] = set()
+    for function in module.functions:
+        if function.is_declaration or function.name.startswith("_ZN7cpython"):
+            continue
+        for block in function.blocks:
+            for instruction in block.instructions:
+                called.update(operand.name for operand in instruction.operands)
+    return {name for name in called & functions if not name.startswith("llvm.")}, functions | variables
 
 
 def _result_types(kind: Any) -> str | None:

@@ -184,8 +184,8 @@ class SaturatingMaxPlus(NamedTuple):
 class LogSum(NamedTuple):
     """Sum over alternatives, product over steps, of values of which the logarithms are kept, in float64.
 
-    With u = 2^-52, a choice is within 2.5 u * max(1, |result|) and an extension within half an ulp, where exp
-    and log1p are within one ulp. A choice never makes the errors of its operands larger, so a result d
+    With u = 2^-52, a choice is within ``2.5 u * max(1, |result|)`` and an extension within half an ulp, where
+    exp and log1p are within one ulp. A choice never makes the errors of its operands larger, so a result d
     operations deep is within 2.5 d u * max(1, the largest magnitude on the way). ``zero`` is minus infinity.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,6 +50,28 @@ def start_plait() -> Callable[..., subprocess.Popen[str]]:
         return subprocess.Popen(command, **(settings | options))
 
     return start
+
+
+@pytest.fixture
+def on_terminal(start_plait: Callable[..., subprocess.Popen[str]]) -> Callable[..., tuple[Outcome, bytes]]:
+    """Run a command line in another process whose standard error is a terminal: outcome and what it shows."""
+
+    def run(*words: object, **options: object) -> tuple[Outcome, bytes]:
+        master, slave = pty.openpty()
+        process = start_plait(*words, stderr=slave, **options)
+        os.close(slave)
+        shown = b""
+        try:
+            while piece := os.read(master, 4096):
+                shown += piece
+        except OSError:
+            # Linux reports the end of a terminal as an error.
+            pass
+        os.close(master)
+        out, _ = process.communicate(timeout=60)
+        return Outcome(process.returncode, out, ""), shown
+
+    return run
 
 
 @pytest.fixture

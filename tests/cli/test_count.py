@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import random
 import signal
 import subprocess
@@ -204,21 +202,10 @@ def test_silent_where_nobody_looks(start_plait: Any, write_tsv: Any, mouse_rows:
     assert out.startswith("10 rows in ")
 
 
-def test_progress_on_a_terminal(start_plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
-    master, slave = pty.openpty()
+def test_progress_on_a_terminal(on_terminal: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
     words = ("vdj", "count", write_tsv(mouse_rows(10)), *BASE, "--device", "reference")
-    process = start_plait(*words, "-o", tmp_path / "out.parquet", stderr=slave)
-    os.close(slave)
-    shown = b""
-    try:
-        while piece := os.read(master, 4096):
-            shown += piece
-    except OSError:
-        # Linux reports the end of a terminal as an error.
-        pass
-    os.close(master)
-    assert process.communicate(timeout=60)[0].startswith("10 rows in ")
-    assert process.returncode == 0
+    found, shown = on_terminal(*words, "-o", tmp_path / "out.parquet")
+    assert found.status == 0 and found.out.startswith("10 rows in ")
     assert b"counting" in shown and b"rows" in shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from plait import _native
 
 PROGRAM = """
 import json
+import math
 import sys
 from typing import NamedTuple
 
@@ -50,19 +52,30 @@ def chosen(flags, out):
     return out[1] + 10 if flags[0] else out[1] + 20
 
 
-chosen = kernel(chosen)
+def filled(values):
+    values[:] = 3
+    values[1:] = 4
+    total = 0.0
+    for k in range(values.size):
+        total += math.exp(values[k]) + math.log1p(values[k])
+    return total
+
+
+chosen, filled = kernel(chosen), kernel(filled)
 rows, out = np.arange(10, dtype=np.int16), np.zeros(10, np.int16)
 found = [total(Scaled(3, rows), 2, out), total(Scaled(0.5, rows), 2, out), *pair(2, 3)]
 read_only = rows.copy()
 read_only.setflags(write=False)
 found += [total(Scaled(np.int8(2), read_only), 0, out), nothing(out), int(out[0])]
-found += [chosen((True,), out), chosen((False,), out)]
+found += [chosen((True,), out), chosen((False,), out), round(filled(np.zeros(1000)), 6)]
 strided = np.arange(20, dtype=np.int16)[::2]
 if "strided" in sys.argv:
     found.append(total(Scaled(3, strided), 0, out))
 print(json.dumps([found, "numba" in sys.modules]))
 """
-ANSWERS = [132, 22.0, 5, 1.0, 90, None, 7, 11, 21]
+#: Calls functions of the C library.
+SUM = round(math.exp(3) + math.log1p(3) + sum(math.exp(4) + math.log1p(4) for _ in range(999)), 6)
+ANSWERS = [132, 22.0, 5, 1.0, 90, None, 7, 11, 21, SUM]
 
 
 class Two(NamedTuple):

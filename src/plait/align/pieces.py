@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from plait.align.batches import align_batch
 from plait.align.codes import PairBatch, code_list
-from plait.align.packing import BLOCK_LANES, COLUMN_STEP, PAD_CODE
+from plait.align.packing import BLOCK_LANES, COLUMN_STEP
+from plait.align.residues import PAD_CODE
 from plait.align.results import Alignment
 from plait.align.scoring import Scoring
 from plait.schedules.block_setup import BlockQuery
@@ -72,8 +73,8 @@ def reach_of(query: BlockQuery, size: int) -> int | None:
     return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
 
 
-def stretches(size: int, reach: int) -> Iterator[tuple[int, int]]:
-    """Starts and ends of stretches to cut up one after the other; they overlap like pieces.
+def stretches(size: int, reach: int) -> Iterator[tuple[int, int, int]]:
+    """Stretches to cut up one after the other; they overlap like pieces.
 
     Parameters
     ----------
@@ -81,9 +82,15 @@ def stretches(size: int, reach: int) -> Iterator[tuple[int, int]]:
         Residues of the target.
     reach
         What `reach_of` says.
+
+    Yields
+    ------
+    tuple of int
+        Start, end, and residues that no stretch before has.
     """
     for start in range(0, size, _STRETCH):
-        yield start, min(start + _STRETCH + reach, size)
+        own = min(_STRETCH, size - start)
+        yield start, min(start + own + reach, size), own
 
 
 def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
@@ -101,7 +108,7 @@ def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target
         Where to compute.
     """
     step = -(-codes.size // BLOCK_LANES)
-    columns = -(-(step + reach) // COLUMN_STEP) * COLUMN_STEP
+    columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
     padded = np.full(step * BLOCK_LANES + columns, PAD_CODE, np.uint8)
     padded[: codes.size] = codes
     starts = step * np.arange(BLOCK_LANES)
@@ -154,12 +161,10 @@ def align_long_target(
     def aligned(first: int, last: int) -> Alignment:
         part = code_list([columns[codes[first:last]]])
         found = align_batch(PairBatch(code_list([indices]), part), scoring, free, target)[0]
-        return replace(
-            found, target_start=found.target_start + first, target_end=found.target_end + first
-        )
+        return replace(found, target_start=found.target_start + first, target_end=found.target_end + first)
 
     ends = []
-    for first, last in stretches(codes.size, reach):
+    for first, last, _ in stretches(codes.size, reach):
         pieces = score_pieces(in_lanes, codes[first:last], reach, target)
         for start in pieces.starts[pieces.scores == score].tolist():
             found = aligned(first + start, min(first + start + pieces.size, last))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NOTHING", "Found", "Ranking", "TieRule", "no_tie_rule"]
+__all__ = ["NOTHING", "Found", "Ranking", "TieRule", "distinct", "no_tie_rule"]
 
 #: Scores of targets that are waited for before they are sorted out.
 _PENDING: Final = 1 << 12
@@ -46,6 +46,13 @@ TieRule = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 def no_tie_rule(scores: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Equal scores are equally good."""
     return np.zeros(len(scores))
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values that there are, rising; `numpy.unique` loads much that nothing else here needs."""
+    ordered = np.sort(values)
+    found: NDArray[np.int64] = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    return found
 
 
 class Ranking:

@@ -100,6 +100,11 @@ class HitWriter(ABC):
     A clean exit makes the file appear under its name; an exception removes it and leaves an older file of
     that name as it was.
 
+    Parameters
+    ----------
+    output
+        Where they go.
+
     Attributes
     ----------
     hits : int

@@ -16,7 +16,8 @@ from plait.align.aligner import Matrix
 from plait.align.batches import align_batch, choose_target
 from plait.align.codes import PairBatch, code_list
 from plait.align.pairs import AlignedPair
-from plait.align.ranking import Found, Ranking, no_tie_rule
+from plait.align.pieces import align_long_target
+from plait.align.ranking import Found, Ranking, distinct, no_tie_rule
 from plait.align.residues import Kind, decode_residues
 from plait.align.results import Alignment
 from plait.align.scoring import make_scoring
@@ -33,6 +34,8 @@ __all__ = ["QueryHits", "SearchRun", "SearchSettings"]
 #: Residues, and hits, that are aligned at a time.
 _GROUP_RESIDUES: Final = 1 << 25
 _GROUP_HITS: Final = 1 << 14
+#: Cells from which it pays to look for the end of an alignment first.
+_LONG_CELLS: Final = 1 << 24
 #: Hits that may be ranked at a time, over all queries.
 _RANKED: Final = 1 << 22
 
@@ -128,6 +131,19 @@ class _Hit(NamedTuple):
     evalue: float | None
 
 
+_Report = Callable[[int, Found], None]
+_Progress = Callable[[SearchProgress], None]
+
+
+def _report_after(queries: int, report: _Report) -> _Report:
+    """A report whose numbers of queries go on after those of earlier sweeps."""
+    return lambda query, found: report(queries + query, found)
+
+
+def _progress_after(cells: int, progress: _Progress) -> _Progress:
+    return lambda state: progress(SearchProgress(cells + state.cells, cells + state.total_cells))
+
+
 class SearchRun:
     """One search.
 
@@ -200,8 +216,8 @@ class SearchRun:
         self,
         queries: Queries,
         *,
-        report: Callable[[int, Found], None] | None = None,
-        progress: Callable[[SearchProgress], None] | None = None,
+        report: _Report | None = None,
+        progress: _Progress | None = None,
     ) -> Iterator[QueryHits]:
         """Hits of each query, in order of the queries.
 
@@ -209,11 +225,8 @@ class SearchRun:
         ----------
         queries
             The queries. As many as fit into memory are searched at a time; then the database is read again.
-        report
-            As for `plait.align.sweeps.sweep_all`; numbers of queries are those within what is searched at a
-            time.
-        progress
-            Called in this thread.
+        report, progress
+            As for `plait.align.sweeps.sweep_all`.
         """
         settings = self.settings
         batches = query_batches(
@@ -225,10 +238,19 @@ class SearchRun:
             allow_duplicate_names=settings.allow_duplicate_names,
         )
         how = Sweep(self.scoring, settings.top, settings.device, self._threads)
+        first = 0
         for batch in batches:
             least = settings.min_score or 1
             rankings = [Ranking(settings.top, least, self._tie_rule(query)) for query in batch]
-            self.cells += sweep_all(how, batch, self.source, rankings, report=report, progress=progress)
+            self.cells += sweep_all(
+                how,
+                batch,
+                self.source,
+                rankings,
+                report=None if report is None else _report_after(first, report),
+                progress=None if progress is None else _progress_after(self.cells, progress),
+            )
+            first += len(batch)
             ranked = [
                 self._ranked(query, ranking.best()) for query, ranking in zip(batch, rankings, strict=True)
             ]
@@ -262,16 +284,14 @@ class SearchRun:
 
     def _pairs(self, ranked: Sequence[_Ranked]) -> Iterator[AlignedPair]:
         for group in _groups(_hits(ranked)):
-            records = np.unique(np.array([hit.record for hit in group], np.int64))
+            records = distinct(np.array([hit.record for hit in group], np.int64))
             entries = {entry.record: entry for entry in self.source.entries(records)}
             yield from self._aligned(group, [entries[hit.record] for hit in group])
 
     def _aligned(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> Iterator[AlignedPair]:
         alignments: Sequence[Alignment | None] = [None] * len(hits)
         if self.settings.align:
-            targets = code_list([self._columns[entry.codes] for entry in entries])
-            batch = PairBatch(code_list([hit.query.codes for hit in hits]), targets)
-            alignments = align_batch(batch, self.scoring, LOCAL, self._target)
+            alignments = self._alignments(hits, entries)
         for hit, entry, alignment in zip(hits, entries, alignments, strict=True):
             if alignment is not None and alignment.score != hit.score:
                 raise FormatError(
@@ -293,6 +313,25 @@ class SearchRun:
                 target_description=entry.description,
                 target_record=entry.record,
             )
+
+    def _alignments(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> list[Alignment]:
+        found: dict[int, Alignment] = {}
+        for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
+            in_lanes, codes = hit.query.in_lanes, hit.query.codes
+            if in_lanes is None or codes.size * entry.codes.size < _LONG_CELLS:
+                continue
+            alignment = align_long_target(
+                (in_lanes, codes), entry.codes, self._columns, hit.score, self.scoring, LOCAL, self._target
+            )
+            if alignment is not None:
+                found[k] = alignment
+        rest = [k for k in range(len(hits)) if k not in found]
+        batch = PairBatch(
+            code_list([hits[k].query.codes for k in rest]),
+            code_list([self._columns[entries[k].codes] for k in rest]),
+        )
+        found |= zip(rest, align_batch(batch, self.scoring, LOCAL, self._target), strict=True)
+        return [found[k] for k in range(len(hits))]
 
 
 def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from plait._version import __version__
+from plait.align.aligner import guess_scoring
 from plait.align.scoring import Scoring
 from plait.align.sum_results import AlignmentCount, LogPartition, MatchPosteriors, OptimalCount
 from plait.errors import CountOverflow, InvalidInput, Unsupported
@@ -103,7 +104,7 @@ def count_optimal(
     query: str | bytes,
     target: str | bytes,
     *,
-    scoring: Scoring,
+    scoring: Scoring | None = None,
     mode: _Mode = "global",
     overflow: _Overflow = "wide",
     device: _Device = "auto",
@@ -118,7 +119,7 @@ def count_optimal(
     query, target
         The sequences.
     scoring
-        Matrix and gap costs.
+        Matrix and gap costs; by default those of `plait.align.align` for such sequences.
     mode
         ``"global"`` or ``"local"``; see `plait.align.sums` for what counts as different.
     overflow
@@ -150,6 +151,7 @@ def count_optimal(
     >>> count.score, count.count
     (-1, 2)
     """
+    scoring = guess_scoring((query, target)) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     (score, count), algebra = _counted(task, overflow, count_best)
     provenance = _provenance(
@@ -162,7 +164,7 @@ def log_partition(
     query: str | bytes,
     target: str | bytes,
     *,
-    scoring: Scoring,
+    scoring: Scoring | None = None,
     temperature: float = 1.0,
     mode: _Mode = "global",
     device: _Device = "auto",
@@ -174,7 +176,7 @@ def log_partition(
     query, target
         The sequences.
     scoring
-        Matrix and gap costs.
+        Matrix and gap costs; by default those of `plait.align.align` for such sequences.
     temperature
         What scores are divided by, more than 0. Towards 0 the best alignments take all the weight.
     mode
@@ -193,6 +195,7 @@ def log_partition(
     InvalidInput
         If an argument is wrong or a sequence has a letter that the matrix has not.
     """
+    scoring = guess_scoring((query, target)) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     return LogPartition(
@@ -209,7 +212,7 @@ def match_posteriors(
     query: str | bytes,
     target: str | bytes,
     *,
-    scoring: Scoring,
+    scoring: Scoring | None = None,
     temperature: float = 1.0,
     mode: _Mode = "global",
     device: _Device = "auto",
@@ -225,7 +228,7 @@ def match_posteriors(
     query, target
         The sequences, m and n residues.
     scoring
-        Matrix and gap costs.
+        Matrix and gap costs; by default those of `plait.align.align` for such sequences.
     temperature
         What scores are divided by, more than 0.
     mode
@@ -248,6 +251,7 @@ def match_posteriors(
     Unsupported
         If more than `memory` bytes are needed.
     """
+    scoring = guess_scoring((query, target)) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     needed = 8 * (task.query.size * task.target.size + COLUMNS * (task.target.size + 1))

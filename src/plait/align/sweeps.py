@@ -15,7 +15,8 @@ from plait.align.codes import PairBatch, code_list
 from plait.align.many import block_query
 from plait.align.modes import free_ends_of
 from plait.align.packing import BLOCK_LANES
-from plait.align.ranking import NOTHING, Found, Ranking
+from plait.align.pieces import reach_of, score_pieces, stretches
+from plait.align.ranking import NOTHING, Found, Ranking, distinct
 from plait.align.scoring import Scoring
 from plait.align.search_sources import Source, matrix_columns
 from plait.align.target_chunks import LoneTarget, TargetChunk, TargetPart
@@ -119,6 +120,8 @@ class _Task(NamedTuple):
     query: int
     part: TargetPart | None
     lone: LoneTarget | None
+    #: Residues of the targets.
+    residues: int
     #: Share of the database that ends with the chunk, cells of the chunk, whether it is done with this.
     share: float
     work: int
@@ -152,28 +155,30 @@ def _tasks(queries: Sequence[SearchQuery], chunks: Iterator[TargetChunk], thread
         cells = sum(rows) * BLOCK_LANES * columns // (_TASKS * threads)
         cells = min(max(cells, _LEAST_CELLS), _MOST_CELLS)
         # The last task is known to be the last: it is told what to do once there is no other.
-        task = _Task(0, None, None, chunk.share, sum(rows) * chunk.residues, False)
+        task = _Task(0, None, None, 0, chunk.share, sum(rows) * chunk.residues, False)
         for number, size in enumerate(rows):
             if not size:
                 continue
             for part in chunk.parts:
                 for share in _shares(part, cells, size):
                     yield task
-                    task = task._replace(query=number, part=share, lone=None)
+                    residues = int(share.blocks.lengths.sum(dtype=np.int64))
+                    task = task._replace(query=number, part=share, lone=None, residues=residues)
             for lone in chunk.lone:
-                for stretch in _stretches(queries[number], lone):
+                for stretch, residues in _stretches(queries[number], lone):
                     yield task
-                    task = task._replace(query=number, part=None, lone=stretch)
+                    task = task._replace(query=number, part=None, lone=stretch, residues=residues)
         yield task._replace(last=True)
 
 
-def _stretches(query: SearchQuery, lone: LoneTarget) -> Iterator[LoneTarget]:
+def _stretches(query: SearchQuery, lone: LoneTarget) -> Iterator[tuple[LoneTarget, int]]:
+    """A target in stretches, if it can be cut, each with the residues that no other has."""
     reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
     if reach is None:
-        yield lone
+        yield lone, lone.length
         return
-    for first, last in stretches(lone.length, reach):
-        yield lone._replace(codes=lone.codes[first:last])
+    for first, last, own in stretches(lone.length, reach):
+        yield lone._replace(codes=lone.codes[first:last]), own
 
 
 class _Worker:
@@ -204,13 +209,12 @@ class _Worker:
         else:
             assert task.lone is not None
             found = self._lone(query, task.lone)
-        cells = self._cells(task) * query.codes.size
         # Others may raise the floor meanwhile; what is offered too much is left out later.
         best = found.take(found.scores >= self._rankings[task.query].floor)
         over = len(best.records) - self._most
         if over > 0:
             best = best.take(best.scores >= np.partition(best.scores, over)[over])
-        return _Done(task, best, found if self._keep_all else None, cells)
+        return _Done(task, best, found if self._keep_all else None, task.residues * query.codes.size)
 
     def _in_lanes(self, query: SearchQuery, part: TargetPart) -> Found:
         packed, first_columns, lengths = part.blocks
@@ -225,6 +229,14 @@ class _Worker:
             return self._pairs(query, part.records[used], codes)
         scores = self._target.run_blocks(query.in_lanes, part.blocks, lambda cells: None)
         return Found(part.records[used], scores[used], lengths[used].astype(np.int64))
+
+    def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
+        record = np.array([lone.record], np.int64)
+        reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
+        if query.in_lanes is None or reach is None:
+            return self._pairs(query, record, [lone.codes])
+        pieces = score_pieces(query.in_lanes, lone.codes, reach, self._target)
+        return Found(record, pieces.scores.max(keepdims=True), np.array([lone.length], np.int64))
 
     def _pairs(self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]) -> Found:
         targets = code_list([self._columns[own] for own in codes])
@@ -281,6 +293,6 @@ def sweep_all(
                 progress(SearchProgress(cells, max(round(cells / share), cells) if share else 0))
             if task.last:
                 wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
-                source.keep(np.unique(np.concatenate(wanted)))
+                source.keep(distinct(np.concatenate(wanted)))
                 done, before = 0, task.share
     return cells

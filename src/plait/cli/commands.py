@@ -13,7 +13,7 @@ app = App(
     version=__version__,
     # The entry point tells the user how to go on.
     suppress_keyboard_interrupt=False,
-    help="Exact V(D)J recombination path counts of immune repertoires.",
+    help="Exact V(D)J recombination path counts, sequence alignment and database search.",
 )
 
 _vdj = App(name="vdj", help="Count recombination paths, explain a count, count sharing.", version_flags=[])

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = App(
-    name="search",
-    help="Search a database for sequences that are similar to those of a file.",
-    version_flags=[],
-)
+app = App(name="search", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["blast", "tsv", "parquet", "jsonl", "text"]
@@ -55,9 +51,6 @@ def search(
 ) -> None:
     """Search a database for sequences that are similar to those of a file.
 
-    Every query is scored with every sequence of the database (Smith-Waterman, no heuristics), and the best
-    are aligned. E-values are those of BLAST without composition-based statistics.
-
     Parameters
     ----------
     query
@@ -75,9 +68,9 @@ def search(
         qstart, qend, sstart, send, evalue, bitscore (these are the usual ones), score, qlen, slen, nident,
         positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, stitle.
     top
-        Hits of each query at the most, by score.
+        Hits of each query at the most: the best of all by Smith-Waterman score, no heuristics.
     evalue
-        Leave out hits with a larger E-value.
+        Leave out hits with a larger E-value. They are BLAST's without composition-based statistics.
     min_score
         Leave out hits with a lower score.
     matrix

@@ -29,7 +29,8 @@ __all__ = ["PairSetup", "choice_bytes", "make_memory", "make_setup", "stretch_li
 _LONGEST_STRETCH = 4096
 _SHORTEST_STRETCH = 64
 _MARGIN = 64
-_LARGEST = 2**31 - 1
+#: Scores at the edges of regions are 32-bit, and those of lanes lie near them.
+_LARGEST = 2**31 - 2**20
 
 
 class PairSetup(NamedTuple):
@@ -126,9 +127,10 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     rows = int(np.diff(task.query_starts).max(initial=1))
     columns = int(np.diff(task.target_starts).max(initial=1))
     largest = int(task.matrix.max(initial=0))
-    steepest = max(abs(int(task.matrix.min(initial=0))), largest, task.gap_open)
-    if (rows + columns) * steepest + task.gap_open >= _LARGEST // 2:
-        why = f"scores of {rows} by {columns} residues could reach 2^30; scale scores and gap costs down"
+    # No best alignment is worse than two gaps, and none has more pairs than the shorter sequence residues.
+    lowest = (rows + columns) * task.gap_extend + 3 * task.gap_open
+    if max(lowest, min(rows, columns) * largest) >= _LARGEST:
+        why = f"scores of {rows:,} by {columns:,} residues could reach 2^31; scale scores and gap costs down"
         raise Unsupported("this pair with these scores", why=why)
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
         width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes

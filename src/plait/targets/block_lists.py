@@ -92,8 +92,8 @@ def _score(
         blocks.packed.shape[1] * setup.query.size
     )
     share = _SHARE_CELLS if threads == 1 else min(max(int(work[-1]) // (4 * threads), 1), _SHARE_CELLS)
-    edges = np.unique(np.searchsorted(work, np.arange(0, int(work[-1]) + share, share)))
-    edges = np.unique(np.clip(np.append(edges, len(widths)), 0, len(widths)))
+    edges = np.append(np.searchsorted(work, np.arange(0, max(int(work[-1]), 1), share)), len(widths))
+    edges = edges[np.diff(edges, prepend=-1) > 0]
 
     def run(first: int, last: int) -> None:
         chosen = np.arange(first, last)
@@ -149,7 +149,8 @@ def run_blocks(
     NDArray[np.int64]
         Shape of ``blocks.lengths``; lanes without a target hold any value.
     """
-    longest = int(blocks.lengths.max(initial=0))
+    # A block may be wider than its longest target: the border has to be as wide.
+    longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
     usable = [s for s in (block_setup(query, longest, kind) for kind in kinds) if s is not None]
     if not usable:
         why = "they could reach 2^31; scale scores and gap costs down"

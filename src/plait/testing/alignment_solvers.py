@@ -21,13 +21,13 @@ from plait.recurrences.gaps import AffineGap, LinearGap
 from plait.schedules.block_setup import BlockSetup, block_memory, block_setup
 from plait.schedules.choice_walk import Costs
 from plait.schedules.inter_sequence import COLUMNS, PAD
-from plait.schedules.pair_scores import PairTable
+from plait.schedules.pair_scores import ROWS, PairTable, SkewedProfile
 from plait.schedules.pair_setup import PairSetup, make_setup
 from plait.schedules.pair_sweep import PairList, PairResults
 from plait.schedules.tiles import LongPair, TileSteps, align_long, score_long
 from plait.targets.block_kernels import TraceMemory
 from plait.targets.block_lists import TargetBlocks, run_blocks
-from plait.targets.pair_lists import run_pair_list
+from plait.targets.protocol import Target
 from plait.targets.trace_lists import trace_targets
 from plait.testing.alignment import BestAlignment
 from plait.testing.alignment_batches import AlignmentBatch
@@ -209,7 +209,7 @@ def solve_lanes(
     setup = _with_gaps(setup, batch, linear)
     word = np.dtype(f"u{max(width, 8) // 8}")
 
-    def forced(_: BlockSetup, task: PairList, targets: Any, memory: TraceMemory, results: Any, pad: int) -> Any:
+    def forced(_: BlockSetup, task: PairList, targets: Any, memory: TraceMemory, *others: Any) -> Any:
         columns = memory.packed.shape[0]
         own = memory._replace(
             packed=np.empty((columns, width), np.uint8),
@@ -218,7 +218,7 @@ def solve_lanes(
             scratch=block_memory(setup),
             bits=np.empty((columns, query.rows.size, 4), word),
         )
-        return call(setup, task, targets, own, results, pad)
+        return call(setup, task, targets, own, *others)
 
     task = _pair_list(batch)
     task = task._replace(query=pairs.queries[0], query_starts=np.array([0, query.rows.size], np.int64))
@@ -248,17 +248,23 @@ class SweepForm(NamedTuple):
     stretch: int | None = None
 
 
-def _source_of(source: Any, name: str) -> Any:
-    """The source in the form that is asked for, or None."""
-    bits = int(name.removeprefix("table").removeprefix("profile"))
-    if isinstance(source, PairTable) != name.startswith("table"):
+def _source_of(task: PairList, source: Any, form: SweepForm) -> Any:
+    """The source in the form that is asked for, or None; what the engine chose if that is it."""
+    letter, number = (np.uint16, np.int16) if form.source.endswith("16") else (np.uint8, np.int8)
+    if not np.array_equal(task.matrix.astype(number), task.matrix):
         return None
-    if not isinstance(source, PairTable):
-        return source if 8 * source.table.itemsize == bits else None
-    letter, number = (np.uint16, np.int16) if bits == 16 else (np.uint8, np.int8)
-    if not np.array_equal(source.table.astype(number), source.table):
-        return None
-    return PairTable(source.query.astype(letter), source.target.astype(letter), source.table.astype(number))
+    if form.source.startswith("table"):
+        if not isinstance(source, PairTable):
+            return None
+        codes = source.query.astype(letter), source.target.astype(letter)
+        return PairTable(*codes, source.table.astype(number))
+    if isinstance(source, SkewedProfile) and source.table.dtype == number:
+        return source
+    table = np.zeros((len(task.matrix), 32), number)
+    table[:, : len(task.matrix)] = task.matrix.T
+    return SkewedProfile(
+        task.query, task.target.astype(np.int64), table, lanes_of(min(64, ROWS * form.width))
+    )
 
 
 def _setup(task: PairList, form: SweepForm, keep: bool) -> PairSetup | None:
@@ -266,7 +272,7 @@ def _setup(task: PairList, form: SweepForm, keep: bool) -> PairSetup | None:
         setup = make_setup(task, keep=keep, lanes=lanes_of(form.width), dtype=form.number)
     except Unsupported:
         return None
-    source = _source_of(setup.rules[0], form.source)
+    source = _source_of(task, setup.rules[0], form)
     if source is None:
         return None
     limits = setup.limits
@@ -277,7 +283,7 @@ def _setup(task: PairList, form: SweepForm, keep: bool) -> PairSetup | None:
 
 
 def solve_pairs(
-    batch: AlignmentBatch, call: _Call, form: SweepForm, *, keep: bool = True, threads: int = 1
+    batch: AlignmentBatch, target: Target, form: SweepForm, *, keep: bool = True
 ) -> list[Found] | None:
     """Pair after pair along anti-diagonals.
 
@@ -285,20 +291,18 @@ def solve_pairs(
     ----------
     batch
         The pairs; none is empty.
-    call
-        Entry point for lists of pairs.
+    target
+        Where.
     form
         How they are swept.
     keep
         Whether choices are kept, for the paths; otherwise score and end are found.
-    threads
-        Shares of pairs at a time.
     """
     task = _pair_list(batch)
     setup = _setup(task, form, keep)
     if setup is None:
         return None
-    results = run_pair_list(call, setup, task, threads)
+    results = target.run_pairs(setup, task)
     if keep:
         return _answers(results)
     ends = [(m, n) for _, m, _, n in results.ends.tolist()]

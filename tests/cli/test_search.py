@@ -1,0 +1,211 @@
+"""``plait search`` and ``plait search index``."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow.parquet as pq
+import pytest
+
+from plait.align.blast_columns import BLAST_COLUMNS
+from plait.align.search_output import HIT_FORMATS
+from plait.align.search_runs import SearchSettings
+from plait.cli import search as command
+
+QUERY = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQ"
+# blastp 2.12.0+ -comp_based_stats 0 -seg no
+LINES = """\
+q	same	100.000	66	0	0	1	66	1	66	8.49e-46	128
+q	part	100.000	30	0	0	21	50	4	33	1.53e-19	61.2
+"""
+
+
+def fasta(path: Path, **sequences: str) -> Path:
+    path.write_text("".join(f">{name} text\n{s}\n" for name, s in sequences.items()))
+    return path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a query and a database, the current one."""
+    monkeypatch.chdir(tmp_path)
+    fasta(tmp_path / "q.fa", q=QUERY)
+    others = {f"o{k}": "".join(random.Random(k).choices("GSTPN", k=40)) for k in range(5)}
+    fasta(tmp_path / "t.fa", part="WWW" + QUERY[20:50] + "CCC", **others, same=QUERY)
+    return tmp_path
+
+
+def test_hits_on_standard_output(plait: Any, here: Path) -> None:
+    found = plait("search", "q.fa", "t.fa", "--evalue", "0.001")
+    assert (found.status, found.out) == (0, LINES)
+    told = found.err.splitlines()[-1]
+    assert told.startswith("plait: 1 query against 7 sequences (302 residues): 19,932 cells in ")
+    assert told.endswith(" GCUPS; 2 hits")
+
+
+@pytest.mark.parametrize("name", ["hits.m8", "hits.tsv", "hits.jsonl", "hits.parquet", "hits.txt"])
+def test_every_format(plait: Any, here: Path, name: str) -> None:
+    found = plait("search", "q.fa", "t.fa", "-o", name, "--evalue", "1e-3")
+    assert (found.status, found.out) == (0, "")
+    data = (here / name).read_bytes()
+    if name == "hits.m8":
+        assert data.decode() == LINES
+    elif name == "hits.tsv":
+        assert data.decode().partition("\n")[2] == LINES
+    elif name == "hits.parquet":
+        assert pq.read_table(here / name)["sseqid"].to_pylist() == ["same", "part"]
+    else:
+        assert data.count(b"part") >= 1
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+def test_options(plait: Any, here: Path) -> None:
+    columns = "sseqid,score,qlen,slen"
+    words = ("search", "q.fa", "t.fa", "--columns", columns, "--top", 2, "--min-score", 100, "--score-only")
+    found = plait(*words, "--gap-open", 11, "--gap-extend", 1, "--matrix", "blosum62", "--threads", 2)
+    assert found.out == "same\t321\t66\t66\npart\t147\t66\t36\n"
+    found = plait(*words, "--format", "tsv", "--gap-open", 4, "--gap-extend", 4)
+    assert found.out.splitlines()[0] == columns.replace(",", "\t")
+    assert "plait: no E-values: there are no Karlin-Altschul parameters" in found.err
+    found = plait("search", "q.fa", "t.fa", "t.fa", "--allow-duplicate-names", "--columns", "sseqid")
+    assert found.out.splitlines()[:3] == ["same", "same", "part"]
+
+
+def test_index(plait: Any, here: Path) -> None:
+    found = plait("search", "index", "t.fa", "-o", "t.plaitdb", "--check")
+    told = "plait: t.plaitdb: 7 sequences (protein), 302 residues"
+    assert found == (0, "", f"{told}, all checksums right\n")
+    assert plait("search", "index", "t.plaitdb", "--check").err == f"{told}, all checksums right\n"
+    assert plait("search", "q.fa", "t.plaitdb", "--evalue", "0.001").out == LINES
+    # Who has a query of that name says where it is.
+    shutil.copy("q.fa", "index")
+    assert plait("search", "./index", "t.fa", "--evalue", "0.001").out == LINES
+    data = bytearray((here / "t.plaitdb").read_bytes())
+    data[4096] ^= 1
+    (here / "bad.plaitdb").write_bytes(data)
+    found = plait("search", "index", "bad.plaitdb", "--check")
+    assert found.status == 2 and "found checksum" in found.err and "of the section 'packed'" in found.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["q.fa"], "database: found none, expected a packed database, or FASTA files"),
+        ([], "QUERY"),
+        (["q.fa", "t.fa", "--top", "0"], "top: found 0"),
+        (["q.fa", "t.fa", "--top", "2.5"], "found '2.5', expected a whole number"),
+        (
+            ["q.fa", "t.fa", "--gap-open", "-11"],
+            "found -11, expected a whole number from 0 to 32767; costs are",
+        ),
+        (["q.fa", "t.fa", "--gap-open", "1", "--gap-extend", "2"], "less than gap_extend 2"),
+        (["q.fa", "t.fa", "--matrix", "BLOSUM63"], "BLOSUM63"),
+        (["q.fa", "t.fa", "--matrix", "NUC.4.4"], "'NUC.4.4', which is for nucleotides"),
+        (["q.fa", "t.fa", "--columns", "qseqid,scor"], "did you mean score?"),
+        (["q.fa", "t.fa", "-o", "t.fa"], "found 't.fa', expected a name that ends in .m8"),
+        (["q.fa", "t.fa", "-o", "t.fa", "--format", "blast"], "'t.fa', which is also an input"),
+        (["q.fa", "t.fa", "-o", "x/hits.tsv"], "in a folder that does not exist"),
+        (["q.fa", "none.fa"], "none.fa: found no such file"),
+        (["none.fa", "t.fa"], "none.fa: found no such file"),
+        (["q.fa", "bad.fa"], "bad.fa, line 3: found '?' at position 3 of the sequence 'b'"),
+        (["bad.fa", "t.fa"], "bad.fa, line 3: found '?' at position 3 of sequence 'b'"),
+        (["twice.fa", "t.fa"], "twice.fa, line 3: found a second sequence named 'a', after that of line 1"),
+        (["q.fa", "twice.fa"], "allow duplicate names"),
+        (["q.fa", "bases.fa"], "found queries that look like proteins, expected nucleotides, as in the"),
+        (["bases.fa", "t.fa"], "found queries that look like nucleotides, expected proteins, as in the"),
+        (["q.fa", "empty.fa"], "empty.fa: found an empty file"),
+        (["q.fa", "cut.plaitdb"], "the file is truncated"),
+        (["q.fa", "old.plaitdb"], "found a database of format version 0, expected version 1"),
+        (
+            ["q.fa", "t.plaitdb", "--kind", "dna"],
+            "found a database of kind 'protein', expected one of kind 'dna'",
+        ),
+        (["q.fa", "t.plaitdb", "t.fa"], "expected one packed database, or any number of FASTA files"),
+        (["index", "t.fa"], "output: found none, expected the database to write"),
+        (["index", "-o", "x.plaitdb"], "found no file, expected at least one FASTA file"),
+        (["index", "t.fa", "-o", "t.fa"], "also an input"),
+        (["index", "twice.fa", "-o", "x.plaitdb"], "found a second sequence named 'a'"),
+        (["index", "t.fa", "--check"], "t.fa: found FASTA text, expected a packed database"),
+    ],
+)
+def test_bad_input(plait: Any, here: Path, words: list[str], message: str) -> None:
+    fasta(here / "bad.fa", a="MKV", b="MK?V")
+    (here / "twice.fa").write_text(">a\nMKV\n>a\nMKL\n")
+    fasta(here / "bases.fa", d="ACGTACGTNNAC")
+    (here / "empty.fa").touch()
+    assert plait("search", "index", "t.fa", "-o", "t.plaitdb").status == 0
+    data = (here / "t.plaitdb").read_bytes()
+    (here / "cut.plaitdb").write_bytes(data[:5000])
+    (here / "old.plaitdb").write_bytes(data[:8] + bytes(4) + data[12:])
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    found = plait("search", *words)
+    assert found.status == 2 and found.out == ""
+    assert message in found.err and "Traceback" not in found.err
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+SLOW = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "import time, plait.align.sweeps as s; run = s._Worker.run;"
+    "s._Worker.run = lambda *words: (print('running', flush=True), time.sleep(0.2), run(*words))[-1]"
+)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_search_leaves_nothing(start_plait: Any, here: Path, number: int, status: int) -> None:
+    fasta(here / "many.fa", **{f"q{k}": QUERY for k in range(500)})
+    process = start_plait("search", "many.fa", "t.fa", "-o", "hits.tsv", before=SLOW, cwd=here)
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert err.splitlines()[-1] == "plait: stopped" and "Traceback" not in err
+    assert sorted(path.name for path in here.iterdir()) == ["many.fa", "q.fa", "t.fa"]
+
+
+def test_progress_on_a_terminal(on_terminal: Any, here: Path) -> None:
+    found, shown = on_terminal("search", "q.fa", "t.fa", "--evalue", "0.001", cwd=here)
+    assert (found.status, found.out) == (0, LINES)
+    assert b"searching" in shown and b"GCUPS" in shown
+
+
+def test_a_small_search_loads_little(plait: Any, here: Path) -> None:
+    """Neither tables nor terminals, which take longer than the search."""
+    plait("search", "q.fa", "t.fa")
+    program = (
+        "import sys; from plait.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    )
+    words = [sys.executable, "-c", program, "search", "q.fa", "t.fa", "-o", "hits.m8"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True, cwd=here)
+    assert {"pyarrow", "rich", "matplotlib"}.isdisjoint(found.stderr.split())
+
+
+def test_choices_and_defaults_are_those_of_the_library() -> None:
+    assert set(get_args(command.FormatOption)) == set(HIT_FORMATS)
+    parameters = inspect.signature(command.search).parameters
+    settings = SearchSettings()
+    assert {n: p.default for n, p in parameters.items() if hasattr(settings, n)} == {
+        name: getattr(settings, name) for name in parameters if hasattr(settings, name)
+    }
+    told = " ".join((command.search.__doc__ or "").split())
+    assert all(name in told for name in BLAST_COLUMNS)
+
+
+def test_help(plait: Any) -> None:
+    found = plait("search", "--help")
+    words = " ".join(found.out.replace("│", " ").split())
+    for text in (
+        "BLAST's existence and extension together",
+        "without composition-based statistics",
+        "./index",
+    ):
+        assert text in words
+    assert max(map(len, found.out.splitlines())) <= 80
+    assert plait("search", "index", "--help").status == 0

@@ -1,0 +1,221 @@
+"""The parity matrix of alignment: every mode, schedule, target, type, width and split gives one alignment."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.schedules import tiles
+from plait.testing.alignment import AlignmentCase, BestAlignment, score_columns
+from plait.testing.alignment_batches import AlignmentBatch, long_batches
+from plait.testing.alignment_problems import (
+    ALIGNMENT_PROBLEMS,
+    ALIGNMENT_TARGETS,
+    NUMBERS,
+    SOURCES,
+    AlignmentCombination,
+    alignment_combinations,
+    solve_alignment,
+)
+from plait.testing.alignment_runs import swept
+from plait.testing.alignment_solvers import as_told
+
+Prepare = Callable[[str], None]
+
+COMBINATIONS = list(alignment_combinations())
+ON_TARGETS = {
+    key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
+}
+#: Schedules of one query with many targets.
+ONE_QUERY = ("inter_sequence", "lanes_back")
+LONGEST = 170
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_tiles() -> Iterator[None]:
+    """Tiles of a few stripes, so that small pairs have many of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiles, "_LEAST_TILE", 1)
+        patch.setattr(tiles, "_LARGEST_TILE", 64)
+        yield
+
+
+@functools.cache
+def wanted(case: AlignmentCase) -> BestAlignment:
+    found = ALIGNMENT_PROBLEMS[case.mode].oracle(case)
+    assert found is not None
+    assert score_columns(case, found.start, found.columns) == found.score
+    return found
+
+
+@functools.cache
+def wanted_of_rows(case: AlignmentCase) -> BestAlignment:
+    found = swept(case)
+    assert found is not None
+    return found
+
+
+def assert_parity(
+    combination: AlignmentCombination,
+    batch: AlignmentBatch,
+    oracle: Callable[[AlignmentCase], BestAlignment] = wanted,
+) -> bool:
+    """Compare all answers; whether the combination can answer at all."""
+    found = solve_alignment(combination, batch)
+    if found is None:
+        return False
+    for case, answer in zip(batch.cases, found, strict=True):
+        right = as_told(oracle(case), answer)
+        assert answer == right, f"{combination.id}: {answer}, not {right}, of {case}"
+    return True
+
+
+def marks(target: str) -> list[Any]:
+    return [pytest.mark.interpreted] if target == "reference" else []
+
+
+def compiled_already(combination: AlignmentCombination, batch: AlignmentBatch) -> bool:
+    """Whether what users call runs kernels that other combinations compile too."""
+    if combination.schedule != "public" or combination.target == "reference":
+        return True
+    few = len(batch.scores) <= 5 or combination.split in ("auto", "threads")
+    return (
+        few and not batch.wide and batch.gap_open < 100 and not (combination.split == "many" and batch.linear)
+    )
+
+
+def shared_out(combination: AlignmentCombination, number: int) -> Iterator[AlignmentBatch]:
+    """What a combination is tried with; interpreted ones, which take longer, get some of all in turn."""
+    every = ALIGNMENT_PROBLEMS[combination.problem].edge_cases
+    batches = [batch for batch in every if compiled_already(combination, batch)]
+    interpreted = combination.target == "reference"
+    for turn in range(len(batches)):
+        place = (turn + 5 * number) % len(batches)
+        batch = batches[place]
+        if combination.split == "many":
+            batch = batch.only(*range(16)).against(place)
+        elif combination.schedule in ONE_QUERY:
+            batch = batch.against(place)
+        if interpreted and combination.split != "many":
+            pairs = 5 if combination.schedule in ONE_QUERY else 2
+            batch = batch.only(*(number + 4 * k for k in range(pairs)))
+        yield batch
+
+
+@pytest.mark.parametrize(
+    ("number", "combination"),
+    [pytest.param(k, c, id=c.id, marks=marks(c.target)) for k, c in enumerate(COMBINATIONS)],
+)
+def test_edge_cases(number: int, combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
+    prepare_alignment(combination.target)
+    most = 99
+    if combination.target == "reference":
+        most = 1 if combination.schedule in ONE_QUERY else 2
+    answered = 0
+    for batch in shared_out(combination, number):
+        answered += assert_parity(combination, batch)
+        if answered == most:
+            break
+    assert answered > 0
+
+
+@pytest.mark.parametrize(
+    "combination",
+    [
+        pytest.param(c, id=c.id)
+        for c in COMBINATIONS
+        if c.target == "cpu" and c.schedule in ("antidiagonal", "tiles", "public")
+    ],
+)
+def test_several_stripes(combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
+    prepare_alignment(combination.target)
+    answered = [
+        assert_parity(combination, batch, wanted_of_rows)
+        for batch in long_batches(combination.problem, LONGEST)
+        if compiled_already(combination, batch)
+    ]
+    assert any(answered)
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
+)
+@given(data=st.data())
+@settings(max_examples=20)
+def test_drawn_cases(key: tuple[str, str, str], prepare_alignment: Prepare, data: st.DataObject) -> None:
+    prepare_alignment(key[2])
+    problem = ALIGNMENT_PROBLEMS[key[0]]
+    batch = data.draw(problem.inputs)
+    if key[1] in ONE_QUERY:
+        batch = batch.against(0)
+    combinations = ON_TARGETS[key]
+    if key[2] == "reference":
+        combinations = [data.draw(st.sampled_from(combinations))]
+    for combination in combinations:
+        if compiled_already(combination, batch):
+            assert_parity(combination, batch)
+
+
+@pytest.mark.parametrize("mode", ALIGNMENT_PROBLEMS)
+@pytest.mark.parametrize("target", [pytest.param(t, marks=marks(t)) for t in ALIGNMENT_TARGETS])
+def test_empty_sequences(mode: str, target: str, prepare_alignment: Prepare) -> None:
+    prepare_alignment(target)
+    for batch in ALIGNMENT_PROBLEMS[mode].edge_cases:
+        queries, targets = (
+            ((), *batch.queries[2:4], (), ()),
+            (batch.targets[3], (), batch.targets[3], (), (0,)),
+        )
+        some = dataclasses.replace(batch, queries=queries, targets=targets)
+        for combination in COMBINATIONS:
+            if combination[:3] == (mode, "public", target) and combination.split != "many":
+                assert assert_parity(combination, some)
+
+
+@pytest.mark.interpreted
+def test_the_matrix_has_every_part() -> None:
+    parts = [set(column) for column in zip(*COMBINATIONS, strict=True)]
+    assert parts[0] == set(ALIGNMENT_PROBLEMS)
+    assert parts[1] == {s for problem in ALIGNMENT_PROBLEMS.values() for s in problem.schedules}
+    assert parts[2] == set(ALIGNMENT_TARGETS)
+    assert parts[3] == {*NUMBERS, "any"}
+    assert parts[4] == {1, 2, 4, 8, 16, 32, 64}
+    assert parts[5] == {*SOURCES, "affine", "linear", "any"}
+    assert len({c.id for c in COMBINATIONS}) == len(COMBINATIONS)
+    for schedule in parts[1]:
+        kernels = {c.kernel for c in COMBINATIONS if c.schedule == schedule and c.target == "cpu"}
+        assert kernels, f"{schedule} is never compiled"
+    assert {problem.exactness for problem in ALIGNMENT_PROBLEMS.values()} == {"bitwise"}
+
+
+@pytest.mark.interpreted
+def test_edge_cases_have_every_structure() -> None:
+    for problem in ALIGNMENT_PROBLEMS.values():
+        batches = problem.edge_cases
+        assert {batch.linear for batch in batches} == {batch.wide for batch in batches} == {True, False}
+        assert 0 in {batch.gap_extend for batch in batches}
+        sets = {batch.free_ends for batch in batches}
+        assert len(sets) == (16 if problem.name == "semiglobal" else 1)
+        columns = "".join(wanted(case).columns for batch in batches for case in batch.cases)
+        assert min(columns.count(column) for column in "MDI") > 50
+
+
+@pytest.mark.interpreted
+def test_a_wrong_answer_is_noticed() -> None:
+    combination = next(c for c in COMBINATIONS if c.schedule == "row_sweep" and c.target == "reference")
+    batch = ALIGNMENT_PROBLEMS[combination.problem].edge_cases[0].only(9)
+    (right,) = (wanted(case) for case in batch.cases)
+    assert assert_parity(combination, batch, lambda case: right)
+    for wrong in (
+        right._replace(score=right.score + 1),
+        right._replace(start=(1, 0)),
+        right._replace(columns=right.columns[::-1]),
+    ):
+        with pytest.raises(AssertionError, match="not BestAlignment"):
+            assert_parity(combination, batch, lambda case, wrong=wrong: wrong)

@@ -1,0 +1,258 @@
+"""Hits as they are written: BLAST's own lines, and every other format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from plait import __version__
+from plait.align.blast_columns import BLAST_COLUMNS, DEFAULT_BLAST_COLUMNS, bit_score_text, evalue_text
+from plait.align.search import search
+from plait.align.search_files import SearchSummary, search_files
+from plait.align.search_output import hit_columns, hit_format
+from plait.align.search_runs import SearchSettings
+from plait.errors import FormatError, InvalidInput
+
+QUERY = ">q1\nAMLELTGISELAGRYPHELSGGQQQRVALARALAPDPELILLDEPFSALDEQLRRQIREDMIAALRANGKSAVFVSHDREEALQYADRIA\n"
+PROTEINS = """\
+>p5344 ATP-binding\tprotein
+VGLGGMGHRLPAELSGGQQQRVAVARALVLEPQVLLLDEPLSTLDARLRRRVRTEIRELQQRLGFTAVYVTHDQDEALAVSDTIIVMKEG
+>p2004 entry 1
+MGHRLPAELSGGQQQRVAVARALVLEPQVLLLDEPLSTLDARLRRRVRTEIRELQQRLGFTAVYVTHDQD
+>p8872 entry 2
+QLLEMVQLGHLAERFPSQLSGGQKQRVALARALAVEPQILLLDEPFGALDAQVRKELRRWLRQLHEELKFTSVFVTHDQEEAMEVADRVV
+>p100 entry 4
+MARITAEDCNKIIPDRFRLVVLATRYAKLLNYKVETNQIKKEKRDKPPVISLRRIAAGKVSVEQLEQDLINSLRTKTMIE
+>p200 entry 5
+VIPVKIERLKKRPDFLKAAKAPNLARGAVFMQMRPRHDDDPLIRVGFTATKKIGGSVERNRAKRRLREAARLLLPLHGRPSCDYV
+>p4303 entry 6
+SEYATRDVKNLSGGEQQRVSIARTLANNPEALLLDEPTSALDPTSTEIVEKLIFNLKEKMNLTIIWITH
+>near entry 7
+AMLELTGISELAGRYPHELSGGQQQRVALAAPDPELILLDEPFSALDEQLRRQIREDGGSGWMIAALRANGKSAVFVSHDREEALQYADRIA
+>short
+LLDEPFSALDEQLRRQIREDMI
+"""
+COLUMNS = [
+    *DEFAULT_BLAST_COLUMNS,
+    "qlen",
+    "slen",
+    "score",
+    "qcovs",
+    "nident",
+    "positive",
+    "gaps",
+    "ppos",
+    "btop",
+]
+# blastp 2.12.0+ -comp_based_stats 0 -seg no -max_hsps 1 -threshold 5 -word_size 2 -window_size 0
+BLASTP = """\
+q1 near 91.579 95 0 2 1 90 1 92 1.22e-56 158 90 92 399 100 87 87 8 91.58 30R-A-L-27-G-G-S-G-W30
+q1 p8872 51.136 88 43 0 2 89 2 89 3.25e-31 94.0 90 90 232 98 45 67 0 76.14 ML2LMTVGQILSGEH2GE1YF1HSEQ5QK10PV\
+DE1EQLIIL6SG3EA1LV1RKQEIL1ERDWMLIRAQALLHREAENLGKKFSTAS3ST2RQ3LMQEYV3IV
+q1 p5344 50.602 83 41 0 7 89 2 84 7.21e-28 85.5 90 90 210 92 42 61 0 73.49 1ILSGEGLMAGGH1YL1HA11LV4AVPLDE1E\
+QLVIL5FL1AT2EAQR3QRIV1ETDEMIIRAEALLQRQARNL1KFST2FY1ST2RQED3QAYVAS1RT1
+q1 p2004 53.731 67 31 0 14 80 4 70 5.40e-24 75.1 90 70 183 74 36 52 0 77.61 1YL1HA11LV4AVPLDE1EQLVIL5FL1AT2E\
+AQR3QRIV1ETDEMIIRAEALLQRQARNL1KFST2FY1ST2RQED
+q1 p4303 64.286 42 15 0 9 50 1 42 4.71e-15 52.4 90 69 124 47 27 32 0 76.19 2LY1GT1YDPVHKEN4QE4ASLI2AT2PNDN2\
+LAIL5FT4
+q1 short 100.000 22 0 0 41 62 1 22 5.23e-13 46.2 90 22 108 24 22 22 0 100.00 22
+q1 p100 45.455 11 6 0 56 66 64 74 0.47 15.8 90 80 29 12 5 9 0 81.82 1ILREEQ1ML1ANAS2
+q1 p200 33.333 21 14 0 21 41 54 74 2.4 13.9 90 85 24 23 7 9 0 42.86 2QSQVQE1VNARLAAK1AR1ARPEDAPAER1IL1
+"""
+BASES = """\
+>chr x
+TTGACCATGCAAGTCTACGGATTCAGCTTAGGCCATTACGGATCCATTTAGGCAACGTACCTGAAATCGGCTAAGCTTACGTTAGCCATGCAT
+>other
+ACGGATTCAGCTAGGCCATTACGGTTCCATTTAGG
+>far
+CCCCCCGGGGGTTTTTAAAAACCCCGGGATATATACGCGCGCTTTAAACC
+"""
+# blastn 2.12.0+ -task blastn -dust no -strand plus -word_size 7
+BLASTN = """\
+d1 chr 100.000 47 0 0 1 47 15 61 7.87e-23 86.0 47 93 94 100 47 47 0 100.00
+d1 other 94.444 36 1 1 3 38 1 35 4.65e-13 53.6 47 35 58 77 34 34 1 94.44
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "q.fa").write_text(QUERY + ">none\nWWWW\n")
+    (tmp_path / "p.fa").write_text(PROTEINS)
+    return tmp_path / "q.fa", tmp_path / "p.fa"
+
+
+def written(files: tuple[Path, Path], output: Path, **options: Any) -> SearchSummary:
+    settings = SearchSettings(kind="protein", **options.pop("settings", {}))
+    return search_files(*files, output, settings, **options)
+
+
+def test_blastps_lines(files: tuple[Path, Path], tmp_path: Path) -> None:
+    summary = written(files, tmp_path / "hits.m8", columns=COLUMNS)
+    text = (tmp_path / "hits.m8").read_text()
+    assert text == BLASTP.replace("\\\n", "").replace(" ", "\t")
+    assert (summary.queries, summary.hits, summary.sequences, summary.residues) == (2, 8, 8, 598)
+
+
+def test_blastns_lines(tmp_path: Path) -> None:
+    """RNA against DNA, and lower case."""
+    (tmp_path / "d.fa").write_text(BASES)
+    (tmp_path / "q.fa").write_text(">d1\ncuacggattcagcttaggccauuacggatccatttaggcaacgtacc\n")
+    search_files(tmp_path / "q.fa", tmp_path / "d.fa", tmp_path / "hits.m8", columns=COLUMNS)
+    lines = (tmp_path / "hits.m8").read_text().splitlines()
+    assert [line.rpartition("\t")[0] for line in lines] == BLASTN.replace(" ", "\t").splitlines()
+    assert lines[0].endswith("\t47") and lines[1].endswith("\t11T-13AT10")
+
+
+def test_columns_of_a_line(files: tuple[Path, Path], tmp_path: Path) -> None:
+    columns = ["sseqid", "stitle", "qseq", "sseq", "cigar", "qcovhsp"]
+    written(files, tmp_path / "hits.b6.gz", columns=columns, settings={"top": 7, "evalue": 1e-27})
+    lines = gzip.decompress((tmp_path / "hits.b6.gz").read_bytes()).decode().splitlines()
+    assert len(lines) == 3
+    cells = lines[0].split("\t")
+    assert cells[:2] == ["near", "near entry 7"] and cells[4:] == ["30=3I27=5D30=", "100"]
+    assert cells[2].replace("-", "") == QUERY.split()[1] and cells[3][28:35] == "LA---AP"
+    assert lines[2].startswith("p5344\tp5344 ATP-binding protein\t")
+
+
+def test_tsv(files: tuple[Path, Path], tmp_path: Path) -> None:
+    summary = written(files, tmp_path / "hits.tsv")
+    lines = (tmp_path / "hits.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == list(DEFAULT_BLAST_COLUMNS) and len(lines) == 9
+    assert lines[1].split("\t") == BLASTP.split()[:12]
+    told = json.loads((tmp_path / "hits.tsv.json").read_text())
+    assert told == {"pairs": 8, "provenance": summary.provenance.as_dict()}
+    assert told["provenance"]["parameters"]["database_residues"] == 598
+
+
+def test_scores_alone(files: tuple[Path, Path], tmp_path: Path) -> None:
+    written(files, tmp_path / "hits.tsv", settings={"align": False})
+    lines = (tmp_path / "hits.tsv").read_text().splitlines()
+    assert lines[0] == "qseqid\tsseqid\tevalue\tbitscore\tscore\tqlen\tslen"
+    assert lines[1] == "q1\tnear\t1.22e-56\t158\t399\t90\t92"
+    written(files, tmp_path / "hits.txt", settings={"align": False})
+    assert "#====" not in (tmp_path / "hits.txt").read_text()
+
+
+def test_json_lines(files: tuple[Path, Path], tmp_path: Path) -> None:
+    written(files, tmp_path / "hits.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "hits.jsonl").read_text().splitlines()]
+    assert len(rows) == 8 and list(rows[0]) == list(DEFAULT_BLAST_COLUMNS)
+    (hits, _) = search(*files, kind="protein").hits
+    assert [(row["evalue"], row["bitscore"]) for row in rows] == [(hit.evalue, hit.bit_score) for hit in hits]
+    assert rows[1]["pident"] == 100 * 45 / 88
+
+
+def test_parquet(files: tuple[Path, Path], tmp_path: Path) -> None:
+    summary = written(files, tmp_path / "hits.parquet", columns=list(BLAST_COLUMNS))
+    table = pq.read_table(tmp_path / "hits.parquet")
+    types = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64()}
+    assert table.schema.names == list(BLAST_COLUMNS)
+    assert table.schema.types == [types[column.kind] for column in BLAST_COLUMNS.values()]
+    (hits, _) = search(*files, kind="protein").hits
+    assert table.to_pylist() == [{n: c.value(hit) for n, c in BLAST_COLUMNS.items()} for hit in hits]
+    assert json.loads(table.schema.metadata[b"plait.provenance"]) == summary.provenance.as_dict()
+
+
+def test_no_hits(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">none\nWWWW\n>empty\n")
+    (tmp_path / "p.fa").write_text(PROTEINS)
+    for suffix in ("m8", "tsv", "jsonl", "parquet", "txt"):
+        summary = written((tmp_path / "q.fa", tmp_path / "p.fa"), tmp_path / f"hits.{suffix}")
+        assert summary.hits == 0
+    assert (tmp_path / "hits.m8").read_text() == (tmp_path / "hits.jsonl").read_text() == ""
+    assert (tmp_path / "hits.tsv").read_text() == "\t".join(DEFAULT_BLAST_COLUMNS) + "\n"
+    assert pq.read_table(tmp_path / "hits.parquet").num_rows == 0
+    assert (tmp_path / "hits.txt").read_text().count("No hits.") == 2
+
+
+def test_report(files: tuple[Path, Path], tmp_path: Path) -> None:
+    written(files, tmp_path / "hits.txt", settings={"top": 2})
+    text = (tmp_path / "hits.txt").read_text()
+    assert text.startswith(
+        f"plait {__version__}: Smith-Waterman search\n"
+        "Database: p.fa (8 sequences, 598 residues)\n"
+        "Scoring: BLOSUM62, the first residue of a gap costs 12, every further one 1\n\n"
+        "Query: q1 (90 residues)\n\n"
+        "   Sequence  Length  Score  Bits   E-value  Identity  Description\n"
+        "1  near          92    399   158  1.22e-56     91.6%  entry 7\n"
+        "2  p8872         90    232  94.0  3.25e-31     51.1%  entry 2\n\n#===="
+    )
+    (hits, _) = search(*files, kind="protein", top=2).hits
+    for hit in hits:
+        assert hit.alignment is not None
+        names = {"query_name": "q1", "target_name": hit.target_name}
+        assert hit.alignment.text(hit.query, hit.target, **names) in text  # type: ignore[arg-type]
+    assert text.endswith("Query: none (4 residues)\n\nNo hits.\n\n")
+
+
+def test_without_statistics(files: tuple[Path, Path], tmp_path: Path) -> None:
+    settings = {"gap_open": 3, "gap_extend": 3, "top": 1}
+    summary = written(files, tmp_path / "hits.m8", settings=settings)
+    assert "no E-values: there are no Karlin-Altschul parameters" in summary.notes[0]
+    assert (tmp_path / "hits.m8").read_text().splitlines()[0].endswith("\tN/A\tN/A")
+    written(files, tmp_path / "hits.parquet", settings=settings)
+    assert pq.read_table(tmp_path / "hits.parquet")["evalue"].null_count == 2
+    written(files, tmp_path / "hits.txt", settings=settings)
+    assert "\nNote: no E-values" in (tmp_path / "hits.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("output", "format", "chosen"),
+    [
+        (None, None, "blast"), ("-", "text", "text"), ("a.m8", None, "blast"), ("a.B6.gz", None, "blast"),
+        ("a.tsv.zst", None, "tsv"), ("a.out", "blast", "blast"), ("a", "tsv", "tsv"), ("a.txt", None, "text"),
+    ],
+)  # fmt: skip
+def test_the_format_is_chosen_by_name(output: Any, format: str | None, chosen: str) -> None:
+    assert hit_format(output, format) == chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"output": "a.csv"}, "expected a name that ends in .m8, .tsv, .parquet, .jsonl, .txt, or a format"),
+        ({"output": "a.tsv", "format": "blast"}, "for the format blast"),
+        ({"output": "a.out", "format": "parquet"}, "a name that ends in .parquet"),
+        ({"output": None, "format": "parquet"}, "found standard output"),
+        ({"output": "a.tsv", "columns": ["qseqid", "bits"]}, "found 'bits', expected names out of qseqid, "),
+        ({"output": "a.tsv", "columns": ["bitscor"]}, "did you mean bitscore?"),
+        ({"output": "a.tsv", "columns": []}, "found no name"),
+        ({"output": "a.txt", "columns": ["score"]}, "columns for text"),
+        ({"output": "a.tsv", "columns": ["score", "btop"], "aligned": False}, "found btop of hits that are"),
+    ],
+)
+def test_wrong_outputs(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        chosen = hit_format(options["output"], options.get("format"))
+        hit_columns(chosen, options.get("columns"), aligned=options.get("aligned", True))
+    assert message in str(caught.value)
+
+
+def test_outputs_are_checked_before_the_search(files: tuple[Path, Path], tmp_path: Path) -> None:
+    def never(state: object) -> None:
+        raise AssertionError
+
+    with pytest.raises(InvalidInput, match="also an input"):
+        written(files, files[1], format="blast", progress=never)
+    with pytest.raises(InvalidInput, match="in a folder that does not exist"):
+        written(files, tmp_path / "x" / "hits.tsv", progress=never)
+    (tmp_path / "q.fa").write_text("")
+    with pytest.raises(FormatError, match="an empty file"):
+        written(files, tmp_path / "hits.tsv", progress=never)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.fa", "q.fa"]
+
+
+def test_numbers_as_blastp_prints_them() -> None:
+    evalues = {
+        1e-181: "0.0", 1.5e-180: "1.50e-180", 9.996e-100: "1.00e-99", 8.99e-4: "8.99e-04", 9e-4: "0.001",
+        0.0994: "0.099", 0.1: "0.10", 0.99: "0.99", 1.0: "1.0", 9.94: "9.9", 10.0: "10", 514.3: "514",
+    }  # fmt: skip
+    assert [evalue_text(value) for value in evalues] == list(evalues.values())
+    bits = {13.94: "13.9", 99.9: "99.9", 99.94: "99", 100.9: "100", 99999.0: "99999", 100000.0: "1.000e+05"}
+    assert [bit_score_text(value) for value in bits] == list(bits.values())

@@ -1,0 +1,274 @@
+"""What searches are made of: rankings, long targets in pieces, sources of sequences, checks of queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.align import pieces, ranking, search_sources
+from plait.align.batches import align_batch, choose_target
+from plait.align.codes import PairBatch, code_list
+from plait.align.database_build import build_database
+from plait.align.many import block_query
+from plait.align.matrices import SubstitutionMatrix, load_matrix, match_mismatch
+from plait.align.packing import BLOCK_LANES, SequenceDatabase, pack_sequences
+from plait.align.pieces import align_long_target, reach_of
+from plait.align.ranking import Found, Ranking, distinct
+from plait.align.residues import PAD_CODE
+from plait.align.scoring import Scoring, make_scoring
+from plait.align.search import search
+from plait.align.search_sources import FastaSource, matrix_columns, open_source
+from plait.align.sweeps import LOCAL
+from plait.align.target_chunks import lone_lanes
+from plait.errors import FormatError, InvalidInput, PlaitError
+from plait.formats.fasta import read_fasta
+from plait.targets.block_lists import TargetBlocks
+
+CPU = choose_target("cpu", 1)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def database(path: Path, kind: Any = "protein") -> SequenceDatabase:
+    (block,) = read_fasta(path)
+    return pack_sequences(block, path, kind=kind)
+
+
+def found(rows: list[tuple[int, int, int]]) -> Found:
+    return Found(*np.array(rows, np.int64).reshape(-1, 3).T)
+
+
+class TestRanking:
+    @given(
+        st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), max_size=60),
+        st.integers(1, 12),
+        st.integers(1, 4),
+        st.randoms(use_true_random=False),
+    )
+    def test_definition(self, rows: list[tuple[int, int]], most: int, least: int, random: Any) -> None:
+        """The best of all, whatever the order and the pieces in which they come."""
+        targets = [(record, score, length) for record, (score, length) in enumerate(rows)]
+        # A target in pieces is offered with lower scores, too.
+        offered = targets + [(record, score - 1, length) for record, score, length in targets if score > 1]
+        random.shuffle(offered)
+        best = Ranking(most, least, lambda scores, lengths: lengths.astype(float))
+        pending, ranking._PENDING = ranking._PENDING, random.randrange(9)
+        try:
+            while offered:
+                size = random.randrange(1, 9)
+                best.add(found(offered[:size]))
+                offered = offered[size:]
+                if random.random() < 0.3:
+                    best.records()
+        finally:
+            ranking._PENDING = pending
+        expected = sorted((t for t in targets if t[1] >= least), key=lambda t: (-t[1], t[2], t[0]))[:most]
+        assert list(zip(*map(np.ndarray.tolist, best.best()), strict=True)) == expected
+        assert sorted(best.records().tolist()) == sorted(t[0] for t in expected)
+
+    def test_equal_targets_get_equal_keys(self) -> None:
+        """Even from a rule that gives another number each time it is asked."""
+        best = Ranking(5, 1, lambda scores, lengths: np.random.default_rng().random(len(scores)))
+        best.add(found([(record, 7, 30) for record in range(20)]))
+        assert best.best().records.tolist() == [0, 1, 2, 3, 4]
+
+    @given(st.lists(st.integers(-4, 4), max_size=20))
+    def test_distinct(self, values: list[int]) -> None:
+        assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=BLOCK_LANES))
+def test_lone_lanes_take_the_least_time(sizes: list[int]) -> None:
+    lengths = np.zeros((2, BLOCK_LANES), np.int32)
+    lengths[0, : len(sizes)] = sorted(sizes, reverse=True)
+    times = [
+        sum(16 * int(n) + 65536 for n in lengths[0, :k]) + 64 * int(lengths[0, k] if k < 64 else 0)
+        for k in range(BLOCK_LANES + 1)
+    ]
+    counts = lone_lanes(lengths)
+    assert times[counts[0]] == min(times) and counts[1] == 0
+
+
+WORDS = st.lists(st.sampled_from(["A", "C", "AC", "ACG", "GGT", "TTTT"]), min_size=1, max_size=12).map(
+    "".join
+)
+
+
+class TestPieces:
+    @given(WORDS, st.lists(WORDS, min_size=4, max_size=30).map("".join), st.sampled_from([(3, 1), (2, 2)]))
+    def test_the_alignment_is_that_of_the_pair(self, query: str, target: str, gaps: tuple[int, int]) -> None:
+        """Repeats have many best alignments; the same one is chosen."""
+        scoring = Scoring(match_mismatch(2, -3), *gaps)
+        codes = scoring.encode(query), scoring.encode(target)
+        whole = align_batch(PairBatch(code_list([codes[0]]), code_list([codes[1]])), scoring, LOCAL, CPU)[0]
+        own = block_query(codes[0], scoring, LOCAL)
+        columns = np.arange(len(scoring.matrix.letters), dtype=np.uint8)
+        limits = (pieces._STRETCH, pieces._LEAST_RATIO)
+        pieces._STRETCH, pieces._LEAST_RATIO = 50, 0
+        try:
+            cut = align_long_target((own, codes[0]), codes[1], columns, whole.score, scoring, LOCAL, CPU)
+        finally:
+            pieces._STRETCH, pieces._LEAST_RATIO = limits
+        assert cut == whole or not whole.score
+
+    def test_reach(self) -> None:
+        """As long as an alignment can get: a query of 5 and gaps of 1 that 10 less 1 can pay for."""
+        scoring = Scoring(match_mismatch(2, -3), 1, 1)
+        own = block_query(scoring.encode("ACGTA"), scoring, LOCAL)
+        assert reach_of(own, 1000) == 5 + 9
+        assert reach_of(own, 5 * 14) == 14 and reach_of(own, 5 * 14 - 1) is None
+        free = block_query(scoring.encode("ACGTA"), Scoring(match_mismatch(2, -3), 1, 0), LOCAL)
+        assert reach_of(free, 1000) is None
+
+    def test_an_alignment_across_pieces(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Halves of the query lie as far apart as gaps can be; the sequences are long enough to be cut."""
+        rng = np.random.default_rng(0)
+        half = ["".join(rng.choice(list("ACGT"), 150)) for _ in range(2)]
+        fill = "".join(rng.choice(list("ACGT"), 200_000))
+        target = fill[:99_990] + half[0] + "A" * 120 + half[1] + fill[99_990:]
+        path = write(tmp_path / "t.fa", f">long\n{target}\n>short\n{half[0]}\n")
+        monkeypatch.setattr(pieces, "_STRETCH", 100_000)
+        query = [("q", "".join(half))]
+        for form in (path, database(path, "dna")):
+            (hits,) = search(query, form).hits
+            assert [(hit.target_name, hit.score) for hit in hits] == [
+                ("long", 600 - 7 - 119 * 2),
+                ("short", 300),
+            ]
+            assert hits[0].alignment is not None and hits[0].alignment.cigar == "150=120D150="
+            assert hits[0].alignment.target_start == 99_990
+
+
+def test_a_block_may_be_wider_than_its_targets() -> None:
+    scoring = make_scoring()
+    codes = scoring.encode("MKVLAWRND")
+    wide = np.full((40, BLOCK_LANES), PAD_CODE, np.uint8)
+    wide[:9, 3] = codes
+    lengths = np.zeros((1, BLOCK_LANES), np.int32)
+    lengths[0, 3] = 9
+    own = block_query(codes, scoring, LOCAL)
+    blocks = TargetBlocks(wide, np.array([0, 40]), lengths)
+    for device in ("cpu", "reference"):
+        scores = choose_target(device, 1).run_blocks(own, blocks, lambda cells: None)[0]
+        assert scores[3] == scoring.matrix.scores[codes, codes].sum() and scores[4] == 0
+
+
+class TestSources:
+    def test_letters_that_no_matrix_has(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "t.fa", ">a\nMKV\n>b x\nMK\nA?V\n")
+        with pytest.raises(FormatError, match=r"t\.fa, line 3: found '\?' at position 4 of the sequence 'b'"):
+            search([("q", "MKV")], path)
+        write(path, ">a\nMKV\n>b x\nMK-V\n")
+        with pytest.raises(FormatError, match="take the gaps of the alignment out first"):
+            search([("q", "MKV")], path)
+
+    @pytest.mark.parametrize("form", ["fasta", "memory", "packed"])
+    def test_letters_that_this_matrix_lacks(self, tmp_path: Path, form: str) -> None:
+        path = write(tmp_path / "t.fa", ">a\nMKV\n>b x\nMKAWV\n")
+        source: Any = path
+        if form == "memory":
+            source = database(path)
+        elif form == "packed":
+            build_database([path], tmp_path / "t.plaitdb")
+            source = tmp_path / "t.plaitdb"
+        matrix = without(load_matrix("BLOSUM62"), "W")
+        with pytest.raises(PlaitError) as caught:
+            search([("q", "MKV")], source, matrix=matrix, gap_open=12, gap_extend=1)
+        told = {
+            "fasta": "t.fa, line 3: found 'W' at position 4 of sequence 'b', expected one of ARND",
+            "memory": "sequence 'b': found 'W' at position 4, expected one of ARND",
+            "packed": "t.plaitdb: found 'W' at position 4 of sequence 'b', expected one of ARND",
+        }
+        assert told[form] in str(caught.value).replace(", record 0", "")
+        write(path, ">a\nMKV\n")
+        assert search([("q", "MKV")], path, matrix=matrix, gap_open=12, gap_extend=1).hits[0]
+
+    def test_duplicate_names(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "t.fa", ">a\nMKV\n>b\nMKL\n>a\nMKI\n")
+        with pytest.raises(
+            FormatError, match=r"line 5: found a second sequence named 'a', after that of line 1"
+        ):
+            search([("q", "MKV")], path, kind="protein")
+        with pytest.raises(FormatError, match="allow duplicate names"):
+            search(path, write(tmp_path / "u.fa", ">x\nMKV\n"), kind="protein")
+        with pytest.raises(InvalidInput, match="a second query named 'q', number 2"):
+            search([("q", "MKV"), ("q", "MKL")], tmp_path / "u.fa", kind="protein")
+        for queries in (path, [("q", "MKV"), ("q", "MKL")]):
+            result = search(queries, path, kind="protein", evalue=None, allow_duplicate_names=True)
+            assert [hit.target_record for hit in result.hits[0]] == [0, 2, 1]
+
+    def test_the_other_kind(self, tmp_path: Path) -> None:
+        proteins = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
+        bases = write(tmp_path / "d.fa", ">d\nACGTTGCAACGU\n")
+        for queries, searched in ((bases, proteins), (proteins, bases), ([("q", "MKVLW")], bases)):
+            for form in (searched, database(searched, "dna" if searched == bases else "protein")):
+                with pytest.raises(
+                    PlaitError, match=r"queries that look like .*, as in the database; if they"
+                ):
+                    search(queries, form)
+        # Many ambiguous letters are no protein; and who says what it is, is believed.
+        assert search([("q", "RYRYSWKM")], bases).hits == ((),)
+        assert search([("q", "GATTACA")], proteins, kind="protein").queries == ("q",)
+        with pytest.raises(InvalidInput, match="a database of kind 'protein', expected one of kind 'dna'"):
+            search([("q", "ACGT")], database(proteins), kind="dna")
+        build_database([proteins], tmp_path / "p.plaitdb")
+        with pytest.raises(FormatError, match="a database of kind 'protein', expected one of kind 'dna'"):
+            search([("q", "ACGT")], tmp_path / "p.plaitdb", kind="dna")
+
+    def test_files(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
+        build_database([path], tmp_path / "p.plaitdb")
+        with pytest.raises(InvalidInput, match="one packed database, or any number of FASTA files"):
+            search([("q", "MKV")], [path, tmp_path / "p.plaitdb"])
+        with pytest.raises(InvalidInput, match="found no file"):
+            search([("q", "MKV")], [])
+        with pytest.raises(FormatError, match="no such file"):
+            search([("q", "MKV")], tmp_path / "x.fa")
+        with pytest.raises(FormatError, match=r"found 'MKV', expected a header line"):
+            search(write(tmp_path / "q.fa", "MKV\n"), path)
+        data = bytearray((tmp_path / "p.plaitdb").read_bytes())
+        (tmp_path / "cut.plaitdb").write_bytes(data[:-3])
+        with pytest.raises(FormatError, match="the file is truncated"):
+            search([("q", "MKV")], tmp_path / "cut.plaitdb")
+        data[8] = 77
+        (tmp_path / "new.plaitdb").write_bytes(data)
+        with pytest.raises(FormatError, match="a database of format version 77, expected version 1"):
+            search([("q", "MKV")], tmp_path / "new.plaitdb")
+
+    def test_a_file_may_come_twice(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
+        source = open_source([path, path], allow_duplicate_names=True)
+        shares = [chunk.share for chunk in source.chunks(make_scoring())]
+        assert shares == [0.5, 1.0] and (source.sequences, source.residues) == (2, 22)
+
+    def test_what_is_kept_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(search_sources, "_KEPT_RESIDUES", 25)
+        monkeypatch.setattr(search_sources, "_CHUNK_BYTES", 1)
+        path = write(tmp_path / "p.fa", "".join(f">p{k}\nMKVLAWRNDEQ\n" for k in range(9)))
+        source = FastaSource([path], None)
+        for _ in source.chunks(make_scoring()):
+            source.keep(np.array([1, 3, 6]))
+        assert sorted(source._kept) == [1, 3]
+        entries = list(source.entries(np.array([1, 3, 6])))
+        assert [(entry.record, entry.name) for entry in entries] == [(1, "p1"), (3, "p3"), (6, "p6")]
+        assert all(entry.codes.size == 11 for entry in entries)
+
+    def test_columns_of_the_matrix(self) -> None:
+        scoring = make_scoring()
+        letters = scoring.matrix.letters
+        columns = matrix_columns(scoring, "protein")
+        assert "".join(letters[k] for k in columns[:4]) == "ABCD" and letters[columns[20]] == "X"
+
+
+def without(matrix: SubstitutionMatrix, letter: str) -> SubstitutionMatrix:
+    keep = [k for k, own in enumerate(matrix.letters) if own != letter]
+    letters = "".join(matrix.letters[k] for k in keep)
+    return SubstitutionMatrix("own", letters, matrix.scores[np.ix_(keep, keep)], "protein")
