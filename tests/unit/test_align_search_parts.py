@@ -243,6 +243,18 @@ class TestSources:
         with pytest.raises(FormatError, match="a database of format version 77, expected version 1"):
             search([("q", "MKV")], tmp_path / "new.plaitdb")
 
+    @pytest.mark.parametrize(
+        ("code", "message"), [(200, "a residue in blocks 0 to 0"), (29, "a residue of 'p'")]
+    )
+    def test_damaged_residues_are_noticed(self, tmp_path: Path, code: int, message: str) -> None:
+        path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
+        packed = build_database([path], tmp_path / "p.plaitdb")
+        data = bytearray((tmp_path / "p.plaitdb").read_bytes())
+        data[packed.metadata["sections"]["packed"]["offset"] + 10 * BLOCK_LANES] = code
+        (tmp_path / "p.plaitdb").write_bytes(data)
+        with pytest.raises(FormatError, match=f"found {message} that is none, .*the file is damaged"):
+            search([("q", "MKVLAW")], tmp_path / "p.plaitdb", kind="protein")
+
     def test_a_file_may_come_twice(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
         source = open_source([path, path], allow_duplicate_names=True)

@@ -21,6 +21,7 @@ from plait.align.codes import CodeList, PairBatch, code_list, encode_list
 from plait.align.many import align_pair_codes, score_pair_codes
 from plait.align.matrices import Kind, SubstitutionMatrix
 from plait.align.modes import FreeEnd, Mode, free_ends_of
+from plait.align.residues import guess_kind
 from plait.align.results import Alignment, make_alignment
 from plait.align.scoring import Scoring, make_scoring
 from plait.errors import InvalidInput, Unsupported
@@ -38,7 +39,6 @@ Letters = str | bytes
 Traceback = Literal["auto", "full", "linear"]
 #: Bytes that are asked for at most.
 _MOST_BYTES = 1 << 32
-_NUCLEOTIDES = frozenset(b"ACGTUNacgtun")
 
 
 def _raw(sequence: Letters) -> bytes:
@@ -57,16 +57,14 @@ def guess_scoring(
     Parameters
     ----------
     sequences
-        Looked at if neither `matrix` nor `kind` is given: they are nucleotides if all letters are A, C, G, T,
-        U or N, and proteins otherwise.
+        Looked at if neither `matrix` nor `kind` is given: they are nucleotides if nine letters in ten are A,
+        C, G, T, U or N, and proteins otherwise.
     matrix, gap_open, gap_extend, kind
         As for `plait.align.scoring.make_scoring`.
     """
     if matrix is None and kind is None:
-        letters: set[int] = set()
-        for sequence in sequences:
-            letters.update(_raw(sequence))
-        kind = "dna" if letters and letters <= _NUCLEOTIDES else "protein"
+        letters = np.frombuffer(b"".join(map(_raw, sequences)), np.uint8)
+        kind = guess_kind(letters)
     return make_scoring(matrix, gap_open, gap_extend, kind=kind)
 
 

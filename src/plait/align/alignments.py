@@ -102,7 +102,7 @@ def align(
         By default those of BLAST for the matrix.
     kind
         ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, nucleotides if
-        all letters are A, C, G, T, U or N.
+        nine letters in ten are A, C, G, T, U or N.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
     x_drop

@@ -269,7 +269,9 @@ def needs_bytes(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> int:
     batch, scoring, free
         As for `score_batch`.
     """
-    task: Any = _task(batch, scoring, free)
+    # The letters do not matter for that, and they are many.
+    none = np.zeros(0, np.uint8)
+    task: Any = _task(batch, scoring, free)._replace(query=none, target=none)
     rows, columns = batch.queries.sizes, batch.targets.sizes
     setup = make_setup(task, keep=True)
     return max((choice_bytes(setup, int(m), int(n)) for m, n in zip(rows, columns, strict=True)), default=0)

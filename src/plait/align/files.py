@@ -214,7 +214,7 @@ def _provenance(aligner: Aligner, pairing: str, score_only: bool) -> Provenance:
 
 def _notes(surveyed: Survey) -> Iterator[str]:
     for first, count in surveyed.duplicates:
-        others = f" and {count - 1:,} more names" if count > 1 else ""
+        others = f" (so it is with {count:,} records)" if count > 1 else ""
         yield (
             f"{first.path}, line {first.line}: the name {first.name!r} was there before{others}; "
             "results cannot be told apart by name"

@@ -81,7 +81,7 @@ class SubstitutionMatrix:
 
     name: str
     letters: str
-    scores: NDArray[np.int32]
+    scores: NDArray[np.int32] = field(repr=False)
     kind: Kind
     codes: NDArray[np.uint8] = field(init=False, repr=False)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.align.database import is_database, open_database
 from plait.align.matrices import NO_CODE
 from plait.align.packing import BLOCK_LANES, SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, CODES, Kind, encode_residues, guess_kind
+from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, encode_residues, guess_kind
 from plait.align.scoring import Scoring
 from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
 from plait.errors import FormatError, InvalidInput
@@ -121,6 +121,9 @@ class PackedSource:
         while first < database.blocks:
             most = first_columns[first] + _CHUNK_BYTES // BLOCK_LANES
             last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
+            # Checksums of residues are not compared before a search; lanes must not be given any number.
+            if int(database.packed[first_columns[first] : first_columns[last]].max(initial=0)) > PAD_CODE:
+                raise self._damaged(f"a residue in blocks {first} to {last - 1}")
             if missing.any():
                 self._check(scoring, missing, first, last)
             done += int(database.lengths[first:last].sum(dtype=np.int64))
@@ -142,6 +145,14 @@ class PackedSource:
             offsets = np.array([0, letters.size], np.int64)
             scoring.encode_letters(letters, offsets=offsets, names=[database.names[record]], path=path)
 
+    def _damaged(self, what: str) -> FormatError:
+        return FormatError(
+            self.paths[0] if self.paths else "database",
+            found=f"{what} that is none",
+            expected="codes of residues",
+            hint="the file is damaged: 'plait search index --check' compares all checksums",
+        )
+
     def keep(self, records: NDArray[np.int64]) -> None:
         """Nothing to do: all of it stays at hand."""
 
@@ -149,9 +160,11 @@ class PackedSource:
         """Some of the records."""
         for record in records.tolist():
             database = self._database
-            yield Entry(
-                record, database.names[record], database.descriptions[record], database.sequence(record)
-            )
+            codes = database.sequence(record)
+            name = database.names[record]
+            if codes.max(initial=0) >= len(database.alphabet):
+                raise self._damaged(f"a residue of {name!r}")
+            yield Entry(record, name, database.descriptions[record], codes)
 
 
 class FastaSource:

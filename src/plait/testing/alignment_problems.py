@@ -172,7 +172,6 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int8", _W8, "affine"),
         ("int8", _W8, "linear"),
         ("int16", _W16, "affine"),
-        ("int16", _W16, "linear"),
         ("int32", _W32, "affine"),
         ("int8", 1, "affine"),
         ("int32", 8, "linear"),
