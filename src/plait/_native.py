@@ -302,7 +302,7 @@ def _calls(module: Any) -> tuple[set[str], set[str]]:
     variables = {variable.name for variable in module.global_variables if variable.is_declaration}
     called: set[str] = set()
     for function in module.functions:
-        if function.is_declaration or function.name.startswith("_ZN7cpython"):
+        if function.is_declaration or function.name.startswith(("_ZN7cpython", "cfunc.")):
             continue
         for block in function.blocks:
             for instruction in block.instructions:

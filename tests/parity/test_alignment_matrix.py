@@ -86,14 +86,13 @@ def compiled_already(combination: AlignmentCombination, batch: AlignmentBatch) -
     if combination.target == "reference":
         return True
     if combination.schedule == "public":
-        few = len(batch.scores) <= 5 or combination.split in ("auto", "threads")
+        every = combination.split in ("auto", "threads") and batch.mode != "extension"
         linear = combination.split == "many" and batch.linear
-        return few and not batch.wide and batch.gap_open < 100 and not linear
+        return (every or len(batch.scores) <= 5) and not batch.wide and batch.gap_open < 100 and not linear
     if combination.schedule in ONE_QUERY:
-        ends_in_columns = batch.mode != "semiglobal" or "query_end" in batch.free_ends
-        return ends_in_columns and (
-            not batch.wide or (combination.form == "affine" and batch.mode == "local")
-        )
+        if batch.mode == "semiglobal" and "query_end" not in batch.free_ends:
+            return False
+        return not batch.wide or (combination.form == "affine" and batch.mode == "local")
     return True
 
 

@@ -203,13 +203,13 @@ def _store_rows(lanes: Any, rows: Any, first: int, values: Any) -> None:
 @shared
 def _narrow(values: Any, base: int, low: int, high: int, out: Any) -> None:
     for at in range(values.size):
-        out[at] = min(max(values[at] - base, low), high)
+        out[at] = min(max(int(values[at]) - base, low), high)
 
 
 @shared
 def _to_full(values: Any, base: int, out: Any) -> None:
     for at in range(out.size):
-        out[at] = values[at] + base
+        out[at] = int(values[at]) + base
 
 
 @shared
@@ -223,8 +223,8 @@ def _enter_stretch(lanes: Any, region: Any, edges: Any, scratch: Any, stripe: An
     for k in range(lanes.width):
         for v in range(4):
             at = row + min(4 * k + v, rows - 1)
-            groups[v, k] = min(max(edges.column_h[at] - base, low), high)
-            groups[4 + v, k] = min(max(edges.column_e[at] - base, low), high)
+            groups[v, k] = min(max(int(edges.column_h[at]) - base, low), high)
+            groups[4 + v, k] = min(max(int(edges.column_e[at]) - base, low), high)
             scratch.exists[v, k] = 1 if 4 * k + v < rows else 0
 
 
@@ -236,8 +236,8 @@ def _leave_stretch(lanes: Any, edges: Any, scratch: Any, stripe: Any, base: int)
     _to_full(scratch.below[0, behind:], base, edges.row_h[first:last])
     _to_full(scratch.below[1, behind:], base, edges.row_f[first:last])
     for r in range(rows):
-        edges.column_h[row + r] = scratch.groups[r % 4, r // 4] + base
-        edges.column_e[row + r] = scratch.groups[4 + r % 4, r // 4] + base
+        edges.column_h[row + r] = int(scratch.groups[r % 4, r // 4]) + base
+        edges.column_e[row + r] = int(scratch.groups[4 + r % 4, r // 4]) + base
 
 
 @shared
@@ -259,7 +259,9 @@ def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, s
         greater(load(lanes, scratch.exists, 3, 0), none),
     )
     complete = rows == 4 * width
-    letters = load(lanes, score.letters, 0, 0)
+    # Lanes that have not begun look scores up, too.
+    rows_of_letters = load(lanes, score.letters, 0, 0)
+    letters = rows_of_letters - rows_of_letters
     h = _load_rows(lanes, groups, 0)
     state = (h, _load_rows(lanes, groups, 4), h[0], load(lanes, groups, 8, 0))
     best = (least, least, least, least)
@@ -329,11 +331,11 @@ def sweep_region(
     for row in range(region.row, region.row_end, height):
         rows = min(height, region.row_end - row)
         left = corner
-        corner = edges.column_h[row + rows - 1]
+        corner = int(edges.column_h[row + rows - 1])
         for first in range(region.column, region.column_end, region.stretch):
             last = min(first + region.stretch, region.column_end)
             base = left - region.offset
-            left = edges.row_h[last - 1]
+            left = int(edges.row_h[last - 1])
             groups[8, 0] = region.offset
             groups[8, 1] = 1
             groups[8, 2] = min(max(region.floor - base, region.low), region.high)

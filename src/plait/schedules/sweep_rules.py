@@ -57,9 +57,9 @@ def _record_best(scratch: Any, base: int, stripe: Any, best: Any) -> None:
     """Keep the better cell: the higher value, then the earlier row, then the earlier column."""
     row, rows, first, _ = stripe
     for r in range(rows):
-        value = scratch.groups[9 + r % 4, r // 4] + base
+        value = int(scratch.groups[9 + r % 4, r // 4]) + base
         i = row + r
-        j = first + scratch.groups[13 + r % 4, r // 4] - r // 4
+        j = first + int(scratch.groups[13 + r % 4, r // 4]) - r // 4
         ahead = i < best[1] or (i == best[1] and j < best[2])
         if value > best[0] or (value == best[0] and ahead):
             best[0] = value

@@ -173,8 +173,8 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int8", _W8, "linear"),
         ("int16", _W16, "affine"),
         ("int32", _W32, "affine"),
-        ("int8", 1, "affine"),
-        ("int32", 8, "linear"),
+        ("int16", 1, "affine"),
+        ("int32", 64, "linear"),
     ),
     ("inter_sequence", "rows"): (
         ("int8", _W8, "affine"),
@@ -183,9 +183,9 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int32", _W32, "affine"),
     ),
     ("inter_sequence", "columns"): (
+        ("int8", _W8, "affine"),
         ("int16", _W16, "affine"),
-        ("int8", 2, "linear"),
-        ("int32", 64, "affine"),
+        ("int32", 2, "linear"),
     ),
     ("lanes_back", "rows"): (
         ("int16", _W16, "affine"),
@@ -204,7 +204,7 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int16", _W16, "profile8"),
         ("int32", _W32, "table16"),
     ),
-    ("antidiagonal", "extension"): (("int16", _W16, "table16"), ("int32", 4, "profile16")),
+    ("antidiagonal", "extension"): (("int16", _W16, "table16"),),
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
     ("tiles", "local"): (("int16", _W16, "table16"),),
     ("tiles", "extension"): (("int32", _W32, "table16"),),

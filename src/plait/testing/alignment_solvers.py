@@ -39,6 +39,7 @@ __all__ = [
     "SweepForm",
     "as_told",
     "in_columns",
+    "pair_list",
     "solve_blocks",
     "solve_lanes",
     "solve_pairs",
@@ -90,7 +91,6 @@ def in_columns(alignment: Alignment) -> BestAlignment:
 
 
 def _answers(results: PairResults) -> list[Found]:
-    """What lists of pairs find, with their paths."""
     answers: list[Found] = []
     last = 0
     for score, count, (i, m, j, n) in zip(
@@ -103,7 +103,16 @@ def _answers(results: PairResults) -> list[Found]:
     return answers
 
 
-def _pair_list(batch: AlignmentBatch, number: int | None = None) -> PairList:
+def pair_list(batch: AlignmentBatch, number: int | None = None) -> PairList:
+    """The pairs as schedules take them.
+
+    Parameters
+    ----------
+    batch
+        The pairs.
+    number
+        Number of the only one that is wanted; by default all are.
+    """
     pairs = batch.pairs if number is None else batch.only(number).pairs
     return PairList(
         pairs.queries.codes,
@@ -220,7 +229,7 @@ def solve_lanes(
         )
         return call(setup, task, targets, own, *others)
 
-    task = _pair_list(batch)
+    task = pair_list(batch)
     task = task._replace(query=pairs.queries[0], query_starts=np.array([0, query.rows.size], np.int64))
     return _answers(trace_targets(forced, query, task, threads))
 
@@ -298,7 +307,7 @@ def solve_pairs(
     keep
         Whether choices are kept, for the paths; otherwise score and end are found.
     """
-    task = _pair_list(batch)
+    task = pair_list(batch)
     setup = _setup(task, form, keep)
     if setup is None:
         return None
@@ -331,7 +340,7 @@ def solve_tiles(
     """
     answers: list[Found] = []
     for number in range(len(batch.queries)):
-        task = _pair_list(batch, number)
+        task = pair_list(batch, number)
         setup = _setup(task, form, False)
         if setup is None:
             return None
@@ -384,8 +393,8 @@ def solve_public(
     answers: list[Found] = []
     for k, alignment in enumerate(aligner.align_codes(pairs)):
         again = rescore(alignment, pairs.queries[k], pairs.targets[k], scoring)
-        if not scores[k] == alignment.score == again:
-            found = f"pair {k}: {scores[k]} without a path, {alignment.score} with one, of which {again}"
-            raise AssertionError(f"{found} is the score")
+        told = (scores[k], alignment.score, again)
+        if len(set(told)) > 1:
+            raise AssertionError(f"pair {k}: scores without a path, with one, and of it: {told}")
         answers.append(in_columns(alignment))
     return answers
