@@ -149,6 +149,9 @@ def biopython(free: tuple[str, ...], gap_open: int, gap_extend: int, local: bool
 def test_biopython_with_all_free_ends(ends: int) -> None:
     free = tuple(end for bit, end in enumerate(END_NAMES) if ends >> bit & 1)
     for gap_open, gap_extend in COSTS:
+        if free and gap_open == gap_extend:
+            # For linear gaps Biopython takes another algorithm, which may leave out the ends of both.
+            continue
         aligner = biopython(free, gap_open, gap_extend)
         queries, targets = pairs((ends, gap_open), 50, 90)
         costs = {"gap_open": gap_open, "gap_extend": gap_extend}
@@ -189,19 +192,13 @@ def test_pyopal_against_many(theirs: str, mode: str) -> None:
     _, targets = pairs(mode, 600, 250, RESIDUES)
     database = pyopal.Database(targets)
     for gap_open, gap_extend in ((11, 1), (4, 4)):
-        aligner = pyopal.Aligner(gap_open=gap_open, gap_extend=gap_extend)
+        aligner = pyopal.Aligner("BLOSUM62", gap_open=gap_open, gap_extend=gap_extend)
         for query in (targets[1], targets[7] + targets[2] + targets[3], "MKV"):
             results = aligner.align(query, database, algorithm=theirs)
             wanted = [0] * len(targets)
             for result in results:
                 wanted[result.target_index] = result.score
-            found = score_many(
-                query,
-                targets,
-                mode=mode,
-                matrix="BLOSUM62",
-                gap_open=gap_open,
-                gap_extend=gap_extend,  # type: ignore[arg-type]
-            )
+            costs = {"gap_open": gap_open, "gap_extend": gap_extend}
+            found = score_many(query, targets, mode=mode, matrix="BLOSUM62", **costs)  # type: ignore[arg-type]
             # In Opal, an overlap takes at least one residue of each.
             assert [max(score, 0) if mode == "overlap" else score for score in wanted] == found.tolist()

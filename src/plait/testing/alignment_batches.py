@@ -18,8 +18,8 @@ from plait.testing.alignment import AlignmentCase
 
 __all__ = ["AlignmentBatch", "alignment_batches", "batch_of", "edge_batches", "long_batches"]
 
-Codes = tuple[int, ...]
-Scores = tuple[tuple[int, ...], ...]
+_Codes = tuple[int, ...]
+_Scores = tuple[tuple[int, ...], ...]
 
 #: Names of the codes, in matrices that need them.
 _LETTERS = string.ascii_uppercase + "*!#$%"
@@ -41,9 +41,9 @@ class AlignmentBatch:
         As for `plait.align.align`; `free_ends` only where the mode is ``"semiglobal"``.
     """
 
-    queries: tuple[Codes, ...]
-    targets: tuple[Codes, ...]
-    scores: Scores
+    queries: tuple[_Codes, ...]
+    targets: tuple[_Codes, ...]
+    scores: _Scores
     gap_open: int
     gap_extend: int
     mode: str = "global"
@@ -119,7 +119,7 @@ def batch_of(case: AlignmentCase) -> AlignmentBatch:
     )
 
 
-def _simple(letters: int, match: int, mismatch: int) -> Scores:
+def _simple(letters: int, match: int, mismatch: int) -> _Scores:
     """One score for equal letters and one for others; the last letter stands for any and is worth little."""
     rows = [[match if a == b else mismatch for b in range(letters)] for a in range(letters)]
     for k in range(letters):
@@ -127,14 +127,14 @@ def _simple(letters: int, match: int, mismatch: int) -> Scores:
     return tuple(map(tuple, rows))
 
 
-def _random(letters: int, least: int, most: int) -> Scores:
+def _random(letters: int, least: int, most: int) -> _Scores:
     """Scores that need not be the same either way round."""
     rng = random.Random(f"{letters} {least} {most}")
     return tuple(tuple(rng.randint(least, most) for _ in range(letters)) for _ in range(letters))
 
 
 #: Scores and gap costs: few letters and many, scores of eight bits and of more, and costs that make ties.
-_SCORINGS: tuple[tuple[Scores, int, int], ...] = (
+_SCORINGS: tuple[tuple[_Scores, int, int], ...] = (
     (_simple(5, 2, -3), 7, 2),
     (_simple(5, 1, -1), 1, 1),
     (_simple(4, 2, -3), 5, 0),
@@ -154,7 +154,7 @@ _SCORINGS: tuple[tuple[Scores, int, int], ...] = (
 )
 
 
-def _structured_pairs(letters: int) -> tuple[tuple[Codes, Codes], ...]:
+def _structured_pairs(letters: int) -> tuple[tuple[_Codes, _Codes], ...]:
     """Pairs of every structure, of sequences up to 33 residues."""
     rng = random.Random(letters)
     base = tuple(rng.randrange(letters) for _ in range(17))
