@@ -38,7 +38,7 @@ _BLOCK_COLUMNS = 1 << 20
 #: Longer numbers do not fit into 63 bits.
 _MOST_DIGITS = 18
 # Possessive: a long CIGAR leaves nothing to go back to.
-_RUNS = re.compile(rf"(?:[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}[=XID])*+")
+_RUNS = re.compile(rf"(?:[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}[=XID])*")
 _NUMBERS = str.maketrans("=XID", "    ")
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
