@@ -193,6 +193,28 @@ def test_blocks_hold_whole_records_and_about_as_much_as_asked_for(tmp_path: Path
         (">a\nMK\n".encode("utf-16"), "found UTF-16 text, expected FASTA text"),
         (b"%PDF-1.7\n", "found a PDF document, expected FASTA text"),
     ],
+    # Named: gzip writes the time into its header, and all workers must collect the same names.
+    ids=[
+        "empty",
+        "blank lines",
+        "empty gzip",
+        "no header",
+        "FASTQ",
+        "table",
+        "header of nothing",
+        "header of blanks",
+        "NUL",
+        "DEL",
+        "not ASCII",
+        "ELF",
+        "old Mac lines",
+        "return in a header",
+        "Parquet",
+        "bzip2",
+        "BAM",
+        "UTF-16",
+        "PDF",
+    ],
 )
 def test_bad_files_are_said(tmp_path: Path, content: bytes, message: str) -> None:
     path = write(tmp_path, content)
