@@ -92,7 +92,9 @@ def _byte_lookup(builder: Any, table: Any, index: Any, width: int) -> Any:
 def _lookup_one_by_one(builder: Any, entries: Any, index: Any, vector: Any, align: int) -> Any:
     found = undefined(vector)
     for lane in range(vector.count):
-        at = builder.zext(builder.extract_element(index, ir.Constant(INDEX, lane)), _I64)
+        code = builder.extract_element(index, ir.Constant(INDEX, lane))
+        # As the shuffles do: no index reads past the table.
+        at = builder.zext(builder.and_(code, ir.Constant(code.type, 31)), _I64)
         entry = builder.load(builder.gep(entries, [at]))
         entry.align = align
         found = builder.insert_element(found, entry, ir.Constant(INDEX, lane))
