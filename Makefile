@@ -4,11 +4,12 @@ PYTEST_WORKERS ?= auto
 DEMO_OUTPUT ?= demo-output
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format types imports docs doctests interpreted unit bench clean
+.PHONY: help demo test setup lint format types imports docs doctests interpreted cuda unit bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +18,7 @@ demo: ## Count the paths of 12 human donors' repertoires; writes demo-output/
 	@sh tools/environment.sh demo
 	@$(BIN)/plait demo -o "$(DEMO_OUTPUT)"
 
-test: lint types imports docs doctests interpreted unit ## Every gate
+test: lint types imports docs doctests interpreted cuda unit ## Every gate
 
 setup:
 	@sh tools/environment.sh demo test docs
@@ -46,8 +47,12 @@ doctests: setup ## Examples in the docstrings
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m interpreted
 
-unit: setup ## All tests
-	$(PYTEST) -n $(PYTEST_WORKERS)
+cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m cuda_simulator
+	$(PYTEST) -q -n $(PYTEST_WORKERS) $(CUDA_BUILDS)
+
+unit: setup ## All other tests
+	$(PYTEST) -n $(PYTEST_WORKERS) --ignore=$(CUDA_BUILDS)
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

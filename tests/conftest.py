@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import random
 from collections.abc import Callable, Generator
@@ -34,8 +35,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def simulated() -> bool:
+    """Whether CUDA kernels run in Numba's simulator."""
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")
+
+
+def missing_simulator() -> str | None:
+    """Why CUDA kernels cannot be simulated here, or None when they are."""
+    if not simulated():
+        return "runs in the CUDA simulator: make cuda, or NUMBA_ENABLE_CUDASIM=1"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "numba-cuda is not installed: pip install 'plait[cuda13]'"
+    return None
+
+
 def missing_gpu() -> str | None:
     """Why there is no usable device, or None when there is one."""
+    if simulated():
+        return "CUDA kernels are simulated in this run (NUMBA_ENABLE_CUDASIM)"
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -47,15 +64,44 @@ def missing_gpu() -> str | None:
     status = driver.cuDeviceGetCount(ctypes.byref(devices))
     if status != 0 or devices.value < 1:
         return f"the CUDA driver reports no device (cuDeviceGetCount returned {status})"
-    return None
+    from plait.targets.cuda_driver import usable
+
+    able = usable()
+    return None if able.ok else f"{able.reason}; {able.fix}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if missing_simulator() is None:
+        from plait.testing.simulator import quicken
+
+        quicken()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The devices, where tests may run on them."""
+    if simulated():
+        return "cuda: simulated"
+    if missing_gpu() is not None:
+        return None
+    from plait.targets.cuda_driver import probe
+
+    facts = probe()
+    told = ", ".join(f"{d.number}: {d.name} ({d.capability[0]}.{d.capability[1]})" for d in facts.devices)
+    return f"cuda: {told}; driver for CUDA {'.'.join(map(str, facts.version or ()))}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what has no device; a test with both markers runs on either one."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
-    reason = missing_gpu() if marked else None
-    if reason:
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    small = [item for item in items if item.get_closest_marker("cuda_simulator")]
+    on_device = missing_gpu() if marked else None
+    in_simulator = missing_simulator() if small else None
+    for item in marked:
+        if on_device and (item not in small or in_simulator):
+            item.add_marker(pytest.mark.skip(reason=on_device))
+    for item in small:
+        if in_simulator and item not in marked:
+            item.add_marker(pytest.mark.skip(reason=in_simulator))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from plait._version import __version__
 from plait.errors import (
     CountOverflow,
+    DeviceFailure,
+    DeviceMemoryError,
     FormatError,
     InvalidInput,
     PlaitError,
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CountOverflow",
+    "DeviceFailure",
+    "DeviceMemoryError",
     "FormatError",
     "InvalidInput",
     "PlaitError",

@@ -19,6 +19,7 @@ cache is called without it (`plait._native`).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -26,7 +27,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -40,6 +41,7 @@ __all__ = [
     "host_features",
     "host_vector_bits",
     "implemented_in",
+    "in_compiled_cache",
     "kernel",
     "prepare",
     "shared",
@@ -82,7 +84,7 @@ class _Compiler:
 
     ready = False
     lock = threading.RLock()
-    overloads: list[tuple[Callable[..., Any], _Select]] = []  # noqa: RUF012  # one for the process
+    overloads: list[tuple[Callable[..., Any], _Select, str]] = []  # noqa: RUF012  # one for the process
     modules: list[str] = []  # noqa: RUF012
 
 
@@ -94,18 +96,18 @@ def prepare() -> None:
         while _Compiler.modules:
             importlib.import_module(_Compiler.modules.pop())
         _Compiler.ready = True
-        for function, select in _Compiler.overloads:
-            _teach(function, select)
+        for function, select, target in _Compiler.overloads:
+            _teach(function, select, target)
         _Compiler.overloads.clear()
 
 
-def _teach(function: Callable[..., Any], select: _Select) -> None:
+def _teach(function: Callable[..., Any], select: _Select, target: str) -> None:
     def typing(*args: object) -> Callable[..., Any] | None:
         return select(*args)
 
     from numba.extending import overload
 
-    overload(function, strict=False, target="generic", jit_options=_OPTIONS)(typing)
+    overload(function, strict=False, target=target, jit_options=_OPTIONS)(typing)
 
 
 def implemented_in(module: str) -> None:
@@ -117,13 +119,24 @@ def implemented_in(module: str) -> None:
             _Compiler.modules.append(module)
 
 
-def specialise(function: Callable[..., Any], select: _Select) -> None:
-    """Let compiled code use ``select(*argument_types)``, if any, where the source calls `function`."""
+def specialise(function: Callable[..., Any], select: _Select, target: str = "generic") -> None:
+    """Let compiled code use ``select(*argument_types)``, if any, where the source calls `function`.
+
+    Parameters
+    ----------
+    function
+        What the source calls.
+    select
+        From the types of the arguments to the body; None where it does not serve them.
+    target
+        For which compiled target: ``"generic"`` for all, ``"cuda"`` for CUDA before what all have. Only the
+        CUDA target names itself, once it has imported its compiler.
+    """
     with _Compiler.lock:
         if _Compiler.ready:
-            _teach(function, select)
+            _teach(function, select, target)
         else:
-            _Compiler.overloads.append((function, select))
+            _Compiler.overloads.append((function, select, target))
 
 
 def shared(function: F) -> F:
@@ -195,13 +208,23 @@ class _Kernel:
                 import numba
 
                 prepare()
-                before = numba.config.CACHE_DIR
-                numba.config.CACHE_DIR = str(compiled_cache())
-                try:
+                with in_compiled_cache():
                     self._dispatcher = numba.njit(nogil=True, cache=True, _nrt=False)(self.py_func)
-                finally:
-                    numba.config.CACHE_DIR = before
         return self._dispatcher
+
+
+@contextlib.contextmanager
+def in_compiled_cache() -> Iterator[None]:
+    """Let what is made meanwhile keep its machine code in `compiled_cache`."""
+    import numba
+
+    with _Compiler.lock:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(compiled_cache())
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 def kernel(function: F) -> F:

@@ -6,6 +6,8 @@
     |- InvalidInput        (ValueError)           a value given to a function or option is wrong
     |- FormatError         (ValueError)           a file is not what it should be
     |- CountOverflow       (OverflowError)        an exact count does not fit the asked-for integer
+    |- DeviceFailure       (RuntimeError)         a device stopped in the middle of the work
+    |- DeviceMemoryError   (MemoryError)          a device has too little memory
     |- TargetUnavailable   (RuntimeError)         the asked-for device cannot be used here
     `- Unsupported         (NotImplementedError)  a valid request that plait does not serve
 
@@ -16,6 +18,8 @@ from __future__ import annotations
 
 __all__ = [
     "CountOverflow",
+    "DeviceFailure",
+    "DeviceMemoryError",
     "FormatError",
     "InvalidInput",
     "PlaitError",
@@ -120,6 +124,55 @@ class CountOverflow(PlaitError, OverflowError):
             f"{items} item(s), the first at record {record}, have counts of 2^63 or more; "
             "ask for overflow='float' or overflow='wide'"
         )
+
+
+class DeviceFailure(PlaitError, RuntimeError):
+    """A device stopped in the middle of the work; nothing of it was returned.
+
+    Parameters
+    ----------
+    device
+        Name of the device, such as ``cuda:0``.
+    reason
+        What happened, as the driver says it.
+    fix
+        What to do.
+    """
+
+    def __init__(self, device: str, *, reason: str, fix: str) -> None:
+        self.device = device
+        self.reason = reason
+        self.fix = fix
+        super().__init__(f"device {device!r} failed: {reason}; {fix}")
+
+
+class DeviceMemoryError(PlaitError, MemoryError):
+    """A device has too little memory; nothing of the work was returned.
+
+    Parameters
+    ----------
+    device
+        Name of the device, such as ``cuda:0``.
+    needed
+        Bytes that were asked for, where known.
+    free
+        Bytes that were free, where known.
+    fix
+        What to do.
+    """
+
+    def __init__(self, device: str, *, needed: int | None, free: int | None, fix: str) -> None:
+        self.device = device
+        self.needed = needed
+        self.free = free
+        self.fix = fix
+        told = f"device {device!r} has too little memory"
+        facts = [
+            f"{what} {number / 2**20:,.0f} MiB"
+            for what, number in (("needed:", needed), ("free:", free))
+            if number is not None
+        ]
+        super().__init__(f"{told} ({', '.join(facts)}); {fix}" if facts else f"{told}; {fix}")
 
 
 class TargetUnavailable(PlaitError, RuntimeError):

@@ -78,6 +78,19 @@ def test_options(plait: Any, here: Path) -> None:
     assert found.out.splitlines()[:3] == ["same", "same", "part"]
 
 
+def test_a_device_that_is_not_there(plait: Any, here: Path) -> None:
+    found = plait("search", "q.fa", "t.fa", "--device", "cuda:9999", "-o", "hits.m8")
+    assert found.status == 2 and "target 'cuda:9999' is unavailable" in found.err
+    assert not (here / "hits.m8").exists()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:all"])
+def test_gpus_give_the_same_hits(plait: Any, here: Path, device: str) -> None:
+    found = plait("search", "q.fa", "t.fa", "--evalue", "0.001", "--device", device)
+    assert (found.status, found.out) == (0, LINES)
+
+
 def test_index(plait: Any, here: Path) -> None:
     found = plait("search", "index", "t.fa", "-o", "t.plaitdb", "--check")
     told = "plait: t.plaitdb: 7 sequences (protein), 302 residues"

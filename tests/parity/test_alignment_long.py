@@ -11,7 +11,7 @@ import pytest
 from plait.align import Alignment, align, score
 from plait.align import batches as whole_pairs
 from plait.align.results import rescore
-from plait.schedules import tiles
+from plait.schedules import tile_grid
 
 MODES = ("global", "local", "overlap", "extension", "semiglobal")
 Pair = tuple[str, str]
@@ -21,8 +21,8 @@ Pair = tuple[str, str]
 def small_tiles() -> Iterator[None]:
     """Tiles of a few stripes, and little memory, so that tiles are cut again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "_LEAST_TILE", 100)
-        patch.setattr(tiles, "_LARGEST_TILE", 500)
+        patch.setattr(tile_grid, "_LEAST_TILE", 100)
+        patch.setattr(tile_grid, "_LARGEST_TILE", 500)
         patch.setattr(whole_pairs, "_CHOICES_OF_A_TILE", 1 << 17)
         patch.setattr(whole_pairs, "_CHECKPOINTS", 1 << 17)
         yield

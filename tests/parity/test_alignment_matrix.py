@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.schedules import tiles
+from plait.schedules import tile_grid
 from plait.testing.alignment import AlignmentCase, BestAlignment, score_columns
 from plait.testing.alignment_batches import AlignmentBatch, long_batches
 from plait.testing.alignment_problems import (
@@ -42,8 +42,8 @@ LONGEST = 170
 def small_tiles() -> Iterator[None]:
     """Tiles of a few stripes, so that small pairs have many of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiles, "_LEAST_TILE", 1)
-        patch.setattr(tiles, "_LARGEST_TILE", 64)
+        patch.setattr(tile_grid, "_LEAST_TILE", 1)
+        patch.setattr(tile_grid, "_LARGEST_TILE", 64)
         yield
 
 

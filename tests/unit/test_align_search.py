@@ -28,6 +28,8 @@ from plait.align.search_runs import SearchSettings
 from plait.align.sweeps import LOCAL, SearchProgress
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import read_fasta
+from plait.targets import cpu
+from plait.targets.sweep_shape import CPU_SHAPE
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYV"
 Named = list[tuple[str, str]]
@@ -145,13 +147,19 @@ def test_every_form_gives_the_same(folder: Path, expected: SearchResult, form: A
     )
 
 
+def shape(**changes: int) -> dict[Any, Any]:
+    return {(cpu, "CPU_SHAPE"): CPU_SHAPE._replace(**changes)}
+
+
 SMALL_LIMITS = {
-    "small-pieces": {(search_sources, "_CHUNK_BYTES"): 1500, (sweeps, "_MOST_CELLS"): 5000},
-    "few-tasks-wait": {(sweeps, "_MOST_CELLS"): 3000, (sweeps, "_WAITING"): 0},
-    "read-again": {(search_sources, "_KEPT_RESIDUES"): 0, (search_sources, "_CHUNK_BYTES"): 2000},
-    "few-kept": {(search_sources, "_KEPT_RESIDUES"): 1000, (search_sources, "_CHUNK_BYTES"): 2000},
+    "small-pieces": shape(database_bytes=1500, most_cells=5000),
+    "few-tasks-wait": shape(most_cells=3000, waiting=0),
+    "many-queries": shape(queries=3, tasks=2),
+    "few-alone": shape(alone=100),
+    "read-again": {(search_sources, "_KEPT_RESIDUES"): 0, **shape(database_bytes=2000)},
+    "few-kept": {(search_sources, "_KEPT_RESIDUES"): 1000, **shape(database_bytes=2000)},
     "small-groups": {(search_runs, "_GROUP_RESIDUES"): 500, (search_runs, "_GROUP_HITS"): 7},
-    "few-queries": {(search_runs, "_RANKED"): 2000, (search_sources, "_CHUNK_BYTES"): 3000},
+    "few-queries": {(search_runs, "_RANKED"): 2000, **shape(database_bytes=3000)},
     "long-targets": {(search_sources, "_LONGEST_PACKED"): 60, (search_runs, "_LONG_CELLS"): 100},
     "long-queries": {(sweeps, "_LONGEST_IN_LANES"): 50},
 }
@@ -230,7 +238,7 @@ def in_memory(sequences: Named) -> SequenceDatabase:
 
 
 def test_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_sources, "_CHUNK_BYTES", 2000)
+    monkeypatch.setattr(cpu, "CPU_SHAPE", CPU_SHAPE._replace(database_bytes=2000))
     for form in ("t.fa", "t.plaitdb"):
         states: list[SearchProgress] = []
         result = search(folder / "q.fa", folder / form, progress=states.append)
@@ -291,7 +299,7 @@ def test_all_scores_are_refused_where_they_are_too_many(
         ({"evalue": -1.0}, "evalue: found -1.0"),
         ({"kind": "rna"}, "kind: found 'rna'"),
         ({"threads": 0}, "threads: found 0"),
-        ({"device": "cuda"}, "device: found 'cuda'"),
+        ({"device": "cuda9"}, "device: found 'cuda9'"),
         ({"gap_open": -11}, "costs are positive: give 11"),
         ({"matrix": "NUC.4.4"}, "for nucleotides, expected a matrix for proteins"),
     ],

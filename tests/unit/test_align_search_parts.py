@@ -27,7 +27,9 @@ from plait.align.sweeps import LOCAL
 from plait.align.target_chunks import lone_lanes
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
+from plait.targets import cpu
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.sweep_shape import CPU_SHAPE
 
 CPU = choose_target("cpu", 1)
 
@@ -128,14 +130,20 @@ class TestPieces:
         free = block_query(scoring.encode("ACGTA"), Scoring(match_mismatch(2, -3), 1, 0), LOCAL)
         assert reach_of(free, 1000) is None
 
-    def test_an_alignment_across_pieces(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(("stretches", "piece_blocks"), [(1, 1), (2, 1), (3, 9)])
+    def test_an_alignment_across_pieces(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretches: int, piece_blocks: int
+    ) -> None:
         """Halves of the query lie as far apart as gaps can be; the sequences are long enough to be cut."""
+        shape = CPU_SHAPE._replace(stretches=stretches, piece_blocks=piece_blocks)
+        monkeypatch.setattr(cpu, "CPU_SHAPE", shape)
         rng = np.random.default_rng(0)
         half = ["".join(rng.choice(list("ACGT"), 150)) for _ in range(2)]
         fill = "".join(rng.choice(list("ACGT"), 200_000))
         target = fill[:99_990] + half[0] + "A" * 120 + half[1] + fill[99_990:]
         path = write(tmp_path / "t.fa", f">long\n{target}\n>short\n{half[0]}\n")
         monkeypatch.setattr(pieces, "_STRETCH", 100_000)
+        monkeypatch.setattr(pieces, "_LEAST_RATIO", 1)
         query = [("q", "".join(half))]
         for form in (path, database(path, "dna")):
             (hits,) = search(query, form).hits
@@ -263,9 +271,8 @@ class TestSources:
 
     def test_what_is_kept_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(search_sources, "_KEPT_RESIDUES", 25)
-        monkeypatch.setattr(search_sources, "_CHUNK_BYTES", 1)
         path = write(tmp_path / "p.fa", "".join(f">p{k}\nMKVLAWRNDEQ\n" for k in range(9)))
-        source = FastaSource([path], None)
+        source = FastaSource([path], None, shape=CPU_SHAPE._replace(database_bytes=1))
         for _ in source.chunks(make_scoring()):
             source.keep(np.array([1, 3, 6]))
         assert sorted(source._kept) == [1, 3]

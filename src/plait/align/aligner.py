@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ Letters = str | bytes
 Traceback = Literal["auto", "full", "linear"]
 #: Bytes that are asked for at most.
 _MOST_BYTES = 1 << 32
+#: Further than any two residues are apart, and far below the limits of 64 bits.
+_FAR = 1 << 40
 
 
 def _raw(sequence: Letters) -> bytes:
@@ -232,13 +234,14 @@ def make_aligner(
     free = free_ends_of(mode, named)
     if traceback not in ("auto", "full", "linear"):
         raise InvalidInput("traceback", found=repr(traceback), expected="auto, full or linear")
-    if isinstance(band, int):
-        if band < 0:
-            raise InvalidInput("band", found=repr(band), expected="0 or more, or two limits")
-        band = (-band, band)
-    if x_drop is not None and (mode != "extension" or x_drop < 0):
-        found = f"{x_drop} in mode {mode!r}"
-        raise InvalidInput("x_drop", found=found, expected="0 or more, in mode 'extension'")
+    band = _limits_of(band)
+    if x_drop is not None:
+        if mode != "extension" or not isinstance(x_drop, int | np.integer) or x_drop < 0:
+            found = f"{x_drop!r} in mode {mode!r}"
+            raise InvalidInput(
+                "x_drop", found=found, expected="a whole number, 0 or more, in mode 'extension'"
+            )
+        x_drop = min(int(x_drop), _FAR)
     return Aligner(
         scoring=scoring,
         mode=mode,
@@ -249,3 +252,17 @@ def make_aligner(
         traceback=traceback,
         target=choose_target(device, threads),
     )
+
+
+def _limits_of(band: Any) -> tuple[int, int] | None:
+    """The two limits of a band, held where no sequence reaches them."""
+    if band is None:
+        return None
+    limits = (-band, band) if isinstance(band, int | np.integer) else band
+    whole = isinstance(limits, tuple | list) and all(isinstance(limit, int | np.integer) for limit in limits)
+    if not whole or len(limits) != 2 or limits[0] > limits[1]:
+        raise InvalidInput(
+            "band", found=repr(band), expected="a whole number, 0 or more, or two limits, the lower one first"
+        )
+    low, high = (min(max(int(limit), -_FAR), _FAR) for limit in limits)
+    return low, high

@@ -114,7 +114,8 @@ def align(
     threads
         Threads; by default those of the settings.
     device
-        ``"auto"``, ``"cpu"`` or ``"reference"`` (plain Python).
+        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
+        ``"cuda:all"`` or ``"reference"`` (plain Python).
 
     Returns
     -------

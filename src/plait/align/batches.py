@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.codes import PairBatch
+from plait.align.host_memory import free_bytes
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import Scoring
-from plait.errors import InvalidInput
 from plait.schedules.choice_walk import Costs
 from plait.schedules.pair_setup import choice_bytes, make_setup
 from plait.schedules.pair_sweep import FreeEnds, PairList, PairResults
 from plait.schedules.tiles import LongPair, align_long, score_long
-from plait.targets.cpu import CpuTarget
+from plait.targets.devices import resolve
 from plait.targets.protocol import Target
-from plait.targets.reference import ReferenceTarget
 
 __all__ = [
     "align_batch",
@@ -35,6 +34,11 @@ _CHOICES_OF_A_TILE = 1 << 28
 #: Cells from which one thread cuts a pair too: their choices, half a byte each, are those of a tile.
 _LARGEST_WHOLE = 2 * _CHOICES_OF_A_TILE
 _CHECKPOINTS = 1 << 30
+#: Where many tiles are swept together: choices of a tile, most bytes of checkpoints, and the share of the
+#: free memory that they may take.
+_CHOICES_BESIDE_MANY = 1 << 20
+_MOST_CHECKPOINTS = 1 << 34
+_SHARE_OF_MEMORY = 4
 
 
 def choose_target(device: str = "auto", threads: int | None = None) -> Target:
@@ -43,20 +47,18 @@ def choose_target(device: str = "auto", threads: int | None = None) -> Target:
     Parameters
     ----------
     device
-        ``"auto"``, ``"cpu"`` or ``"reference"``.
+        One of `plait.targets.devices.DEVICES`.
     threads
         Threads; by default those of the settings.
 
     Raises
     ------
     InvalidInput
-        If there is no such device, or no such number of threads.
+        If there is no such name, or no such number of threads.
+    TargetUnavailable
+        If CUDA is asked for and cannot be used.
     """
-    if device not in ("auto", "cpu", "reference"):
-        raise InvalidInput("device", found=repr(device), expected="one of auto, cpu, reference")
-    if threads is not None and threads < 1:
-        raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
-    return ReferenceTarget() if device == "reference" else CpuTarget(threads)
+    return resolve(device, threads)
 
 
 def ignore_progress(cells: int) -> None:
@@ -81,9 +83,14 @@ def _task(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> PairList:
 
 
 def _long_pair(
-    batch: PairBatch, scoring: Scoring, free: FreeEnds, progress: Callable[[int], None]
+    batch: PairBatch, scoring: Scoring, free: FreeEnds, target: Target, progress: Callable[[int], None]
 ) -> LongPair:
     task = _task(batch, scoring, free)
+    choices, checkpoints = _CHOICES_OF_A_TILE, _CHECKPOINTS
+    if target.tile_steps().many is not None:
+        # Sweeping again costs less there than choices here, and less of it is needed with more checkpoints.
+        choices = _CHOICES_BESIDE_MANY
+        checkpoints = min(max(free_bytes() // _SHARE_OF_MEMORY, _CHECKPOINTS), _MOST_CHECKPOINTS)
     return LongPair(
         setup=make_setup(task, keep=False),
         costs=Costs(
@@ -95,8 +102,8 @@ def _long_pair(
             free.local,
         ),
         free=free,
-        choice_limit=_CHOICES_OF_A_TILE,
-        checkpoint_limit=_CHECKPOINTS,
+        choice_limit=choices,
+        checkpoint_limit=checkpoints,
         progress=progress,
     )
 
@@ -149,7 +156,8 @@ def _sweep(
     scores, ends = np.zeros(pairs, np.int64), np.zeros((pairs, 4), np.int64)
     counts = np.zeros(pairs, np.int64)
     cells = batch.cells
-    most = _TILED_CELLS if target.tile_steps().threads > 1 else _LARGEST_WHOLE
+    steps = target.tile_steps()
+    most = _TILED_CELLS if steps.threads > 1 or steps.many is not None else _LARGEST_WHOLE
     large = cells >= (most if tiled else np.iinfo(np.int64).max)
     pieces: dict[int, NDArray[np.int64]] = {}
     small = np.flatnonzero((cells > 0) & ~large)
@@ -164,13 +172,13 @@ def _sweep(
         for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
             pieces[int(p)] = part
     for p in np.flatnonzero(large):
-        pair = _long_pair(batch.only(np.array([p])), scoring, free, progress)
+        pair = _long_pair(batch.only(np.array([p])), scoring, free, target, progress)
         if keep:
-            best, start, runs = align_long(pair, target.tile_steps())
+            best, start, runs = align_long(pair, steps)
             ends[p, ::2] = start + 1
             pieces[int(p)], counts[p] = runs, len(runs)
         else:
-            best = score_long(pair, target.tile_steps())
+            best = score_long(pair, steps)
         scores[p] = best[0]
         ends[p, 1::2] = best[1:] + 1
     runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
@@ -256,7 +264,7 @@ def align_long_pair(
     scoring, free, target, progress
         As for `score_batch`.
     """
-    best, _, runs = align_long(_long_pair(batch, scoring, free, progress), target.tile_steps())
+    best, _, runs = align_long(_long_pair(batch, scoring, free, target, progress), target.tile_steps())
     score, row, column = (int(value) for value in best)
     return make_alignment(batch.queries.codes, batch.targets.codes, scoring, score, row + 1, column + 1, runs)
 

@@ -26,6 +26,7 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -147,9 +148,11 @@ def _start_of(path: str | os.PathLike[str]) -> bytes:
 
 
 class _Texts:
-    """Texts in a section, decoded one by one."""
+    """Texts in a section, decoded one by one; their checksums have not been compared."""
 
-    def __init__(self, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+    def __init__(self, path: object, what: str, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        self._path = path
+        self._what = what
         self._offsets = offsets
         self._data = data
 
@@ -158,8 +161,16 @@ class _Texts:
 
     def __getitem__(self, index: int, /) -> str:
         number = range(len(self))[index]
-        first, last = self._offsets[number : number + 2]
-        return self._data[first:last].tobytes().decode("utf-8")
+        first, last = self._offsets[number : number + 2].tolist()
+        if 0 <= first <= last <= self._data.size:
+            with suppress(UnicodeDecodeError):
+                return self._data[first:last].tobytes().decode("utf-8")
+        raise FormatError(
+            self._path,
+            found=f"number {number + 1} of its {self._what} damaged",
+            expected="text",
+            hint=f"copy it again or {_AGAIN}; 'plait search index --check' compares all checksums",
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,7 +250,8 @@ def open_database(path: str | os.PathLike[str], *, kind: Kind | None = None) -> 
 
     def texts(offsets: str, data: str) -> _Texts:
         count = metadata["sequences"] + 1
-        return _Texts(array(offsets, "<i8", count), array(data, "u1", _section(metadata, data).bytes))
+        places, letters = array(offsets, "<i8", count), array(data, "u1", _section(metadata, data).bytes)
+        return _Texts(path, data, places, letters)
 
     blocks = _section(metadata, "first_columns").bytes // 8 - 1
     return DatabaseFile(

@@ -194,7 +194,7 @@ def _provenance(aligner: Aligner, pairing: str, score_only: bool) -> Provenance:
     content = scoring.matrix.letters.encode() + scoring.matrix.scores.tobytes()
     return Provenance(
         version=__version__,
-        device=aligner.target.name,
+        device=aligner.target.description,
         schedule="row_sweep" if aligner.limited else "inter_sequence, antidiagonal, tiles",
         algebra="MaxPlus",
         parameters={

@@ -73,7 +73,7 @@ def reach_of(query: BlockQuery, size: int) -> int | None:
     return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
 
 
-def stretches(size: int, reach: int) -> Iterator[tuple[int, int, int]]:
+def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int, int]]:
     """Stretches to cut up one after the other; they overlap like pieces.
 
     Parameters
@@ -82,14 +82,17 @@ def stretches(size: int, reach: int) -> Iterator[tuple[int, int, int]]:
         Residues of the target.
     reach
         What `reach_of` says.
+    times
+        Residues of a stretch, in 2^22.
 
     Yields
     ------
     tuple of int
         Start, end, and residues that no stretch before has.
     """
-    for start in range(0, size, _STRETCH):
-        own = min(_STRETCH, size - start)
+    most = times * _STRETCH
+    for start in range(0, size, most):
+        own = min(most, size - start)
         yield start, min(start + own + reach, size), own
 
 
@@ -107,19 +110,23 @@ def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target
     target
         Where to compute.
     """
-    step = -(-codes.size // BLOCK_LANES)
+    # Several blocks only where the overlaps stay small beside the pieces.
+    count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
+    count = max(min(count, target.sweep_shape().piece_blocks), 1)
+    step = -(-codes.size // (count * BLOCK_LANES))
     columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
-    padded = np.full(step * BLOCK_LANES + columns, PAD_CODE, np.uint8)
+    padded = np.full(step * count * BLOCK_LANES + columns, PAD_CODE, np.uint8)
     padded[: codes.size] = codes
-    starts = step * np.arange(BLOCK_LANES)
-    across = np.lib.stride_tricks.as_strided(padded, (columns, BLOCK_LANES), (1, step), writeable=False)
+    starts = step * np.arange(count * BLOCK_LANES)
+    shape, strides = (count, columns, BLOCK_LANES), (BLOCK_LANES * step, 1, step)
+    across = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
     lengths = np.clip(codes.size - starts, 0, columns)
     blocks = TargetBlocks(
-        np.ascontiguousarray(across),
-        np.array([0, columns], np.int64),
-        lengths.astype(np.int32).reshape(1, BLOCK_LANES),
+        np.ascontiguousarray(across).reshape(-1, BLOCK_LANES),
+        columns * np.arange(count + 1),
+        lengths.astype(np.int32).reshape(count, BLOCK_LANES),
     )
-    scores = target.run_blocks(query, blocks, lambda cells: None)[0]
+    scores = target.sweep_blocks([query], blocks)[0].ravel()
     used = lengths > 0
     return Pieces(starts[used], columns, scores[used])
 
@@ -164,7 +171,7 @@ def align_long_target(
         return replace(found, target_start=found.target_start + first, target_end=found.target_end + first)
 
     ends = []
-    for first, last, _ in stretches(codes.size, reach):
+    for first, last, _ in stretches(codes.size, reach, target.sweep_shape().stretches):
         pieces = score_pieces(in_lanes, codes[first:last], reach, target)
         for start in pieces.starts[pieces.scores == score].tolist():
             found = aligned(first + start, min(first + start + pieces.size, last))

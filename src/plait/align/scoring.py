@@ -97,7 +97,7 @@ class Scoring:
         InvalidInput
             If a letter is not in the matrix; it is named with its 1-based position.
         """
-        raw = sequence.encode("ascii", "replace") if isinstance(sequence, str) else sequence
+        raw = _ascii(sequence) if isinstance(sequence, str) else sequence
         codes = self.matrix.codes[np.frombuffer(raw, np.uint8)]
         if codes.max(initial=0) == NO_CODE:
             at = int(np.argmax(codes == NO_CODE))
@@ -128,7 +128,7 @@ class Scoring:
         InvalidInput
             As for `encode`.
         """
-        raw = [s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences]
+        raw = [_ascii(s) if isinstance(s, str) else s for s in sequences]
         starts = np.zeros(len(raw) + 1, np.int64)
         np.cumsum([len(letters) for letters in raw], out=starts[1:])
         codes = self.matrix.codes[np.frombuffer(b"".join(raw), np.uint8)]
@@ -193,6 +193,13 @@ class Scoring:
     @property
     def _expected(self) -> str:
         return f"one of {self.matrix.accepted}"
+
+
+def _ascii(sequence: str) -> bytes:
+    """A byte for each letter; NUL, which no matrix has, for those that are not ASCII."""
+    if not sequence.isascii():
+        sequence = "".join(letter if letter.isascii() else "\0" for letter in sequence)
+    return sequence.encode("ascii")
 
 
 def _hint(letter: str) -> str | None:

@@ -146,7 +146,8 @@ def search(
     threads
         Threads; by default those of the settings.
     device
-        ``"auto"``, ``"cpu"`` or ``"reference"`` (plain Python).
+        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
+        ``"cuda:all"`` or ``"reference"`` (plain Python).
     progress
         Called in this thread while the search runs.
 

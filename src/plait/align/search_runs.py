@@ -64,7 +64,8 @@ class SearchSettings:
     threads
         Threads; by default those of the settings.
     device
-        ``"auto"``, ``"cpu"`` or ``"reference"`` (plain Python).
+        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
+        ``"cuda:all"`` or ``"reference"`` (plain Python).
 
     Raises
     ------
@@ -175,8 +176,13 @@ class SearchRun:
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
         self.settings = settings
+        self._threads = thread_count() if settings.threads is None else settings.threads
+        self._target = choose_target(settings.device, self._threads)
         self.source = open_source(
-            database, settings.kind, allow_duplicate_names=settings.allow_duplicate_names
+            database,
+            settings.kind,
+            allow_duplicate_names=settings.allow_duplicate_names,
+            shape=self._target.sweep_shape(),
         )
         self.scoring = make_scoring(
             settings.matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind
@@ -184,8 +190,6 @@ class SearchRun:
         self.statistics, lacking = karlin_altschul(self.scoring)
         self.notes = (f"no E-values: {lacking}",) if lacking else ()
         self.cells = 0
-        self._threads = thread_count() if settings.threads is None else settings.threads
-        self._target = choose_target(settings.device, self._threads)
         self._columns = matrix_columns(self.scoring, self.source.kind)
 
     @property
@@ -194,7 +198,7 @@ class SearchRun:
         settings, source = self.settings, self.source
         return Provenance(
             version=__version__,
-            device=self._target.name,
+            device=self._target.description,
             schedule="inter_sequence",
             algebra="SaturatingMaxPlus",
             parameters={

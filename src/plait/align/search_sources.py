@@ -20,14 +20,13 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
 from plait.formats.duplicate_names import NameRegister
 from plait.formats.fasta import Sequences, read_fasta
+from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 
 __all__ = ["Database", "Entry", "FastaSource", "PackedSource", "Source", "matrix_columns", "open_source"]
 
 #: What can be searched: a packed database, or the path of one, or of FASTA files.
 Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-#: Bytes of FASTA text, and of packed columns, in a piece.
-_CHUNK_BYTES: Final = 1 << 23
 #: Residues of the longest sequence that is packed: 64 lanes have to be as long.
 _LONGEST_PACKED: Final = 1 << 17
 #: Residues of entries of FASTA files that are kept until they are aligned; others are read again.
@@ -102,10 +101,13 @@ class PackedSource:
     ----------
     database
         The database.
+    shape
+        What a piece of it should be like.
     """
 
-    def __init__(self, database: SequenceDatabase) -> None:
+    def __init__(self, database: SequenceDatabase, shape: SweepShape = CPU_SHAPE) -> None:
         self._database = database
+        self._shape = shape
         path = getattr(database, "path", None)
         self.kind = database.kind
         self.paths: tuple[str, ...] = () if path is None else (path,)
@@ -119,7 +121,7 @@ class PackedSource:
         first_columns = database.first_columns
         done, first = 0, 0
         while first < database.blocks:
-            most = first_columns[first] + _CHUNK_BYTES // BLOCK_LANES
+            most = first_columns[first] + self._shape.database_bytes // BLOCK_LANES
             last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
             # Checksums of residues are not compared before a search; lanes must not be given any number.
             if int(database.packed[first_columns[first] : first_columns[last]].max(initial=0)) > PAD_CODE:
@@ -127,7 +129,9 @@ class PackedSource:
             if missing.any():
                 self._check(scoring, missing, first, last)
             done += int(database.lengths[first:last].sum(dtype=np.int64))
-            yield make_chunk(database, first, last, share=done / max(self.residues, 1))
+            yield make_chunk(
+                database, first, last, share=done / max(self.residues, 1), alone=self._shape.alone
+            )
             first = last
 
     def _check(self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int) -> None:
@@ -178,6 +182,8 @@ class FastaSource:
         What they are; None looks at the first letters.
     allow_duplicate_names
         Whether several records may have one name.
+    shape
+        What a piece should be like.
     """
 
     def __init__(
@@ -186,7 +192,9 @@ class FastaSource:
         kind: Kind | None,
         *,
         allow_duplicate_names: bool = False,
+        shape: SweepShape = CPU_SHAPE,
     ) -> None:
+        self._shape = shape
         self.paths = tuple(os.fspath(path) for path in paths)
         sizes = [check_readable(path).st_size for path in self.paths]
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -204,7 +212,7 @@ class FastaSource:
     def _blocks(self) -> Iterator[tuple[int, Sequences]]:
         """Records, with the number of their file."""
         for number, path in enumerate(self.paths):
-            for sequences in read_fasta(path, block_residues=_CHUNK_BYTES):
+            for sequences in read_fasta(path, block_residues=self._shape.database_bytes):
                 yield number, sequences
 
     def chunks(self, scoring: Scoring) -> Iterator[TargetChunk]:
@@ -259,7 +267,8 @@ class FastaSource:
             numbers = numbers[~long]
         database = pack_sequences(packed, path, kind=self.kind)
         share = float(self._starts[file] + sequences.bytes_read) / float(self._starts[-1])
-        return make_chunk(database, 0, database.blocks, records=numbers, share=share, lone=lone)
+        least = self._shape.alone
+        return make_chunk(database, 0, database.blocks, records=numbers, share=share, lone=lone, alone=least)
 
     def keep(self, records: NDArray[np.int64]) -> None:
         """Keep these records of the next piece and those before, as many as there is room for."""
@@ -315,7 +324,11 @@ def _taken(sequences: Sequences, which: NDArray[np.bool_]) -> Sequences:
 
 
 def open_source(
-    database: Database, kind: Kind | None = None, *, allow_duplicate_names: bool = False
+    database: Database,
+    kind: Kind | None = None,
+    *,
+    allow_duplicate_names: bool = False,
+    shape: SweepShape = CPU_SHAPE,
 ) -> Source:
     """What to search.
 
@@ -327,6 +340,8 @@ def open_source(
         What it must be; by default what the packed database says or the first letters of FASTA suggest.
     allow_duplicate_names
         Whether several records of FASTA files may have one name.
+    shape
+        What the target that sweeps it likes to be given at a time.
 
     Raises
     ------
@@ -340,7 +355,7 @@ def open_source(
             raise InvalidInput(
                 "database", found=f"a database of kind {database.kind!r}", expected=f"one of kind {kind!r}"
             )
-        return PackedSource(database)
+        return PackedSource(database, shape)
     paths = [database] if isinstance(database, str | os.PathLike) else list(database)
     if not paths:
         raise InvalidInput("database", found="no file", expected="a packed database, or FASTA files")
@@ -352,5 +367,5 @@ def open_source(
             expected="one packed database, or any number of FASTA files",
         )
     if packed:
-        return PackedSource(open_database(packed[0], kind=kind))
-    return FastaSource(paths, kind, allow_duplicate_names=allow_duplicate_names)
+        return PackedSource(open_database(packed[0], kind=kind), shape)
+    return FastaSource(paths, kind, allow_duplicate_names=allow_duplicate_names, shape=shape)

@@ -23,16 +23,13 @@ from plait.align.target_chunks import LoneTarget, TargetChunk, TargetPart
 from plait.executors.local import LocalExecutor
 from plait.schedules.block_setup import BlockQuery
 from plait.targets.protocol import Target
+from plait.targets.sweep_shape import SweepShape
 
 __all__ = ["LOCAL", "SearchProgress", "SearchQuery", "Sweep", "search_query", "sweep_all"]
 
 LOCAL: Final = free_ends_of("local")
-#: Cells of a task: enough to make its preparation small, few enough to stop soon.
-_LEAST_CELLS: Final = 1 << 22
-_MOST_CELLS: Final = 1 << 29
-#: Tasks of a piece of the database for each thread, at the least; and those that wait.
+#: Tasks of a piece of the database for each thread, at the least.
 _TASKS: Final = 4
-_WAITING: Final = 8
 #: Residues of the longest query that is swept in lanes: a thread needs 128 bytes for each.
 _LONGEST_IN_LANES: Final = 1 << 20
 
@@ -115,9 +112,9 @@ class Sweep:
 
 
 class _Task(NamedTuple):
-    """A query, and some targets of a chunk: in lanes, or one on its own; or neither."""
+    """Some queries, and some targets of a chunk: in lanes, or one on its own; or neither."""
 
-    query: int
+    queries: Sequence[int]
     part: TargetPart | None
     lone: LoneTarget | None
     #: Residues of the targets.
@@ -129,11 +126,11 @@ class _Task(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """What is worth offering, and all that was found, if it is wanted."""
+    """What is worth offering of each query, and all that was found, if it is wanted."""
 
     task: _Task
-    best: Found
-    all: Found | None
+    best: Sequence[Found]
+    all: Sequence[Found]
     cells: int
 
 
@@ -148,36 +145,56 @@ def _shares(part: TargetPart, cells: int, rows: int) -> Iterator[TargetPart]:
         first = last
 
 
-def _tasks(queries: Sequence[SearchQuery], chunks: Iterator[TargetChunk], threads: int) -> Iterator[_Task]:
+def _groups(queries: Sequence[SearchQuery], residues: int, shape: SweepShape) -> Iterator[list[int]]:
+    """Numbers of the queries that are swept together; empty ones are not swept."""
+    group: list[int] = []
+    rows = 0
+    for number, query in enumerate(queries):
+        size = query.codes.size
+        full = len(group) == shape.queries or (rows + size) * residues > shape.most_cells
+        if group and (full or query.in_lanes is None):
+            yield group
+            group, rows = [], 0
+        if query.in_lanes is not None:
+            group.append(number)
+            rows += size
+        elif size:
+            yield [number]
+    if group:
+        yield group
+
+
+def _tasks(
+    queries: Sequence[SearchQuery], chunks: Iterator[TargetChunk], shape: SweepShape, threads: int
+) -> Iterator[_Task]:
     rows = [query.codes.size for query in queries]
     for chunk in chunks:
         columns = sum(part.columns for part in chunk.parts)
         cells = sum(rows) * BLOCK_LANES * columns // (_TASKS * threads)
-        cells = min(max(cells, _LEAST_CELLS), _MOST_CELLS)
+        cells = min(max(cells, shape.least_cells), shape.most_cells)
         # The last task is known to be the last: it is told what to do once there is no other.
-        task = _Task(0, None, None, 0, chunk.share, sum(rows) * chunk.residues, False)
-        for number, size in enumerate(rows):
-            if not size:
-                continue
+        task = _Task((), None, None, 0, chunk.share, sum(rows) * chunk.residues, False)
+        for group in _groups(queries, chunk.residues, shape):
             for part in chunk.parts:
-                for share in _shares(part, cells, size):
+                for share in _shares(part, cells, sum(rows[number] for number in group)):
                     yield task
                     residues = int(share.blocks.lengths.sum(dtype=np.int64))
-                    task = task._replace(query=number, part=share, lone=None, residues=residues)
-            for lone in chunk.lone:
-                for stretch, residues in _stretches(queries[number], lone):
-                    yield task
-                    task = task._replace(query=number, part=None, lone=stretch, residues=residues)
+                    task = task._replace(queries=group, part=share, lone=None, residues=residues)
+            for number in group:
+                for lone in chunk.lone:
+                    for stretch, residues in _stretches(queries[number], lone, shape.stretches):
+                        yield task
+                        task = task._replace(queries=[number], part=None, lone=stretch, residues=residues)
         yield task._replace(last=True)
 
 
-def _stretches(query: SearchQuery, lone: LoneTarget) -> Iterator[tuple[LoneTarget, int]]:
+def _stretches(query: SearchQuery, lone: LoneTarget, times: int) -> Iterator[tuple[LoneTarget, int]]:
     """A target in stretches, if it can be cut, each with the residues that no other has."""
     reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
     if reach is None:
         yield lone, lone.length
         return
-    for first, last, own in stretches(lone.length, reach):
+    for first, last, own in stretches(lone.length, reach, times):
         yield lone._replace(codes=lone.codes[first:last]), own
 
 
@@ -199,36 +216,45 @@ class _Worker:
         self._columns = columns
         self._keep_all = keep_all
         self._target: Target = choose_target(how.device, 1)
+        self.shape = self._target.sweep_shape()
 
     def run(self, task: _Task) -> _Done:
-        query = self._queries[task.query] if self._queries else None
-        if query is None or (task.part is None and task.lone is None):
-            return _Done(task, NOTHING, NOTHING, 0)
+        queries = [self._queries[number] for number in task.queries]
+        found: list[Found] = []
         if task.part is not None:
-            found = self._in_lanes(query, task.part)
-        else:
-            assert task.lone is not None
-            found = self._lone(query, task.lone)
-        # Others may raise the floor meanwhile; what is offered too much is left out later.
-        best = found.take(found.scores >= self._rankings[task.query].floor)
-        over = len(best.records) - self._most
-        if over > 0:
-            best = best.take(best.scores >= np.partition(best.scores, over)[over])
-        return _Done(task, best, found if self._keep_all else None, task.residues * query.codes.size)
+            found = self._in_lanes(queries, task.part)
+        elif task.lone is not None:
+            found = [self._lone(query, task.lone) for query in queries]
+        best = [self._best(number, own) for number, own in zip(task.queries, found, strict=True)]
+        rows = sum(query.codes.size for query in queries)
+        return _Done(task, best, found if self._keep_all else (), task.residues * rows)
 
-    def _in_lanes(self, query: SearchQuery, part: TargetPart) -> Found:
+    def _best(self, query: int, found: Found) -> Found:
+        # Others may raise the floor meanwhile; what is offered too much is left out later.
+        least = self._rankings[query].floor
+        good = found.scores[found.scores >= least]
+        over = good.size - self._most
+        if over > 0:
+            least = np.partition(good, over)[over]
+        return found.take(found.scores >= least)
+
+    def _in_lanes(self, queries: Sequence[SearchQuery], part: TargetPart) -> list[Found]:
         packed, first_columns, lengths = part.blocks
         used = part.records >= 0
-        if query.in_lanes is None:
+        if queries[0].in_lanes is None:
             blocks, lanes = np.nonzero(used)
             starts, sizes = first_columns[blocks], lengths[blocks, lanes]
             codes = [
                 packed[start : start + size, lane]
                 for start, size, lane in zip(starts.tolist(), sizes.tolist(), lanes.tolist(), strict=True)
             ]
-            return self._pairs(query, part.records[used], codes)
-        scores = self._target.run_blocks(query.in_lanes, part.blocks, lambda cells: None)
-        return Found(part.records[used], scores[used], lengths[used].astype(np.int64))
+            return [self._pairs(query, part.records[used], codes) for query in queries]
+        in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
+        records, residues = part.records[used], lengths[used].astype(np.int64)
+        return [
+            Found(records, scores[used], residues)
+            for scores in self._target.sweep_blocks(in_lanes, part.blocks)
+        ]
 
     def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
         record = np.array([lone.record], np.int64)
@@ -278,15 +304,19 @@ def sweep_all(
     """
     columns = matrix_columns(how.scoring, source.kind)
     worker = _Worker(how, queries, rankings, columns, report is not None)
-    executor = LocalExecutor(how.threads, waiting=_WAITING * how.threads)
+    shape = worker.shape
+    threads = shape.tasks or how.threads
+    executor = LocalExecutor(threads, waiting=shape.waiting * threads)
     cells, done, before = 0, 0, 0.0
-    results = executor.map(worker.run, _tasks(queries, source.chunks(how.scoring), how.threads))
+    results = executor.map(worker.run, _tasks(queries, source.chunks(how.scoring), shape, threads))
     with closing(results):
         for task, best, found, size in results:
-            if len(best.records):
-                rankings[task.query].add(best)
-            if report is not None and found is not None:
-                report(task.query, found)
+            for number, own in zip(task.queries, best, strict=True):
+                if len(own.records):
+                    rankings[number].add(own)
+            if report is not None:
+                for number, own in zip(task.queries, found, strict=True):
+                    report(number, own)
             cells, done = cells + size, done + size
             if progress is not None:
                 share = before + (task.share - before) * min(done / max(task.work, 1), 1.0)

@@ -126,6 +126,7 @@ def make_chunk(
     share: float,
     records: NDArray[np.int64] | None = None,
     lone: tuple[LoneTarget, ...] = (),
+    alone: int = 0,
 ) -> TargetChunk:
     """A piece of packed targets.
 
@@ -141,6 +142,8 @@ def make_chunk(
         Number of each record of `database` in all that is searched, if that is another one.
     lone
         Targets besides.
+    alone
+        Residues from which a target may be swept on its own.
     """
     order = database.order[first * BLOCK_LANES : last * BLOCK_LANES]
     numbers = order if records is None else np.where(order < 0, -1, records[order])
@@ -149,7 +152,9 @@ def make_chunk(
     )
     whole = TargetPart(blocks, numbers.reshape(-1, BLOCK_LANES))
     counts = lone_lanes(blocks.lengths)
-    alone = list(lone)
+    if alone:
+        counts = np.minimum(counts, (blocks.lengths >= alone).sum(axis=1))
+    longest = list(lone)
     parts = []
     begin = 0
     for block in np.flatnonzero(counts).tolist():
@@ -158,10 +163,10 @@ def make_chunk(
         begin = block + 1
         shorter, longer = _split(whole.between(block, block + 1), int(counts[block]))
         parts += shorter
-        alone += longer
+        longest += longer
     if begin < len(counts):
         parts.append(whole.between(begin, len(counts)))
-    return TargetChunk(tuple(parts), tuple(alone), share)
+    return TargetChunk(tuple(parts), tuple(longest), share)
 
 
 def _split(part: TargetPart, count: int) -> tuple[list[TargetPart], Iterator[LoneTarget]]:

@@ -132,7 +132,8 @@ def align(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        auto and cpu run compiled code, reference plain Python.
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
     """
     given = dict(locals())
     from plait.align.aligner import make_aligner

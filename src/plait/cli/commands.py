@@ -43,5 +43,8 @@ app.command(
 )
 app.command("plait.cli.germline:app", name="germline", help="List, show, check and convert germline sets.")
 app.command(
+    "plait.cli.doctor:doctor", name="doctor", help="Tell what plait can use on this machine, and what not."
+)
+app.command(
     "plait.cli.demo:demo", name="demo", help="Count the repertoires of 12 human donors, and draw sharing."
 )

@@ -70,7 +70,8 @@ def count(
     resume
         Take over what a stopped run of the same command had counted.
     device
-        auto and cpu run compiled code, reference plain Python.
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
     """
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files

@@ -32,7 +32,6 @@ __all__ = [
 # Written out here, so that help and checks of options need not load what the words mean.
 AmbiguousOption = Literal["first", "all", "fail"]
 ChainOption = Literal["auto", "vj", "vdj", "vddj"]
-DeviceOption = Literal["auto", "cpu", "reference"]
 EmptyDOption = Literal["positions", "once", "none"]
 LayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr"]
 ModelOption = Literal["dp2", "dp1", "exhaustive"]
@@ -49,6 +48,18 @@ def _whole_number(kind: object, tokens: Sequence[Token]) -> int:
         raise ValueError(f"found {text!r}, expected a whole number") from None
 
 
+def _device(kind: object, tokens: Sequence[Token]) -> str:
+    from plait.targets.devices import check_device
+
+    name = tokens[0].value
+    try:
+        check_device(name)
+    except InvalidInput as wrong:
+        raise ValueError(f"found {name!r}, expected {wrong.expected}") from None
+    return name
+
+
+DeviceOption = Annotated[str, Parameter(converter=_device)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
 

@@ -91,7 +91,8 @@ def search(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        auto and cpu run compiled code, reference plain Python.
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
     """
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")

@@ -68,6 +68,7 @@ class NameRegister:
 
     def __init__(self) -> None:
         self._paths: list[str] = []
+        self._last_line = 0
         # Each run is more than twice as long as the next, so that all together are merged in n log n.
         self._runs: list[_Run] = []
 
@@ -86,8 +87,12 @@ class NameRegister:
         list of DuplicateName
             Those of them whose name an earlier record has, in order.
         """
-        if not self._paths or self._paths[-1] != str(path):
+        first_line = int(sequences.lines[0]) if len(sequences) else self._last_line + 1
+        # A file that begins again is read a second time: all its names are there already.
+        if not self._paths or self._paths[-1] != str(path) or first_line <= self._last_line:
             self._paths.append(str(path))
+        if len(sequences):
+            self._last_line = int(sequences.lines[-1])
         places = sequences.lines | (len(self._paths) - 1) << _LINE_BITS
         hashes = np.fromiter(map(hash, sequences.names), np.int64, len(sequences))
         order = np.argsort(hashes, kind="stable")

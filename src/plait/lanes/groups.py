@@ -73,6 +73,9 @@ def maximum(a: Any, b: Any) -> Any:
     """The larger value, lane by lane."""
     if isinstance(a, np.ndarray):
         return np.where(a > b, a, b)
+    if isinstance(a, tuple):
+        # Lanes of another meaning (`plait.lanes.packed`) have their own maximum, and their own `+`.
+        return a.maximum(b)  # type: ignore[attr-defined]
     return a if a > b else b
 
 

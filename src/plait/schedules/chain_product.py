@@ -54,11 +54,12 @@ def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch:
     length, plain = load_text(alg, tables, texts, item, scratch)
     m_prefix = matched_prefix(tables, prefix, scratch.masks, length)
     m_suffix = matched_suffix(tables, suffix, scratch.masks, length)
-    out.regions[item, 0] = m_prefix
-    out.regions[item, 1] = m_suffix
     pairs = out.pair.shape[1]
     find_occurrences(kind.lanes, tables.words, suffix, pairs, length, scratch)
-    find_regions(tables, suffix, length, scratch, out.regions, item)
+    if out.regions.shape[1] > 0:
+        out.regions[item, 0] = m_prefix
+        out.regions[item, 1] = m_suffix
+        find_regions(tables, suffix, length, scratch, out.regions, item)
     hidden = tables.hidden_row.shape[1] - 1
     if hidden > 0:
         mirror_arms(tables.mirror, scratch.masks, length, hidden, scratch.arms)
@@ -102,14 +103,20 @@ def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out:
     total = scratch.total
     lane = tables.out_lane
     fragments = tables.words.length.size
-    for x in range(lane.size):
-        out.none[item, lane[x]] = total[fragments + 1, x]
+    if out.none.shape[1] > 0:
+        for x in range(lane.size):
+            out.none[item, lane[x]] = total[fragments + 1, x]
     for f in range(fragments):
         row = tables.empty_row[f] if tables.allowed[span.suffix, f] != 0 else 0
         for x in range(lane.size):
             empty = extend(alg, total[fragments, x], tables.fragment_weights[row, x])
-            out.empty[item, f, lane[x]] = empty
-            out.full[item, f, lane[x]] = choice(alg, total[f, x], empty)
+            full = choice(alg, total[f, x], empty)
+            if out.empty.shape[1] > 0:
+                out.empty[item, f, lane[x]] = empty
+            if out.full.shape[1] == fragments:
+                out.full[item, f, lane[x]] = full
+            else:
+                out.full[item, 0, lane[x]] = choice(alg, out.full[item, 0, lane[x]], full) if f > 0 else full
 
 
 @shared

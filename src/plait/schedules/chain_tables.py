@@ -210,16 +210,19 @@ class ChainScratch(NamedTuple):
 class ChainOutput(NamedTuple):
     """Results of a batch of n texts.
 
+    What is not wanted has no columns, which spares the time to write it, and to copy it from a device.
+
     Attributes
     ----------
     full, empty
-        (n, fragments, M): all paths, and those with nothing left of the fragment.
+        (n, fragments, M): all paths, and those with nothing left of the fragment; or `full` is (n, 1, M): the
+        sum over the fragments, and `empty` (n, 0, M).
     none
-        (n, M): paths without a fragment.
+        (n, M): paths without a fragment; or (n, 0).
     pair
         (n, pairs, M): paths with two fragments, pair ``first * fragments + second``.
     regions
-        int64 (n, len(REGION_FIELDS)).
+        int64 (n, len(REGION_FIELDS)), or (n, 0).
     bound
         float64 (n,): no exact count of the text, final or intermediate, exceeds this.
     """

@@ -13,7 +13,7 @@ from plait.errors import Unsupported
 from plait.schedules.block_setup import LANE_TYPES, BlockQuery, BlockSetup, block_memory, block_setup
 from plait.schedules.inter_sequence import COLUMNS, PAD
 
-__all__ = ["TargetBlocks", "run_blocks"]
+__all__ = ["TargetBlocks", "offer_border", "run_blocks"]
 
 _NO_BITS = np.zeros((1, 1, 4), np.uint32)
 #: Blocks for a thread at a time.
@@ -42,8 +42,18 @@ def _gap_cost(query: BlockQuery, residues: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(residues > 0, query.gap_open + (residues - 1) * query.gap_extend, 0)
 
 
-def _at_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[np.int64]) -> None:
-    """Offer the alignments without a pair of residues, which end at the border; in place."""
+def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[np.int64]) -> None:
+    """Offer the alignments without a pair of residues, which end at the border.
+
+    Parameters
+    ----------
+    query
+        The query.
+    lengths
+        Residues of each target.
+    scores
+        Best score of any other alignment; changed in place. Any value where the target is empty.
+    """
     free = query.free
     columns = lengths.astype(np.int64)
     if free.anywhere:
@@ -164,5 +174,5 @@ def run_blocks(
         wider = tuple(k for k in kinds if np.iinfo(k).max > np.iinfo(setup.border.top.dtype).max)
         found = run_blocks(call, query, again, threads, lambda cells: None, wider)
         scores[over[:, 0], over[:, 1]] = found.ravel()[: len(over)]
-    _at_border(query, blocks.lengths, scores)
+    offer_border(query, blocks.lengths, scores)
     return scores

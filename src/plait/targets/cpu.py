@@ -6,7 +6,7 @@ neither the number of threads nor their order can change a bit of the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -35,6 +35,7 @@ from plait.targets.pair_kernels import (
 from plait.targets.pair_lists import run_pair_list
 from plait.targets.protocol import Availability
 from plait.targets.reference import longest_text
+from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 from plait.targets.trace_lists import trace_targets
 
 __all__ = ["CpuTarget"]
@@ -53,6 +54,7 @@ class CpuTarget:
     """
 
     name = "cpu"
+    description = "cpu"
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count() if threads is None else threads
@@ -88,6 +90,14 @@ class CpuTarget:
     ) -> NDArray[np.int64]:
         """Score a query against blocks of targets, blocks in parallel."""
         return run_blocks(score_blocks_kernel, query, blocks, self.threads, progress)
+
+    def sweep_shape(self) -> SweepShape:
+        """Small tasks, one for each thread."""
+        return CPU_SHAPE
+
+    def sweep_blocks(self, queries: Sequence[BlockQuery], blocks: TargetBlocks) -> list[NDArray[np.int64]]:
+        """Score queries against blocks of targets, on the calling thread."""
+        return [run_blocks(score_blocks_kernel, query, blocks, 1, lambda cells: None) for query in queries]
 
     def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
         """Align a query with many targets in global mode, shares of them in parallel."""

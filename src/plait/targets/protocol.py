@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from plait.schedules.pair_setup import PairSetup
 from plait.schedules.pair_sweep import PairList, PairResults
 from plait.schedules.tiles import TileSteps
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.sweep_shape import SweepShape
 
 __all__ = ["Availability", "Target"]
 
@@ -32,6 +33,11 @@ class Target(Protocol):
     @property
     def name(self) -> str:
         """Name, as given to ``device=``."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Name with what tells this device from others, for provenance."""
         ...
 
     def available(self) -> Availability:
@@ -54,6 +60,14 @@ class Target(Protocol):
         self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
     ) -> NDArray[np.int64]:
         """Best scores of a query, which is not empty, with the targets of blocks."""
+        ...
+
+    def sweep_shape(self) -> SweepShape:
+        """What is best given to `sweep_blocks` at a time."""
+        ...
+
+    def sweep_blocks(self, queries: Sequence[BlockQuery], blocks: TargetBlocks) -> list[NDArray[np.int64]]:
+        """Best scores of queries, none empty, with the targets of blocks; for several threads at a time."""
         ...
 
     def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:

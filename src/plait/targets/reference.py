@@ -5,7 +5,7 @@ It also serves counts too large for 64 bits, by running the same bodies on Pytho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from plait.targets.block_kernels import score_some_blocks, trace_some_targets
 from plait.targets.block_lists import TargetBlocks, run_blocks
 from plait.targets.pair_lists import run_pair_list
 from plait.targets.protocol import Availability
+from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 from plait.targets.trace_lists import trace_targets
 
 __all__ = ["ReferenceTarget", "longest_text"]
@@ -38,6 +39,7 @@ class ReferenceTarget:
     """Interpreted Python."""
 
     name = "reference"
+    description = "reference"
 
     def available(self) -> Availability:
         """Always available."""
@@ -63,6 +65,14 @@ class ReferenceTarget:
     ) -> NDArray[np.int64]:
         """Score a query against blocks of targets one after the other."""
         return run_blocks(score_some_blocks, query, blocks, 1, progress)
+
+    def sweep_shape(self) -> SweepShape:
+        """Small tasks, one for each thread."""
+        return CPU_SHAPE
+
+    def sweep_blocks(self, queries: Sequence[BlockQuery], blocks: TargetBlocks) -> list[NDArray[np.int64]]:
+        """Score queries against blocks of targets, one after the other."""
+        return [run_blocks(score_some_blocks, query, blocks, 1, lambda cells: None) for query in queries]
 
     def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
         """Align a query with many targets in global mode, one group after the other."""

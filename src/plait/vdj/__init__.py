@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
-    from plait.vdj.results import STATUSES, PathCounts
+    from plait.vdj.results import STATUSES, PathCounts, PathTotals
     from plait.vdj.sharing_table import SharingTable, sharing
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "PathCounter",
     "PathCounts",
     "PathModel",
+    "PathTotals",
     "SharingTable",
     "count_paths",
     "explain",
@@ -31,6 +32,7 @@ _HOME = {
     "PathCounter": "counting",
     "PathCounts": "results",
     "PathModel": "models",
+    "PathTotals": "results",
     "SharingTable": "sharing_table",
     "count_paths": "counting",
     "explain": "explanation",

@@ -35,6 +35,8 @@ _FEWEST_ROWS = 256
 #: Blocks worked on at a time, so that many processors do not take much memory: reading and writing, which
 #: one thread does each, are slower than so many.
 _MOST_BLOCKS = 12
+#: The same for enumeration on a GPU: while it works on one, the next one is made.
+_MOST_ENUMERATED = 2
 #: Rows at the start of each input from which the width of its rows is guessed.
 _SAMPLED_ROWS = 1000
 #: A guess of what one tidy row takes, beside its input columns.
@@ -107,7 +109,7 @@ def count_files(
     long
         Write one row per input row, D allele and model instead of lists.
     threads
-        Blocks worked on at a time, at most 12 (exhaustive: as many as asked for).
+        Blocks worked on at a time, at most 12 (exhaustive: as many as asked for, and 2 on a GPU).
     resume
         Take over the blocks that a killed run of the same inputs and parameters has computed.
     progress
@@ -124,11 +126,14 @@ def count_files(
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     workers = LocalExecutor(thread_count() if threads is None else threads).threads
     exhaustive = counter.model.name == "exhaustive"
-    executor = LocalExecutor(workers if exhaustive else min(workers, _MOST_BLOCKS))
+    # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
+    slow = exhaustive and not counter.on_gpu
+    most = workers if slow else _MOST_ENUMERATED if exhaustive else _MOST_BLOCKS
+    executor = LocalExecutor(min(workers, most))
     columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
     input_bytes = max(_row_bytes(path, layout) for path in inputs)
     block_rows = _block_rows(columns, counter.overflow, long, input_bytes)
-    if exhaustive:
+    if slow:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         block_rows = _FEWEST_ROWS
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:

@@ -10,11 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from plait._version import __version__
-from plait.errors import CountOverflow, InvalidInput, TargetUnavailable, Unsupported
+from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.schedules.chain_tables import REGION_FIELDS
-from plait.targets.cpu import CpuTarget
-from plait.targets.protocol import Target
-from plait.targets.reference import ReferenceTarget
+from plait.targets.devices import resolve
 from plait.types import Provenance
 from plait.vdj.calls import Ambiguity, CallResolver
 from plait.vdj.germline import GermlineSet, load_germline
@@ -23,12 +21,11 @@ from plait.vdj.items import Items, make_items
 from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.raw_counts import ChainCounter, Overflow, RawCounts
 from plait.vdj.regions import region_columns
-from plait.vdj.results import STATUSES, PathCounts
-from plait.vdj.row_counts import RowSums, named_counts
+from plait.vdj.results import STATUSES, PathCounts, PathTotals
+from plait.vdj.row_counts import RowSums, by_model, named_counts
 
 __all__ = ["PathCounter", "count_paths"]
 
-_Device = Literal["auto", "cpu", "reference"]
 _OVERFLOW = STATUSES.index("count_overflow")
 _ALGEBRA = {
     "null": "Count",
@@ -47,7 +44,7 @@ def count_paths(
     chain: Chain | Literal["auto"] = "auto",
     ambiguous: Ambiguity = "first",
     overflow: Overflow | Literal["raise"] = "null",
-    device: _Device = "auto",
+    device: str = "auto",
     threads: int | None = None,
     **parameters: Any,
 ) -> PathCounts:
@@ -73,7 +70,8 @@ def count_paths(
         Where a count needs 64 bits or more: ``"null"`` (status ``count_overflow``), ``"float"`` (all counts
         in float64), ``"wide"`` (Python integers) or ``"raise"``.
     device
-        ``"auto"`` and ``"cpu"`` run compiled code, ``"reference"`` plain Python.
+        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
+        ``"cuda:all"`` or ``"reference"`` (plain Python).
     threads
         CPU threads; all processors this process may use by default.
     **parameters
@@ -90,6 +88,8 @@ def count_paths(
         If an argument is wrong or the columns differ in length.
     CountOverflow
         With ``overflow="raise"``, if a count does not fit.
+    TargetUnavailable
+        If CUDA is asked for and cannot be used.
     Unsupported
         If the chain or the germline set cannot be counted.
 
@@ -137,7 +137,7 @@ class PathCounter:
         chain: Chain | Literal["auto"] = "auto",
         ambiguous: Ambiguity = "first",
         overflow: Overflow = "null",
-        device: _Device = "auto",
+        device: str = "auto",
         threads: int | None = None,
     ) -> None:
         self.germline = germline if isinstance(germline, GermlineSet) else load_germline(germline)
@@ -151,7 +151,7 @@ class PathCounter:
             raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
-        self._target = _target(device, threads)
+        self._target = resolve(device, threads)
         self._counter = ChainCounter(self.germline, self.model, self.chain, self._target, overflow)
         d = () if self.chain == "vj" else self.germline.d
         allowed = [self.germline.allowed_d(j)[: len(d)] for j in self.germline.j]
@@ -160,7 +160,7 @@ class PathCounter:
         self._allowed_pairs = np.array(pairs, np.bool_).reshape(len(pairs), len(d))
         self.provenance = Provenance(
             version=__version__,
-            device=self._target.name,
+            device=self._target.description,
             schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
             algebra=_ALGEBRA[overflow],
             parameters={
@@ -186,6 +186,31 @@ class PathCounter:
         with np.errstate(over="ignore"):
             raw = self._counter.run(items.texts)
         return self._assemble(items, raw)
+
+    def totals(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> PathTotals:
+        """Count one batch and keep the sums over D alleles alone.
+
+        A GPU then sends a few bytes of each junction, not kilobytes, and nothing else is made of them here.
+
+        Parameters
+        ----------
+        junctions, v_call, j_call
+            String arrays (n,).
+        """
+        items = self.items(junctions, v_call, j_call)
+        with np.errstate(over="ignore"):
+            raw = self._counter.totals(items.texts)
+        rows = RowSums(items, raw.overflow)
+        total = by_model(self.model, rows.total(raw.total))
+        status = items.status.copy()
+        status[rows.overflow] = _OVERFLOW
+        total[rows.overflow] = 0
+        return PathTotals(status=status, total=total, provenance=self.provenance)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether large batches run on GPUs."""
+        return self._target.name.startswith("cuda")
 
     def items(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> Items:
         """What `count` counts: encoded junctions with resolved calls.
@@ -231,18 +256,6 @@ def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: Path
             "exhaustive enumeration of two D genes", why="use model dp1, which gives the same counts"
         )
     return chosen
-
-
-def _target(device: str, threads: int | None) -> Target:
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
-    if device not in ("auto", "cpu", "reference"):
-        raise InvalidInput("device", found=repr(device), expected="one of auto, cpu, reference")
-    target: Target = ReferenceTarget() if device == "reference" else CpuTarget(threads)
-    usable = target.available()
-    if not usable.ok:
-        raise TargetUnavailable(target.name, reason=usable.reason, fix=usable.fix)
-    return target
 
 
 def _columns_of(table: Any) -> tuple[Any, Any, Any]:

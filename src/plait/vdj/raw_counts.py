@@ -17,7 +17,7 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
 
-__all__ = ["ChainCounter", "Overflow", "RawCounts"]
+__all__ = ["ChainCounter", "Overflow", "RawCounts", "RawTotals"]
 
 Overflow = Literal["null", "float", "wide"]
 
@@ -47,6 +47,21 @@ class RawCounts(NamedTuple):
     none: NDArray[Any]
     pair: NDArray[Any]
     regions: NDArray[np.int64]
+    overflow: NDArray[np.bool_]
+
+
+class RawTotals(NamedTuple):
+    """Sums over D genes of m items.
+
+    Attributes
+    ----------
+    total
+        (m, M): over the D genes, or the pairs of them; without D genes, the paths there are.
+    overflow
+        bool (m,): a sum does not fit.
+    """
+
+    total: NDArray[Any]
     overflow: NDArray[np.bool_]
 
 
@@ -90,6 +105,37 @@ class ChainCounter:
         if self._overflow == "null" or not items.size:
             return result
         return self._count_wider(texts, items, result)
+
+    def totals(self, texts: Texts) -> RawTotals:
+        """Count a batch of items and keep the sums over D genes alone; a device need not send the rest."""
+        if self._pairs or self.model.name == "exhaustive" or self._overflow != "null":
+            return self._summed(self.run(texts))
+        n, m, d = texts.start.size, self._lanes, self._tables.words.length.size
+        out = ChainOutput(
+            full=np.zeros((n, min(d, 1), m), np.int64),
+            empty=np.zeros((n, 0, m), np.int64),
+            none=np.zeros((n, 0 if d else m), np.int64),
+            pair=np.zeros((n, 0, m), np.int64),
+            regions=np.zeros((n, 0), np.int64),
+            bound=np.zeros(n, np.float64),
+        )
+        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        found = RawTotals(out.full[:, 0] if d else out.none, np.zeros(n, np.bool_))
+        suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
+        if suspects.size:
+            again = self._summed(self.run(_take(texts, suspects)))
+            found.total[suspects], found.overflow[suspects] = again
+        return found
+
+    def _summed(self, counts: RawCounts) -> RawTotals:
+        """Sums over D genes, watched for overflow."""
+        parts = counts.pair if self._pairs else counts.full if counts.full.shape[1] else counts.none[:, None]
+        overflow = counts.overflow.copy()
+        if parts.dtype == np.int64:
+            # The halves cannot overflow, and their sum tells exactly what the whole would have been.
+            high, low = (parts >> 32).sum(axis=1), (parts & 0xFFFFFFFF).sum(axis=1)
+            overflow |= (high + (low >> 32) >= 1 << 31).any(axis=1)
+        return RawTotals(parts.sum(axis=1), overflow)
 
     def _as_asked(self, counts: RawCounts) -> RawCounts:
         """The counts in the type that the overflow option asks for."""

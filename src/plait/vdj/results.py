@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plait.types import Provenance
 
-__all__ = ["STATUSES", "PathCounts"]
+__all__ = ["STATUSES", "PathCounts", "PathTotals"]
 
 #: Every value of the status column. All but the first are reasons for having no counts.
 STATUSES = (
@@ -95,3 +95,23 @@ class PathCounts:
 
     def __len__(self) -> int:
         return int(self.status.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathTotals:
+    """Path counts of n junctions, summed over D alleles. Rows without status ``"ok"`` hold zeros.
+
+    Attributes
+    ----------
+    status
+        uint8 (n,): index into `STATUSES`.
+    total
+        (n, P, U): sum over the allowed D alleles, or pairs of them, for every value of pi and nu in the
+        sweep; for dp1 and exhaustive (n, N), by the number of N nucleotides. Types as in `PathCounts`.
+    provenance
+        How the counts were made.
+    """
+
+    status: NDArray[np.uint8]
+    total: NDArray[Any]
+    provenance: Provenance

@@ -13,7 +13,7 @@ from plait.vdj.items import Items
 from plait.vdj.models import PathModel
 from plait.vdj.raw_counts import RawCounts
 
-__all__ = ["RowSums", "named_counts"]
+__all__ = ["RowSums", "by_model", "named_counts"]
 
 
 class RowSums:
@@ -126,6 +126,24 @@ def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: RawCounts) 
         "no_d_by_n": none,
         "by_n_by_dd": pair,
     }
+
+
+def by_model(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
+    """Counts of rows (n, M) by the axes of a sweep (n, P, U); those of dp1 and exhaustive stay (n, N).
+
+    Parameters
+    ----------
+    model
+        What was counted.
+    counts
+        A column for each of its models.
+    """
+    if model.name != "dp2":
+        return counts
+    axis_pi, axis_nu = model.axes
+    at_pi, at_nu = np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu])
+    grid: NDArray[Any] = counts.reshape(-1, len(model.pis), len(model.nus))
+    return grid[:, at_pi, at_nu]
 
 
 def _dp2_counts(

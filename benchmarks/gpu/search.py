@@ -1,0 +1,310 @@
+"""Speed of database search on a GPU, with the scores checked against the CPU.
+
+    python benchmarks/gpu/search.py [--sequences 570000] [--seed 1] [--devices 0] [--quick]
+
+The database is drawn: as many proteins as Swiss-Prot has, their lengths log-normal with a mean of 360 and up
+to 35,213 residues, of Swiss-Prot's composition. Relatives of the queries are put among them, some of which
+score so high that the packed lanes cannot hold it. A cell is one residue of a query against one of a target,
+as it is for the programs that print GCUPS; TCUPS are million million cells a second of wall-clock time, the
+best of the repeats. CUDASW++4.0 reports 5.71 TCUPS on an H100.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plait.align.many import block_query
+from plait.align.matrices import match_mismatch
+from plait.align.packing import SequenceDatabase, pack_sequences
+from plait.align.scoring import Scoring, make_scoring
+from plait.align.search import search
+from plait.align.search_sources import matrix_columns
+from plait.align.sweeps import LOCAL
+from plait.formats.fasta import Sequences
+from plait.schedules.block_setup import BlockQuery
+from plait.targets import cuda_search, cuda_search_slots
+from plait.targets.block_lists import TargetBlocks
+from plait.targets.cpu import CpuTarget
+from plait.targets.cuda import cuda
+from plait.targets.cuda_packed import PackedTargets, packed_scores
+
+#: Residues in the order of ARNDCQEGHILKMFPSTWYV, and how often they occur in Swiss-Prot, in thousandths.
+RESIDUES = "ARNDCQEGHILKMFPSTWYV"
+SHARES = (83, 55, 41, 55, 14, 39, 67, 71, 23, 59, 97, 58, 24, 39, 47, 66, 54, 11, 29, 68)
+LONGEST = 35_213
+TERA = 1e12
+
+
+def drawn(rng: np.random.Generator, size: int) -> Any:
+    """Letters of so many residues."""
+    table = np.repeat(np.frombuffer(RESIDUES.encode(), np.uint8), SHARES)
+    return table[rng.integers(0, table.size, size, dtype=np.uint16)]
+
+
+def relative(letters: Any, rng: np.random.Generator, share: float) -> Any:
+    """The same with a share of the residues drawn anew."""
+    changed = letters.copy()
+    where = rng.random(letters.size) < share
+    changed[where] = drawn(rng, int(where.sum()))
+    return changed
+
+
+def make_database(rng: np.random.Generator, count: int, queries: list[Any]) -> SequenceDatabase:
+    """Proteins, and three relatives of each query."""
+    sigma = 0.75
+    lengths = np.exp(rng.normal(np.log(360) - sigma**2 / 2, sigma, count)).astype(np.int64).clip(10, LONGEST)
+    lengths[0] = LONGEST
+    parts = np.split(drawn(rng, int(lengths.sum())), np.cumsum(lengths)[:-1])
+    for query in queries:
+        parts += [relative(query[:LONGEST], rng, share) for share in (0.05, 0.3, 0.6)]
+    return packed(parts, "protein")
+
+
+def packed(parts: list[Any], kind: Any) -> SequenceDatabase:
+    """Sequences as a database in memory."""
+    names = [f"s{k}" for k in range(len(parts))]
+    offsets = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int64)
+    lines = np.arange(len(parts))
+    entries = Sequences(names, [""] * len(parts), np.concatenate(parts), offsets, lines)
+    return pack_sequences(entries, "drawn", kind=kind)
+
+
+def blocks_of(database: SequenceDatabase, first: int = 0, last: int | None = None) -> TargetBlocks:
+    """Some blocks of a database."""
+    last = database.blocks if last is None else last
+    return TargetBlocks(
+        database.packed, database.first_columns[first : last + 1], database.lengths[first:last]
+    )
+
+
+def prepared(letters: Any, scoring: Scoring, kind: Any) -> BlockQuery:
+    """A query for targets of a kind."""
+    return block_query(scoring.encode(letters.tobytes()), scoring, LOCAL, matrix_columns(scoring, kind))
+
+
+def best_of(call: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+    """Seconds of the fastest call, and what it returned."""
+    times, result = [], None
+    for _ in range(repeat):
+        start = time.perf_counter()
+        result = call()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def told(what: str, seconds: float, cells: int) -> None:
+    """Print a line."""
+    print(f"{what:58s} {seconds:9.4f} s {cells / seconds / TERA:8.3f} TCUPS", flush=True)
+
+
+def nothing(cells: int) -> None:
+    """Nobody watches."""
+
+
+def clocks() -> str:
+    """What nvidia-smi says about the devices."""
+    asked = "--query-gpu=name,driver_version,clocks.sm,clocks.max.sm,power.draw"
+    done = subprocess.run(["nvidia-smi", asked, "--format=csv,noheader"], capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class Bench:
+    """What is measured."""
+
+    def __init__(self, database: SequenceDatabase, devices: list[int], repeat: int) -> None:
+        self.database, self.devices, self.repeat = database, devices, repeat
+        self.blocks = blocks_of(database)
+        self.residues = database.residues
+        self.scoring = make_scoring(None, 11, 1)
+
+    def query(self, letters: Any) -> BlockQuery:
+        """A protein, prepared."""
+        return prepared(letters, self.scoring, "protein")
+
+    def check(self, letters: Any, what: str, blocks: TargetBlocks) -> None:
+        """Scores of the GPU against those of the CPU, and 32 bits against packed lanes."""
+        query, used = self.query(letters), blocks.lengths > 0
+        found = cuda_search.run_blocks(self.devices, query, blocks, nothing)[used]
+        expected = CpuTarget().run_blocks(query, blocks, nothing)[used]
+        wide = without_packed(lambda: cuda_search.run_blocks(self.devices, query, blocks, nothing))[used]
+        for name, own in (("packed", found), ("32 bits", wide)):
+            wrong = np.flatnonzero(own != expected)
+            told = "OK" if not wrong.size else f"WRONG at {wrong[:5]}: {own[wrong[:5]]} {expected[wrong[:5]]}"
+            print(f"check {what}, {name}: {used.sum()} targets, best {expected.max()}: {told}", flush=True)
+
+    def resident(self, letters: Any, what: str) -> None:
+        """Kernel alone: all targets are on the device."""
+        query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed()
+        lengths = self.database.lengths.ravel()
+        offsets = np.concatenate([[0], np.cumsum(lengths[lengths > 0])]).astype(np.int64)
+        slot = cuda_search_slots.Slot(self.devices[0])
+        sent = slot.send(self.blocks, np.flatnonzero(lengths), 1 << 23)
+        stream = slot.arrays.stream
+        targets = PackedTargets(sent.texts.codes, offsets, stream=stream)
+        out = cuda.device_array(offsets.size - 1, np.int32)
+        packed_scores(query, targets, out, stream=stream)
+        stream.synchronize()
+        times = []
+        for _ in range(self.repeat):
+            begin, end = cuda.event(), cuda.event()
+            begin.record(stream)
+            packed_scores(query, targets, out, stream=stream)
+            end.record(stream)
+            end.synchronize()
+            times.append(begin.elapsed_time(end) / 1e3)
+        told(f"kernel, resident, {what}", min(times), letters.size * self.residues)
+        print("  clocks:", clocks())
+
+    def with_transfer(self, queries: list[Any], what: str, repeat: int | None = None) -> None:
+        """From packed columns in host memory to scores in host memory."""
+        own = [self.query(letters) for letters in queries]
+        call = lambda: cuda_search.sweep_blocks(self.devices, own, self.blocks, nothing)  # noqa: E731
+        call()
+        seconds, _ = best_of(call, repeat or self.repeat)
+        told(f"scores with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
+
+    def streamed(self, queries: list[Any], residues: int, what: str) -> None:
+        """As if the device were small: parts of so many residues."""
+        slots = cuda_search_slots.SLOTS
+        slots.plan(self.devices)
+        before = dict(slots._plans)
+        for device, plan in before.items():
+            slots._plans[device] = plan._replace(residues=residues)
+        try:
+            self.with_transfer(queries, f"parts of {residues >> 20} M residues, {what}")
+        finally:
+            slots._plans.update(before)
+
+    def searched(self, queries: list[Any], what: str, device: str, **settings: Any) -> Any:
+        """plait.search: ranked, and the best aligned."""
+        named = [(f"q{k}", letters.tobytes().decode()) for k, letters in enumerate(queries)]
+        call = lambda: search(  # noqa: E731
+            named, self.database, gap_open=11, gap_extend=1, device=device, **settings
+        )
+        call()
+        seconds, result = best_of(call, self.repeat)
+        told(f"search {what}", seconds, result.cells)
+        return result
+
+
+def without_packed(call: Callable[[], Any]) -> Any:
+    """Call with 32 bits for all targets."""
+    kept = cuda_search_slots.QueryForms.packed
+    cuda_search_slots.QueryForms.packed = lambda self: None  # type: ignore[method-assign]
+    try:
+        return call()
+    finally:
+        cuda_search_slots.QueryForms.packed = kept  # type: ignore[method-assign]
+
+
+def attempt(what: str, call: Callable[[], Any]) -> None:
+    """Call, and go on after an error."""
+    try:
+        call()
+    except Exception as error:
+        print(f"FAILED {what}: {type(error).__name__}: {error}", flush=True)
+
+
+def dna(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
+    """Reads of 1,000 bases, and a chromosome."""
+    bases = np.frombuffer(b"ACGT", np.uint8)
+    letters = bases[rng.integers(0, 4, 2000)]
+    reads = [bases[rng.integers(0, 4, 1000)] for _ in range(50_000)]
+    reads += [letters[:900].copy(), letters[500:1400].copy()]
+    database = packed(reads, "dna")
+    scoring = Scoring(match_mismatch(2, -3), 7, 2)
+    query = prepared(letters, scoring, "dna")
+    blocks = blocks_of(database)
+    some = blocks_of(database, 0, 20)
+    found = cuda_search.run_blocks(devices, query, some, nothing)
+    expected = CpuTarget().run_blocks(query, some, nothing)
+    print("check DNA:", "OK" if np.array_equal(found, expected) else "WRONG", flush=True)
+    call = lambda: cuda_search.run_blocks(devices, query, blocks, nothing)  # noqa: E731
+    call()
+    seconds, _ = best_of(call, repeat)
+    told("scores with transfer, DNA, query 2,000, 50,000 x 1,000", seconds, letters.size * database.residues)
+
+
+def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
+    """Targets of one length, so that nothing but the arithmetic counts."""
+    letters = drawn(rng, 100_000 * 1000)
+    bench = Bench(packed(np.split(letters, 100_000), "protein"), devices, repeat)
+    for size in (320, 1280):
+        bench.resident(letters[:size], f"100,000 targets of 1,000, query {size:,}")
+
+
+def several_devices(bench: Bench, queries: list[Any]) -> None:
+    """The same scores from one device and from all, and how much faster."""
+    own = [bench.query(letters) for letters in queries]
+    devices = bench.devices
+    results = []
+    for some in (devices[:1], devices):
+        bench.devices = some
+        bench.with_transfer(queries, f"{len(queries)} queries of 352 on {len(some)} devices")
+        results.append(cuda_search.sweep_blocks(some, own, bench.blocks, nothing))
+    same = all(map(np.array_equal, *results))
+    print(f"check {len(devices)} devices against one: {'OK' if same else 'WRONG'}", flush=True)
+
+
+def main() -> None:
+    """Draw, check and measure."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sequences", type=int, default=570_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--devices", default="0")
+    parser.add_argument("--repeat", type=int, default=4)
+    parser.add_argument("--quick", action="store_true", help="leave out what takes more than a few seconds")
+    given = parser.parse_args()
+    devices = [int(number) for number in given.devices.split(",")]
+    rng = np.random.default_rng(given.seed)
+    queries = [drawn(rng, size) for size in (352, 5_000, 50_000)]
+    many = [drawn(rng, 352) for _ in range(20)]
+    start = time.perf_counter()
+    database = make_database(rng, given.sequences, queries)
+    print(
+        f"{len(database):,} sequences, {database.residues:,} residues, drawn in "
+        f"{time.perf_counter() - start:.1f} s",
+        flush=True,
+    )
+    print(clocks(), flush=True)
+    bench = Bench(database, devices, given.repeat)
+    name = "cuda:all" if len(devices) > 1 else f"cuda:{devices[0]}"
+    middle = database.blocks // 2
+    parts = {
+        "usual targets": blocks_of(database, middle, min(middle + 40, database.blocks)),
+        "long targets": blocks_of(database, 2, 6),
+    }
+    works: list[tuple[str, Callable[[], Any]]] = [
+        ("check", lambda: bench.check(queries[0], "query 352, usual targets", parts["usual targets"])),
+        ("check", lambda: bench.check(queries[1], "query 5,000, long targets", parts["long targets"])),
+        ("resident", lambda: bench.resident(queries[0], "query 352")),
+        ("transfer", lambda: bench.with_transfer(queries[:1], "query 352")),
+        ("transfer", lambda: bench.with_transfer(many, "20 queries of 352")),
+        ("resident", lambda: bench.resident(queries[1], "query 5,000")),
+        ("uniform", lambda: uniform(rng, devices, given.repeat)),
+        ("streamed", lambda: bench.streamed(many, 1 << 24, "20 queries of 352")),
+        ("wide", lambda: without_packed(lambda: bench.with_transfer(queries[:1], "32 bits, query 352", 2))),
+        ("DNA", lambda: dna(rng, devices, given.repeat)),
+        ("search", lambda: bench.searched(many, "20 queries of 352, scores only", name, align=False)),
+    ]
+    if len(devices) > 1:
+        works.append(("devices", lambda: several_devices(bench, many)))
+    if not given.quick:
+        works += [
+            ("resident", lambda: bench.resident(queries[2], "query 50,000")),
+            ("transfer", lambda: bench.with_transfer(queries[2:], "query 50,000", 1)),
+            ("search", lambda: bench.searched(queries[:1], "query 352, 500 hits", name, evalue=None)),
+            ("search", lambda: bench.searched(many, "20 queries, 2,000 hits", name, evalue=None, top=100)),
+        ]
+    for what, call in works:
+        attempt(what, call)
+
+
+if __name__ == "__main__":
+    main()

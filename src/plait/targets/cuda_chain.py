@@ -1,0 +1,253 @@
+"""Path counts on GPUs: batches cut into pieces, copied, counted and copied back, several at a time.
+
+A piece has a slot: pinned memory, memory of a device, and a stream. A few threads per device each take the
+next piece when they have a slot free, so that copies both ways, kernels and the copies to the caller's arrays
+overlap. Results do not depend on it: every text has its own rows.
+
+Texts that the kernel leaves (codes opposite which several nucleotides can be inserted) are counted on the CPU
+at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.lanes.warps import WARP
+from plait.schedules.chain_rows import Kind, PerModel
+from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
+from plait.schedules.warp_tables import WarpTables, warp_serves, warp_tables
+from plait.targets.cpu import CpuTarget
+from plait.targets.cuda import SIMULATED, cuda
+from plait.targets.cuda_chain_kernels import DeviceCounts, DeviceTexts, count_texts, room_of
+from plait.targets.cuda_devices import free_memory, on_device, over_devices
+from plait.targets.cuda_memory import Slot
+from plait.targets.cuda_plan import Plan, plan
+from plait.targets.reference import longest_text
+
+__all__ = ["ChainLaunch", "run_chain", "serves"]
+
+#: Threads per device, each with a piece.
+_SLOTS: Final = 6
+#: Bytes of results of a piece: enough to keep a device busy, few enough for several to be on their way.
+_PIECE: Final = 64 << 20
+#: Fewest texts worth a piece of their own.
+_LEAST: Final = 4096
+#: Warps of a block.
+_WARPS: Final = 4
+#: Chains kept on devices.
+_CHAINS: Final = 16
+#: Most blocks of a launch: enough for every device to have several waves of them.
+_BLOCKS: Final = 1 << 14
+#: Longest text that the GPU counts; hardly any junction is longer.
+_LONGEST: Final = 128
+#: Most bytes of shared memory of a block: what every device has without being asked for more.
+_SHARED: Final = 48 << 10
+#: Most prefixes or suffixes that `DeviceTexts` can tell apart.
+_ENDS: Final = 1 << 16
+
+
+def serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
+    """Whether the GPU counts this; the CPU has to where it does not.
+
+    It does not where two D genes are joined, where counts stick at a limit or are no integers, and where
+    limits are so large that weights leave 32 bits, or running sums shared memory.
+
+    Parameters
+    ----------
+    kind, alg, tables
+        As for `run_chain`.
+    """
+    if not warp_serves(kind, alg, tables):
+        return False
+    by_model = isinstance(kind.rows, PerModel)
+    room = room_of(int(kind.insertion.levels), int(tables.level_step) if by_model else 1, by_model, _LONGEST)
+    ends = max(tables.prefix_length.size, tables.suffix_length.size)
+    return _WARPS * room.bytes <= _SHARED and ends <= _ENDS
+
+
+class ChainLaunch:
+    """A chain on a device, ready to be run on texts that are there; for the device that is current.
+
+    Parameters
+    ----------
+    kind, alg, tables
+        What is counted.
+    """
+
+    def __init__(self, kind: Kind, alg: Any, tables: ChainTables) -> None:
+        self.kind = kind
+        self.alg = alg
+        self.by_model = isinstance(kind.rows, PerModel)
+        self.tables = WarpTables(*map(_uploaded, warp_tables(kind, tables)))
+        patterns, models = int(self.tables.patterns), int(tables.out_lane.size)
+        self._step = np.int32(2 * (WARP // patterns * patterns) if self.by_model else models)
+
+    def launch(self, texts: DeviceTexts, out: DeviceCounts, longest: int, stream: Any = 0) -> None:
+        """Count texts of the device.
+
+        Parameters
+        ----------
+        texts
+            At least one.
+        out
+            Overwritten; the bound of what is left to the CPU is NaN.
+        longest
+            No text is longer.
+        stream
+            In which stream.
+        """
+        room = room_of(int(self.tables.levels), int(self.tables.patterns), self.by_model, longest)
+        blocks = min(-(-int(texts.start.size) // _WARPS), _BLOCKS)
+        count_texts.launch(
+            blocks, _WARPS * WARP, self.kind.rows, self.alg, self.tables, texts, out, room, self._step,
+            stream=stream, shared=_WARPS * room.bytes,
+        )  # fmt: skip
+
+
+def _uploaded(value: Any) -> Any:
+    """A table on the device; empty ones get an element that nobody reads."""
+    if not isinstance(value, np.ndarray):
+        return value
+    whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
+    return cuda.to_device(np.ascontiguousarray(whole))
+
+
+class _Kept:
+    """What later batches use again: slots that no piece uses, and chains on devices."""
+
+    lock = threading.Lock()
+    slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
+    used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
+    chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012
+
+
+def run_chain(
+    devices: Sequence[int], kind: Kind, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput
+) -> None:
+    """Fill `out`, pieces of the batch in parallel on devices.
+
+    Parameters
+    ----------
+    devices
+        Numbers of devices.
+    kind, alg, tables
+        A chain that this module `serves`.
+    texts
+        The batch.
+    out
+        Overwritten.
+    """
+    if not texts.start.size:
+        return
+    cut = _plan(devices, texts, out)
+
+    def run(device: int, piece: tuple[int, int]) -> None:
+        launch = _launch_on(device, kind, alg, tables)
+        with _slot_of(device) as slot:
+            _count(slot, launch, texts, out, *piece)
+
+    over_devices(list(devices) * cut.slots, cut.batches, run)
+    left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
+    if left.size:
+        _run_on_host(kind, alg, tables, texts, out, left)
+
+
+def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
+    """Pieces of a batch, several of which fit the memory of each device."""
+    count = texts.start.size
+    results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
+    # Symbols may be shared, and texts between those of a piece: `_piece_of` keeps to twice the mean.
+    each = results + 10 + 2 * -(-int(np.minimum(texts.length, _LONGEST).sum()) // count)
+    with on_device(devices[0]):
+        free = free_memory()
+    return plan(
+        count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
+        slots=1 if SIMULATED else _SLOTS, device=f"cuda:{devices[0]}",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _slot_of(device: int) -> Iterator[Slot]:
+    """A slot, as soon as one is free: there are so many for all batches that are counted at a time."""
+    with _Kept.lock:
+        used = _Kept.used.setdefault(device, threading.Semaphore(_SLOTS))
+        free = _Kept.slots.setdefault(device, [])
+    with used:
+        with _Kept.lock:
+            slot = free.pop() if free else None
+        slot = slot or Slot()
+        yield slot
+        # A slot whose piece has failed is given up.
+        with _Kept.lock:
+            free.append(slot)
+
+
+def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, first: int, last: int) -> None:
+    """Count a piece, and wait for it."""
+    part = _piece_of(texts, first, last)
+    ends = slot.upload("ends", np.stack([part.length, part.prefix, part.suffix]).astype(np.uint16))
+    start = slot.upload("start", part.start.astype(np.int32))
+    symbols = slot.upload("symbols", part.symbols if part.symbols.size else np.zeros(1, np.uint8))
+    wanted = {name: getattr(out, name)[first:last] for name in DeviceCounts._fields}
+    # All integers are copied back at once: threads that wait for each other at every call copy little.
+    sizes = {name: values.size for name, values in wanted.items() if name != "bound"}
+    counts = slot.room("counts", sum(sizes.values()), np.int64)
+    found, begin = {}, 0
+    for name, size in sizes.items():
+        shape = wanted[name].shape
+        part_of = counts[begin : begin + size].reshape(shape) if size else cuda.device_array(shape, np.int64)
+        found[name], begin = part_of, begin + size
+    bound = slot.room("bound", last - first, np.float64)
+    there = DeviceTexts(symbols, start, ends[0], ends[1], ends[2])
+    launch.launch(there, DeviceCounts(**found, bound=bound), longest_text(part), slot.stream)
+    here, bounds = slot.download("counts", counts), slot.download("bound", bound)
+    slot.wait()
+    begin = 0
+    for name, size in sizes.items():
+        np.copyto(wanted[name], here[begin : begin + size].reshape(wanted[name].shape))
+        begin += size
+    np.copyto(wanted["bound"], bounds)
+
+
+def _launch_on(device: int, kind: Kind, alg: Any, tables: ChainTables) -> ChainLaunch:
+    """The chain on a device; the last few are kept there."""
+    key = device, id(tables)
+    with _Kept.lock:
+        known = _Kept.chains.get(key)
+        if known is None:
+            known = _Kept.chains[key] = tables, ChainLaunch(kind, alg, tables)
+            while len(_Kept.chains) > _CHAINS:
+                _Kept.chains.popitem(last=False)
+        return known[1]
+
+
+def _piece_of(texts: Texts, first: int, last: int) -> Texts:
+    """Some texts with their symbols alone; those that are too long are empty."""
+    start, length, *ends = (field[first:last] for field in texts[1:])
+    length = np.where(length > _LONGEST, 0, length)
+    begin, end = int(start.min()), int((start + length).max())
+    total = int(length.sum())
+    if end - begin <= 2 * total + _LEAST:
+        return Texts(texts.symbols[begin:end], start - begin, length, *ends)
+    # They are from all over the place.
+    compact = np.cumsum(length) - length
+    symbols = texts.symbols[np.repeat(start - compact, length) + np.arange(total)]
+    return Texts(symbols, compact, length, *ends)
+
+
+def _run_on_host(
+    kind: Kind, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput, items: NDArray[np.int64]
+) -> None:
+    """Count some of the texts on the CPU."""
+    part = Texts(texts.symbols, *(field[items] for field in texts[1:]))
+    counts = ChainOutput(*(np.empty((items.size, *field.shape[1:]), field.dtype) for field in out))
+    CpuTarget().run_chain(kind, alg, tables, part, counts)
+    for whole, counted in zip(out, counts, strict=True):
+        whole[items] = counted

@@ -1,0 +1,290 @@
+"""One very long pair on GPUs: the host's part of `plait.targets.cuda_long_kernel`.
+
+`many_tiles` gives what `plait.schedules.tiles` needs to sweep on GPUs: the matrix is cut into tiles, a launch
+sweeps a rectangle of them, and what one launch hands to the next (the edges) goes through the host's memory,
+as do the edges of the tiles that are kept. So devices need memory for the edges of one launch alone, and a
+pair may be shared out over several of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.algebras import MaxPlus, SaturatingMaxPlus
+from plait.recurrences.gaps import AffineGap, LinearGap
+from plait.schedules.choice_walk import Costs
+from plait.schedules.sweep_rules import Anywhere, AtEdges
+from plait.schedules.tile_grid import Grid, LongPair, Tile, Visit
+from plait.schedules.warp_stripes import MARKS, MOST_COST, NarrowScores, WideScores
+from plait.targets import cuda_long_kernel as kernel
+from plait.targets.cuda import SIMULATED, cuda
+from plait.targets.cuda_devices import device_facts, on_device
+from plait.targets.cuda_long_plan import Capacity, plan_grid
+
+__all__ = ["GpuTiles", "many_tiles"]
+
+#: Score of residues that do not exist: what goes on from them is less than what it came from.
+_NEVER = -128
+#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
+#: With 8 an H200 is as busy as with 16, and with more the last ones start later.
+_WARPS = 10
+_SHARED = 200 << 10
+#: Bytes of a profile that fit the memory that a block has without asking.
+_MOST_PROFILE = 46 << 10
+#: Bytes of shared memory of a stripe, besides the profile.
+_RINGS = 2048
+#: Launches under way on a device: while one ends, with fewer and fewer stripes, another begins. The simulator
+#: runs one at a time.
+_LAUNCHES = 1 if SIMULATED else 2
+#: Least cells of a region that is worth a launch.
+_LEAST_CELLS = 1 << 22
+
+
+def _together(low: NDArray[np.int32], high: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Pairs of numbers, each as one of 64 bits."""
+    both = np.empty((low.size, 2), np.int32)
+    both[:, 0], both[:, 1] = low, high
+    return both.view(np.int64)[:, 0]
+
+
+def _marked(h: NDArray[np.int32], f: NDArray[np.int32]) -> NDArray[np.int64]:
+    """``h`` and ``f`` as no stripe wrote them, see `plait.schedules.warp_stripes.with_mark`."""
+    return _together(h, ((f - h) & 0x3FFFF) | np.int32(-1 << 18))
+
+
+def _numbered(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The codes that occur, and the place of each residue's among them."""
+    present = np.flatnonzero(np.bincount(codes, minlength=256))
+    place = np.zeros(256, np.uint8)
+    place[present] = np.arange(present.size)
+    return present, place[codes]
+
+
+class _Coded:
+    """A pair with its letters numbered from 0, as the kernel takes it."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        (own, self.query), (other, self.target) = _numbered(costs.query), _numbered(costs.target)
+        self.nobody = own.size
+        self.scores = np.full((other.size, own.size + 1), _NEVER, np.int32)
+        self.scores[:, :-1] = np.asarray(costs.matrix)[np.ix_(own, other)].T
+
+    @property
+    def kind(self) -> Any:
+        """How scores are stored: wide, unless that leaves room for few stripes; None if neither serves."""
+        if max(self.costs.gap_open, self.costs.gap_extend) > MOST_COST:
+            return None
+        wide = kernel.profile_bytes(WideScores(), len(self.scores))
+        fits = self.scores.min() >= -128 and self.scores.max() <= 127
+        if fits and _WARPS * (wide + _RINGS) > _SHARED:
+            return NarrowScores()
+        return WideScores() if wide <= _MOST_PROFILE else None
+
+    @property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory of a warp."""
+        return kernel.profile_bytes(self.kind, len(self.scores))
+
+    def part(self, tile: Tile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Letters of rows and columns, padded as the kernel wants them."""
+        height, block = 32 * kernel.ROWS, kernel.BLOCK
+        query = np.full(-(-(tile.row_end - tile.row) // height) * height, self.nobody, np.uint8)
+        query[: tile.row_end - tile.row] = self.query[tile.row : tile.row_end]
+        target = np.zeros(tile.column_end - tile.column + 4 * block, np.uint8)
+        target[block : block + tile.column_end - tile.column] = self.target[tile.column : tile.column_end]
+        return query, target
+
+
+class _Device:
+    """A place for one launch on a device: its streams, and the copy of what is kept that is under way."""
+
+    def __init__(self, number: int) -> None:
+        self.facts = device_facts(number)
+        with on_device(number):
+            self.stream, self.copying = cuda.stream(), cuda.stream()
+        self._copier = ThreadPoolExecutor(1, thread_name_prefix="plait-kept")
+        self._copies: list[Future[None]] = []
+        self._lock = threading.Lock()
+
+    def keep(self, memory: _Memory) -> None:
+        """Copy what is kept while the next launch runs."""
+        self.wait()
+        with self._lock:
+            self._copies.append(self._copier.submit(self._fetch, memory))
+
+    def _fetch(self, memory: _Memory) -> None:
+        with on_device(self.facts.number):
+            memory.fetch_kept(self.copying)
+
+    def wait(self) -> None:
+        """Wait for the copies."""
+        with self._lock:
+            while self._copies:
+                self._copies.pop().result()
+
+
+class _Memory:
+    """What a launch has on the device."""
+
+    def __init__(self, coded: _Coded, visit: Visit, stream: Any) -> None:
+        self.visit, self.stream = visit, stream
+        tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
+        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+        query, target = coded.part(tile)
+        edges = visit.edges
+        tiles = (visit.rows.size - 1, visit.columns.size - 1)
+        kept = (0, 0) if visit.kept is None else (tiles[0] - 1, tiles[1] - 1)
+        left = np.zeros(query.size, np.int64)
+        left[:rows] = _together(edges.column_h, edges.column_e)
+        height = 32 * kernel.ROWS
+        self.stripes = query.size // height
+        self.task = kernel.Task(self._to(query), self._to(target), self._to(coded.scores))
+        self.sides = kernel.Sides(
+            self._to(_marked(edges.row_h, edges.row_f)),
+            self._to(left),
+            cuda.device_array(query.size, np.int64, stream=stream),
+        )
+        self.kept = kernel.Kept(
+            cuda.device_array((kept[0], columns), np.int64, stream=stream),
+            cuda.device_array((kept[1], query.size), np.int64, stream=stream),
+            self._to(np.full(tiles, -(2**31), np.int32)),
+        )
+        self.following = self._to(np.zeros(1, np.int32))
+        side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
+        self.shape = kernel.Shape(
+            *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
+        )
+
+    def _to(self, values: NDArray[Any]) -> Any:
+        return cuda.to_device(np.ascontiguousarray(values), stream=self.stream)
+
+    def _from(self, values: Any) -> Any:
+        found = values.copy_to_host(stream=self.stream)
+        self.stream.synchronize()
+        return found
+
+    def fetch_edges(self) -> None:
+        """Change upper and left edge to lower and right edge; first waits for the launch."""
+        edges = self.visit.edges
+        row = self._from(self.sides.row).view(np.int32).reshape(-1, 2)
+        right = self._from(self.sides.right).view(np.int32).reshape(-1, 2)[: edges.column_h.size]
+        edges.row_h[:], edges.row_f[:] = row[:, 0], row[:, 0] + ((row[:, 1] << 14) >> 14)
+        edges.column_h[:], edges.column_e[:] = right[:, 0], right[:, 1]
+
+    def fetch_best(self) -> NDArray[np.int64]:
+        """Best values of the tiles."""
+        found: NDArray[np.int64] = self._from(self.kept.best).astype(np.int64)
+        return found
+
+    def fetch_kept(self, stream: Any) -> None:
+        """Copy the edges between tiles to where they are kept."""
+        assert self.visit.kept is not None
+        for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
+            for k in range(there.shape[0]):
+                place = here[k + 1].reshape(-1).view(np.int64)
+                there[k, : place.size].copy_to_host(place, stream=stream)
+        stream.synchronize()
+
+
+class GpuTiles:
+    """`plait.schedules.tile_grid.ManyTiles` on one or more GPUs.
+
+    Parameters
+    ----------
+    devices
+        Their numbers.
+    """
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
+        self.visits = len(self._devices)
+        self._free: SimpleQueue[_Device] = SimpleQueue()
+        for device in self._devices:
+            self._free.put(device)
+        self._lock = threading.Lock()
+        self._last: _Coded | None = None
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        """Whether the kernel can hold the scores, and a region has cells enough."""
+        return region.cells >= _LEAST_CELLS and self._code(pair.costs).kind is not None
+
+    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+        """Cut a region into tiles and launches."""
+        facts = [device.facts for device in self._devices]
+        processors = min(one.multiprocessors for one in facts)
+        # What is kept of one launch is copied while the next one runs, and other programs need memory too.
+        memory = min(one.memory for one in facts) // (3 * _LAUNCHES)
+        devices = len(facts) // _LAUNCHES
+        capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
+        return plan_grid(region, checkpoint_limit, capacity)
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        """Sweep tiles on the next free device; returns their best values."""
+        coded = self._code(pair.costs)
+        device = self._free.get()
+        try:
+            with on_device(device.facts.number):
+                memory = _Memory(coded, visit, device.stream)
+                _launch(pair, coded, memory, device)
+                memory.fetch_edges()
+                if visit.kept is not None:
+                    device.keep(memory)
+                return memory.fetch_best()
+        finally:
+            self._free.put(device)
+
+    def finish(self) -> None:
+        """Wait for the copies of what is kept."""
+        for device in self._devices:
+            device.wait()
+
+    def _code(self, costs: Costs) -> _Coded:
+        with self._lock:
+            if self._last is None or self._last.costs is not costs:
+                self._last = _Coded(costs)
+            return self._last
+
+
+def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> None:
+    costs, stream = pair.costs, device.stream
+    opening, prolong = (
+        cuda.to_device(np.full(32, -cost, np.int32), stream=stream)
+        for cost in (costs.gap_open, costs.gap_extend)
+    )
+    gap: Any = AffineGap(opening, prolong)
+    if costs.gap_open == costs.gap_extend:
+        gap = LinearGap(prolong)
+    free = SaturatingMaxPlus(np.int32(0), np.int32(0))
+    algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
+    ends = Anywhere() if memory.visit.watched else AtEdges()
+    stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
+    stripes = min(stripes, MARKS // 2)
+    kernel.sweep_stripes.launch(
+        min(memory.stripes, stripes),
+        32,
+        *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
+        memory.shape,
+        stream=stream,
+        shared=coded.shared,
+    )
+
+
+@functools.cache
+def many_tiles(devices: tuple[int, ...]) -> GpuTiles:
+    """What sweeps tiles on these devices, for `plait.schedules.tile_grid.TileSteps.many`.
+
+    Parameters
+    ----------
+    devices
+        Their numbers.
+    """
+    return GpuTiles(devices)

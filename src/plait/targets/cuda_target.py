@@ -1,0 +1,171 @@
+"""The CUDA target: schedules on NVIDIA GPUs, and on the CPU what a GPU does not gain from.
+
+======================================= ==============================================================
+on the GPU                              module
+======================================= ==============================================================
+path counts (dp1, dp2 with regions)     `plait.targets.cuda_chain`
+exhaustive enumeration                  `plait.targets.cuda_enumeration`
+scores of a query with many targets     `plait.targets.cuda_search`
+one very long pair                      `plait.targets.cuda_long`
+======================================= ==============================================================
+
+Lists of short pairs, global alignments of a query with many targets (those of the best hits of a search
+among them), counts that overflow 64 bits, and sums in floating point run on the CPU. Results are those of
+the CPU, bit for bit, so nobody needs to know where something ran.
+
+Modules with kernels are imported when they are first needed, and with them the compiler.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.schedules.block_setup import BlockQuery
+from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
+from plait.schedules.pair_setup import PairSetup
+from plait.schedules.pair_sweep import PairList, PairResults
+from plait.schedules.tile_grid import Grid, LongPair, ManyTiles, Tile, TileSteps, Visit
+from plait.targets.block_lists import TargetBlocks
+from plait.targets.cpu import CpuTarget
+from plait.targets.cuda_driver import probe, usable
+from plait.targets.protocol import Availability
+from plait.targets.sweep_shape import SweepShape, cuda_shape
+
+__all__ = ["CudaTarget"]
+
+#: Texts, cells of matrices, and strings of an enumeration that are worth the start of a device which was not
+#: asked for by name.
+_LEAST_TEXTS = 20_000
+_LEAST_CELLS = 2_000_000_000
+_LEAST_STRINGS = 1_000_000_000
+
+
+class CudaTarget:
+    """NVIDIA GPUs of this machine.
+
+    Parameters
+    ----------
+    devices
+        Their numbers. Batches are shared out over them, and results do not depend on how.
+    threads
+        CPU threads for what runs there.
+    sparing
+        Leave small batches to the CPU, which is done before a GPU has started.
+    """
+
+    def __init__(
+        self, devices: Sequence[int] = (0,), threads: int | None = None, *, sparing: bool = False
+    ) -> None:
+        self.devices = tuple(devices)
+        self.host = CpuTarget(threads)
+        self.sparing = sparing
+
+    @property
+    def name(self) -> str:
+        """Such as ``cuda:0``, or ``cuda:0,1``."""
+        return "cuda:" + ",".join(map(str, self.devices))
+
+    @property
+    def description(self) -> str:
+        """The name with those of the devices, for provenance."""
+        names = {device.number: device.name for device in probe().devices}
+        found = [names[number] for number in self.devices if number in names]
+        return f"{self.name} ({', '.join(dict.fromkeys(found))})" if found else self.name
+
+    def available(self) -> Availability:
+        """Whether kernels can run, and if not, why."""
+        return usable()
+
+    def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
+        """Fill `out`, on the GPU where that serves the model and the algebra."""
+        if not (self.sparing and texts.start.size < _LEAST_TEXTS):
+            from plait.targets import cuda_chain
+
+            if cuda_chain.serves(kind, alg, tables):
+                cuda_chain.run_chain(self.devices, kind, alg, tables, texts, out)
+                return
+        self.host.run_chain(kind, alg, tables, texts, out)
+
+    def run_enumeration(self, tables: ChainTables, texts: Texts, most: int, out: Any) -> None:
+        """Enumerate on the GPU, up to the number of insertions that it serves."""
+        if not (self.sparing and texts.start.size * 4**most < _LEAST_STRINGS):
+            from plait.targets import cuda_enumeration
+            from plait.targets.cuda_enumeration_letters import MOST
+
+            if most <= MOST:
+                cuda_enumeration.run_enumeration(self.devices, tables, texts, most, out)
+                return
+        self.host.run_enumeration(tables, texts, most, out)
+
+    def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
+        """Align the pairs of a list on the CPU."""
+        return self.host.run_pairs(setup, task)
+
+    def run_blocks(
+        self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
+    ) -> NDArray[np.int64]:
+        """Score a query against blocks of targets on the GPU."""
+        if self.sparing and query.rows.size * int(blocks.lengths.sum(dtype=np.int64)) < _LEAST_CELLS:
+            return self.host.run_blocks(query, blocks, progress)
+        from plait.targets import cuda_search
+
+        return cuda_search.run_blocks(self.devices, query, blocks, progress)
+
+    def sweep_shape(self) -> SweepShape:
+        """Large tasks, several for each GPU, so that one computes while others are copied."""
+        return cuda_shape(len(self.devices))
+
+    def sweep_blocks(self, queries: Sequence[BlockQuery], blocks: TargetBlocks) -> list[NDArray[np.int64]]:
+        """Score queries against blocks of targets, on whatever GPU is free."""
+        rows = sum(query.rows.size for query in queries)
+        if self.sparing and rows * int(blocks.lengths.sum(dtype=np.int64)) < _LEAST_CELLS:
+            return self.host.sweep_blocks(queries, blocks)
+        from plait.targets import cuda_search
+
+        return cuda_search.sweep_blocks(self.devices, queries, blocks, lambda cells: None)
+
+    def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
+        """Align a query with many targets in global mode on the CPU."""
+        return self.host.trace_targets(query, task)
+
+    def tile_steps(self) -> TileSteps:
+        """Steps for one long pair: the GPU sweeps it, the CPU the tiles on the way of the alignment."""
+        least = _LEAST_CELLS if self.sparing else 0
+        return self.host.tile_steps()._replace(many=_LongTiles(self.devices, least))
+
+
+class _LongTiles:
+    """`plait.targets.cuda_long.GpuTiles`, made when there is a region for it."""
+
+    def __init__(self, devices: Sequence[int], least_cells: int) -> None:
+        self.visits = len(devices)
+        self._devices = devices
+        self._least = least_cells
+
+    @functools.cached_property
+    def _tiles(self) -> ManyTiles:
+        from plait.targets import cuda_long
+
+        return cuda_long.many_tiles(self._devices)
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        """Whether it can, and is worth its start for a region."""
+        cells = pair.costs.query.size * pair.costs.target.size
+        return cells >= self._least and self._tiles.serves(pair, region)
+
+    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+        """Cut a region into tiles."""
+        return self._tiles.grid(region, checkpoint_limit)
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        """Sweep tiles; returns their best values."""
+        return self._tiles.sweep(pair, visit)
+
+    def finish(self) -> None:
+        """Wait until everything that is kept is there."""
+        self._tiles.finish()

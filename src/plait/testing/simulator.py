@@ -1,0 +1,115 @@
+"""Numba's CUDA simulator, with less waiting.
+
+There the threads of a block are threads of Python, and another one asks them all the time whether they have
+arrived at a barrier. It holds the interpreter while it asks, which takes more time than the kernels do.
+`quicken` lets the last thread that arrives wake the others instead, and gives kernels NumPy's arrays in the
+place of wrappers, which look at each element they hand out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["quicken"]
+
+
+class _State:
+    """How far the threads of a block are."""
+
+    def __init__(self, threads: list[Any]) -> None:
+        self.lock = threading.Lock()
+        self.running = len(threads)
+        self.waiting: list[Any] = []
+        self.failed = False
+
+    def arrived(self) -> list[Any]:
+        """The waiting threads, if no other one runs; with the lock."""
+        if self.running:
+            return []
+        released, self.waiting = self.waiting, []
+        self.running = len(released)
+        return released
+
+
+def _plain(value: Any) -> Any:
+    """A simulated device array as NumPy's array, also within tuples."""
+    if isinstance(value, tuple):
+        parts = [_plain(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return getattr(value, "_ary", value)
+
+
+def quicken() -> None:
+    """Replace how blocks of the simulator wait; for the process."""
+    simulator: Any = importlib.import_module("numba.cuda.simulator.kernel")
+    call = simulator.FakeCUDAKernel.__call__
+
+    def call_plainly(self: Any, *arguments: Any) -> Any:
+        return call(self, *(_plain(value) if isinstance(value, tuple) else value for value in arguments))
+
+    simulator.FakeCUDAKernel.__call__ = call_plainly
+    simulator.FakeWithinKernelCUDAArray = _plain
+    simulator.BlockManager.run = _block_runner(simulator.BlockThread)
+    simulator.BlockThread.run = _thread_runner(simulator.BlockThread.run)
+    simulator.BlockThread.syncthreads = _synchronize
+
+
+def _block_runner(make_thread: Callable[..., Any]) -> Callable[..., None]:
+    def run(self: Any, grid_point: Any, *arguments: Any) -> None:
+        threads = [
+            make_thread(lambda: self._f(*arguments), self, grid_point, point, self._debug)
+            for point in np.ndindex(*self._block_dim)
+        ]
+        self.plait_state = _State(threads)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Those that only stopped because another one failed come last.
+        for thread in sorted(threads, key=lambda thread: bool(thread.abort)):
+            if thread.exception:
+                raise thread.exception[0].with_traceback(thread.exception[1])
+
+    return run
+
+
+def _thread_runner(run_thread: Callable[[Any], None]) -> Callable[[Any], None]:
+    def run(self: Any) -> None:
+        run_thread(self)
+        state = self._manager.plait_state
+        with state.lock:
+            state.running -= 1
+            state.failed = state.failed or self.exception is not None
+            # Where one has failed, the others need not wait for it.
+            released = state.waiting if state.failed else state.arrived()
+            if state.failed:
+                state.waiting = []
+                state.running += len(released)
+        for other in released:
+            other.syncthreads_event.set()
+
+    return run
+
+
+def _synchronize(self: Any) -> None:
+    state = self._manager.plait_state
+    with state.lock:
+        released: list[Any] = [self]
+        if not state.failed:
+            state.running -= 1
+            state.waiting.append(self)
+            released = state.arrived()
+    for other in released:
+        if other is not self:
+            other.syncthreads_event.set()
+    if self not in released:
+        self.syncthreads_event.wait()
+        self.syncthreads_event.clear()
+    self.abort = state.failed
+    if self.abort:
+        raise RuntimeError("another thread of the block failed")

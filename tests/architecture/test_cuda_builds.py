@@ -1,0 +1,64 @@
+"""Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
+
+The kernels are those of every module ``plait.targets.cuda*``, each for the types of its own examples.
+``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+
+import pytest
+
+import plait.targets
+
+if importlib.util.find_spec("numba_cuda") is None:
+    pytest.skip(
+        "numba-cuda is not installed: pip install 'plait[cuda13]', which is not for macOS",
+        allow_module_level=True,
+    )
+
+from plait.targets.cuda import KERNELS, SIMULATED
+from plait.targets.cuda_build import assemble
+
+if SIMULATED:
+    pytest.skip("nothing is compiled in the CUDA simulator", allow_module_level=True)
+
+#: A100, H100 and H200, B200.
+CAPABILITIES = ((8, 0), (9, 0), (10, 0))
+MODULES = [
+    found.name for found in pkgutil.iter_modules(plait.targets.__path__) if found.name.startswith("cuda")
+]
+
+for name in MODULES:
+    importlib.import_module(f"plait.targets.{name}")
+# Tests have kernels of their own.
+EXAMPLES = [
+    (name, number)
+    for name, kernel in sorted(KERNELS.items())
+    if name.startswith("plait.")
+    for number in range(len(kernel.examples()))
+]
+
+
+def test_every_kernel_has_examples() -> None:
+    names = {name for name in KERNELS if name.startswith("plait.")}
+    assert names and {name for name, _ in EXAMPLES} == names
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [pytest.param(*of, id=f"{of[0].removeprefix('plait.targets.')}-{of[1]}") for of in EXAMPLES],
+)
+def test_it_compiles(name: str, number: int) -> None:
+    kernel = KERNELS[name]
+    most = kernel.options.get("max_registers")
+    texts = kernel.ptx_of_each(kernel.examples()[number], CAPABILITIES)
+    for (major, minor), ptx in zip(CAPABILITIES, texts, strict=True):
+        assert f".target sm_{major}{minor}" in ptx
+        assert ".entry" in ptx
+        made = assemble(ptx, (major, minor), most)
+        assert made.cubin.startswith(b"\x7fELF")
+        assert 0 < made.registers <= (most or 255)

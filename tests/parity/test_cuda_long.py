@@ -1,0 +1,194 @@
+"""Very long pairs on a GPU: the alignment of the CPU, to the last tie, in the simulator and on a device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plait.align import SubstitutionMatrix, align, score
+from plait.align import batches as whole_pairs
+from plait.align.results import rescore
+from plait.schedules.tile_grid import Grid, Tile
+from plait.targets.cuda_long_plan import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
+
+EITHER = (pytest.mark.gpu, pytest.mark.cuda_simulator)
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "") not in ("", "0")
+#: Residues of a pair: a simulated step takes a millisecond.
+SIZE = 64 if SIMULATED else 6_000
+MODES = ("global", "local", "overlap", "extension")
+DNA = "ACGTN"
+PROTEIN = "ARNDCQEGHILKMFPSTWYVBZX"
+AFFINE = {"gap_open": 5, "gap_extend": 2}
+LINEAR = {"gap_open": 3, "gap_extend": 3}
+
+
+def drawn(rng: random.Random, letters: str, size: int) -> str:
+    return "".join(rng.choices(letters, k=size))
+
+
+def changed(rng: random.Random, letters: str, sequence: str, often: float) -> str:
+    """Substitutions, and gaps of up to some letters."""
+    pieces = []
+    for letter in sequence:
+        kind = rng.random() / often
+        if kind < 0.5:
+            pieces.append(rng.choice(letters))
+        elif kind < 0.75:
+            pieces.append(letter + drawn(rng, letters, rng.randrange(1, 6)))
+        elif kind > 1.0:
+            pieces.append(letter)
+    return "".join(pieces)
+
+
+def related(letters: str, rows: int = SIZE, *, seed: int = 5) -> tuple[str, str]:
+    rng = random.Random(seed)
+    query = drawn(rng, letters, rows)
+    return query, changed(rng, letters, query, 0.2)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles and stripes of a few rows where kernels are simulated, and little memory, so that all is cut."""
+    from plait.targets import cuda_long, cuda_long_kernel, cuda_long_plan
+
+    memory = 1 << 12 if SIMULATED else 1 << 19
+    monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
+    monkeypatch.setattr(whole_pairs, "_CHOICES_BESIDE_MANY", memory)
+    monkeypatch.setattr(whole_pairs, "_CHECKPOINTS", memory)
+    monkeypatch.setattr(whole_pairs, "_MOST_CHECKPOINTS", memory)
+    monkeypatch.setattr(cuda_long, "_LEAST_CELLS", 1)
+    monkeypatch.setattr(cuda_long_plan, "LEAST_TILE", 64)
+    monkeypatch.setattr(cuda_long_plan, "LEAST_COLUMNS", SIZE // 2)
+    if SIMULATED:
+        monkeypatch.setattr(cuda_long_kernel, "ROWS", 2)
+
+
+def assert_same(query: str, target: str, **how: Any) -> None:
+    wanted = align(query, target, device="cpu", threads=2, **how)
+    found = align(query, target, device="cuda", traceback="linear", threads=2, **how)
+    assert (found.score, found.cigar) == (wanted.score, wanted.cigar)
+    assert found == wanted
+    scoring = found.scoring
+    assert rescore(found, scoring.encode(query), scoring.encode(target), scoring) == found.score
+    assert score(query, target, device="cuda", threads=2, **how) == wanted.score
+
+
+@pytest.mark.gpu
+@pytest.mark.cuda_simulator
+@pytest.mark.usefixtures("small_tiles")
+class TestAsOnTheCpu:
+    @pytest.mark.parametrize("costs", [AFFINE, LINEAR], ids=["affine", "linear"])
+    @pytest.mark.parametrize("mode", MODES)
+    def test_nucleotides(self, mode: Any, costs: Any) -> None:
+        assert_same(*related(DNA), mode=mode, kind="dna", **costs)
+
+    @pytest.mark.parametrize("mode", MODES[:2])
+    def test_proteins(self, mode: Any) -> None:
+        assert_same(*related(PROTEIN), mode=mode, kind="protein")
+
+    @pytest.mark.parametrize("mode", MODES[:2])
+    def test_large_scores(self, mode: Any) -> None:
+        scores = np.where(np.eye(4), 900, -1_300).astype(np.int32)
+        matrix = SubstitutionMatrix("large", "ACGT", scores, "dna")
+        assert_same(*related("ACGT"), mode=mode, matrix=matrix, gap_open=2_000, gap_extend=700)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_ends_that_are_equally_good(self, mode: Any) -> None:
+        unit = "ACGGTCA" * (SIZE // 20)
+        assert_same("T" * (SIZE // 8) + unit, unit[3:] + "G" * (SIZE // 8) + unit, mode=mode, kind="dna")
+
+    def test_nothing_alike(self) -> None:
+        assert_same("AC" * (SIZE // 3), "GT" * (SIZE // 4), mode="local", kind="dna")
+
+    @pytest.mark.parametrize("ends", [("query_start", "target_end"), ("target_start", "query_end")])
+    def test_semiglobal(self, ends: Any) -> None:
+        query, target = related(DNA, seed=6)
+        cut = SIZE // 5
+        assert_same(query[cut:], target[:-cut], mode="semiglobal", free_ends=ends, kind="dna")
+
+    @pytest.mark.parametrize(("rows", "columns"), [(1, SIZE), (SIZE, 1), (64, 65), (SIZE, SIZE // 3)])
+    def test_shapes(self, rows: int, columns: int) -> None:
+        query, target = related(DNA, seed=7)
+        assert_same((query * 2)[:rows], (target * 2)[:columns], mode="global", kind="dna")
+
+
+@pytest.mark.skipif(
+    SIMULATED or importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda compiles nothing here"
+)
+def test_no_loop_is_split_for_threads_that_differ() -> None:
+    from plait.targets.cuda_long_kernel import sweep_stripes
+
+    # Two exchanges a step, for whole stripes and for the last one. Split loops run one after the other.
+    ptx = sweep_stripes.ptx(sweep_stripes.examples()[0], (9, 0))
+    assert ptx.count("shfl.sync.up") == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", MODES[:2])
+@pytest.mark.parametrize("costs", [AFFINE, LINEAR], ids=["affine", "linear"])
+def test_real_sizes(mode: Any, costs: Any) -> None:
+    query, target = related("ACGT", 40_000, seed=8)
+    assert_same(query[:25_000] + query, target + target[5_000:9_000], mode=mode, kind="dna", **costs)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_more_stripes_under_way_than_a_byte_can_number(mode: Any) -> None:
+    query, target = related("ACGT", 300_000, seed=9)
+    assert_same(query, target[140_000:143_000], mode=mode, kind="dna", **AFFINE)
+
+
+H200 = Capacity(devices=1, multiprocessors=132, warps=132 * 10, memory=40 << 30, height=512)
+
+
+def launches(grid: Grid) -> list[Tile]:
+    shape = grid.visit_rows.size - 1, grid.visit_columns.size - 1
+    return [grid.visit(i, j) for i in range(shape[0]) for j in range(shape[1])]
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("limit", [0, 1 << 28, 1 << 34])
+@pytest.mark.parametrize(
+    "sizes", [(4_600_000, 4_900_000), (1_000_000, 1_000_000), (30_000, 5_000_000), (700, 90_000)]
+)
+def test_plan_covers_all_cells_and_keeps_to_its_limits(
+    sizes: tuple[int, int], limit: int, devices: int
+) -> None:
+    region = Tile(100, 100 + sizes[0], 7, 7 + sizes[1])
+    capacity = H200._replace(devices=devices)
+    grid = plan_grid(region, limit, capacity)
+    found = launches(grid)
+    assert sum(tile.cells for tile in found) == region.cells
+    assert (grid.rows[0], grid.rows[-1]) == region[:2]
+    assert (grid.columns[0], grid.columns[-1]) == region[2:]
+    down, across = grid.rows.size - 1, grid.columns.size - 1
+    side = int(np.diff(grid.rows).max(initial=512))
+    if limit:
+        assert not np.any(np.diff(grid.rows)[:-1] % capacity.height)
+        assert 8 * (down * sizes[1] + across * sizes[0]) <= max(limit, 16 * region.cells // LEAST_TILE) * 1.2
+        assert down == 1 or max(sizes) > side
+    for tile in found:
+        rows = tile.row_end - tile.row
+        assert rows <= max(capacity.warps * capacity.height, side)
+        assert tile.cells <= max(CELLS_OF_A_LAUNCH * 132, rows * max(LEAST_COLUMNS, side))
+    if devices > 1 and sizes[1] > 1_000_000:
+        assert len({tile.column for tile in found}) >= devices
+
+
+def test_plan_of_a_small_region_cuts_it() -> None:
+    grid = plan_grid(Tile(0, 2_000, 0, 1_500), 1, H200)
+    assert grid.rows.tolist() == [0, 1_024, 2_000]
+    assert grid.columns.tolist() == [0, 1_024, 1_500]
+
+
+def test_plan_for_little_memory_of_a_device() -> None:
+    grid = plan_grid(Tile(0, 300_000, 0, 3_000_000), 1 << 34, H200._replace(memory=1 << 28))
+    side = int(np.diff(grid.rows).max())
+    for tile in launches(grid):
+        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+        assert columns <= LEAST_COLUMNS or 16 * rows * columns // side <= 1 << 28

@@ -1,0 +1,111 @@
+"""Tiles that a target sweeps together, as a GPU does: here one by one, without places of ends."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from plait.align import align, score
+from plait.align import batches as whole_pairs
+from plait.align.host_memory import free_bytes
+from plait.schedules.tile_grid import Grid, LongPair, Tile, TileSteps, Visit, cuts, edges_of
+from plait.schedules.tile_sweep import sweep_tile
+from plait.targets.cpu import CpuTarget
+
+MODES = ("global", "local", "overlap", "extension")
+SIDE = 64
+
+
+class OnTheCpu:
+    """Visits of up to three by two tiles."""
+
+    visits = 2
+
+    def __init__(self, steps: TileSteps) -> None:
+        self.steps = steps
+        self.swept = 0
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        return region.cells > 4 * SIDE * SIDE
+
+    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+        rows, columns = region.row_end - region.row, region.column_end - region.column
+        side = SIDE if max(rows, columns) < 10 * SIDE else 5 * SIDE
+        down, across = cuts(*region[:2], side), cuts(*region[2:], side)
+        return Grid(region, down, across, cuts(0, down.size - 1, 3), cuts(0, across.size - 1, 2))
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        shape = visit.rows.size - 1, visit.columns.size - 1
+        region = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
+        values = np.full(shape, -(2**31))
+        corners = np.zeros((shape[0] + 1, shape[1] + 1), np.int64)
+        corners[0, 0] = visit.corner
+        corners[0, 1:] = visit.edges.row_h[visit.columns[1:] - 1 - region.column]
+        corners[1:, 0] = visit.edges.column_h[visit.rows[1:] - 1 - region.row]
+        for i, j in np.ndindex(*shape):
+            tile = Tile(*map(int, (*visit.rows[i : i + 2], *visit.columns[j : j + 2])))
+            edges = edges_of(visit.edges, tile, region)
+            rows, columns = tile.within(region)
+            if visit.kept is not None:
+                visit.kept.rows[i, columns] = np.stack([edges.row_h, edges.row_f], axis=1)
+                visit.kept.columns[j, rows] = np.stack([edges.column_h, edges.column_e], axis=1)
+            best, _ = sweep_tile(pair, self.steps, tile, edges, int(corners[i, j]), False)
+            corners[i + 1, j + 1] = edges.row_h[-1]
+            values[i, j] = best[0]
+        self.swept += 1
+        return values
+
+    def finish(self) -> None:
+        """Nothing is under way."""
+
+
+@pytest.fixture(params=[1, 3])
+def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnTheCpu]:
+    """Long pairs are swept so, and cut again; with one thread, and with some that look ahead."""
+    steps = CpuTarget(request.param).tile_steps()
+    many = OnTheCpu(steps)
+    monkeypatch.setattr(CpuTarget, "tile_steps", lambda target: steps._replace(many=many))
+    monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
+    monkeypatch.setattr(whole_pairs, "_CHOICES_BESIDE_MANY", 1 << 12)
+    yield many
+    assert many.swept
+
+
+def pair(seed: int) -> tuple[str, str]:
+    rng = random.Random(seed)
+    query = "".join(rng.choices("ACGTN", k=1_300))
+    target = "".join(rng.choice("ACGT") if rng.random() < 0.1 else letter for letter in query)
+    unit = "ACGGTCA" * 40
+    return query[:600] + unit + query[650:], unit + target[:200] + target[320:] + unit
+
+
+@pytest.mark.parametrize("costs", [{"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}])
+@pytest.mark.parametrize("mode", MODES)
+def test_alignments_are_those_of_whole_pairs(mode: Any, costs: Any, together: OnTheCpu) -> None:
+    query, target = pair(3)
+    how: dict[str, Any] = {"mode": mode, "kind": "dna", **costs}
+    wanted = align(query, target, traceback="full", device="cpu", **how)
+    assert align(query, target, device="cpu", **how) == wanted
+    assert score(query, target, device="cpu", **how) == wanted.score
+
+
+def test_the_end_is_the_first_of_equally_good_ones(together: OnTheCpu) -> None:
+    unit = "ACGGTCATTGACCA" * 8
+    query, target = "T" * 150 + unit + "T" * 300, unit + "G" * 400 + unit + "G" * 70
+    wanted = align(query, target, mode="local", traceback="full", device="cpu", kind="dna")
+    assert align(query, target, mode="local", device="cpu", kind="dna") == wanted
+    assert align(target, query, mode="local", device="cpu", kind="dna").target_end == wanted.query_end
+
+
+def test_nothing_alike_has_no_end(together: OnTheCpu) -> None:
+    found = align("AC" * 200, "GT" * 300, mode="local", device="cpu", kind="dna")
+    assert (found.score, found.cigar) == (0, "")
+
+
+def test_some_memory_is_free() -> None:
+    assert 0 <= free_bytes() < 1 << 50

@@ -1,0 +1,250 @@
+"""Scores of queries with many targets: GPU or simulator against the CPU, and whole searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from plait.align.modes import free_ends_of
+from plait.align.packing import arrange, packed_columns
+from plait.align.search_files import search_files
+from plait.align.search_runs import SearchSettings
+from plait.errors import DeviceMemoryError, Unsupported
+from plait.schedules.block_setup import BlockQuery
+from plait.schedules.pair_sweep import FreeEnds
+from plait.targets.block_lists import TargetBlocks
+from plait.targets.cpu import CpuTarget
+
+SMALL = [pytest.mark.gpu, pytest.mark.cuda_simulator]
+LOCAL = free_ends_of("local")
+OTHERS = {
+    "global": free_ends_of("global"),
+    "overlap": free_ends_of("overlap"),
+    "extension": free_ends_of("extension"),
+    "query-ends": free_ends_of("semiglobal", ["query_start", "query_end"]),
+    "target-ends": free_ends_of("semiglobal", ["target_start", "target_end"]),
+}
+Scores = NDArray[np.int64]
+
+
+def nothing(cells: int) -> None:
+    """Nobody watches."""
+
+
+def blocks_of(targets: list[Any]) -> TargetBlocks:
+    lengths = np.array([len(target) for target in targets])
+    layout = arrange(lengths)
+    starts = np.concatenate([[0], np.cumsum(lengths)])[layout.order[: lengths.size]]
+    codes = np.concatenate([np.zeros(0, np.uint8), *targets]).tobytes()
+    columns = packed_columns(codes, starts, layout, range(len(layout.lengths)), 1 << 16)
+    packed = np.concatenate([np.zeros((0, 64), np.uint8), *columns])
+    return TargetBlocks(packed, layout.first_columns, layout.lengths)
+
+
+class Case:
+    """A query and targets drawn from a seed."""
+
+    def __init__(self, rows: int, sizes: list[int], *, free: FreeEnds = LOCAL, **how: Any) -> None:
+        rng = np.random.default_rng(how.get("seed", 0))
+        letters, scale = how.get("letters", 20), how.get("scale", 1)
+        scores = np.minimum(rng.integers(-4, 6, (letters, letters)), 5) * scale
+        query = rng.integers(0, letters, rows)
+        opening, further = how.get("gaps", (11, 1))
+        self.query = BlockQuery(query, scores, opening, further, free)
+        targets = [rng.integers(0, letters, size).astype(np.uint8) for size in sizes]
+        targets += [query.astype(np.uint8)[k:] for k in range(how.get("copies", 0))]
+        self.blocks = blocks_of(targets)
+
+    def assert_same(self, run: Callable[..., Any]) -> None:
+        used = self.blocks.lengths > 0
+        expected = CpuTarget(1).run_blocks(self.query, self.blocks, nothing)
+        found = run(self.query, self.blocks, nothing)
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        assert np.array_equal(found[used], expected[used])
+
+
+def on_gpu(query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]) -> Scores:
+    from plait.targets import cuda_search
+
+    return cuda_search.run_blocks([0], query, blocks, progress)
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """32 bits for all scores."""
+    from plait.targets.cuda_search_slots import QueryForms
+
+    monkeypatch.setattr(QueryForms, "packed", lambda self: None)
+
+
+LOCAL_CASES = {
+    "short": Case(20, [5, 12, 1, 0, 20]),
+    "long-target": Case(9, [70, 0, 3], letters=4, gaps=(3, 3)),
+    "two-stripes": Case(300, [3, 9]),
+    "one-row": Case(1, [4, 1]),
+    "large-scores": Case(20, [20], scale=1000, gaps=(1100, 100), copies=1),
+    "free-gaps": Case(12, [14], gaps=(0, 0)),
+}
+
+
+class TestSmall:
+    pytestmark = SMALL
+
+    @pytest.mark.parametrize("case", LOCAL_CASES.values(), ids=LOCAL_CASES)
+    def test_local(self, case: Case) -> None:
+        case.assert_same(on_gpu)
+
+    @pytest.mark.usefixtures("wide")
+    @pytest.mark.parametrize("case", LOCAL_CASES.values(), ids=LOCAL_CASES)
+    def test_local_with_32_bits(self, case: Case) -> None:
+        case.assert_same(on_gpu)
+
+    @pytest.mark.parametrize("free", OTHERS.values(), ids=OTHERS)
+    def test_other_modes(self, free: FreeEnds) -> None:
+        Case(10, [5, 12, 1], free=free, gaps=(5, 1)).assert_same(on_gpu)
+
+    def test_global_in_two_stripes(self) -> None:
+        Case(258, [7], free=OTHERS["global"], gaps=(5, 1)).assert_same(on_gpu)
+
+    def test_blocks_of_one_lane(self) -> None:
+        case = Case(10, [33])
+        codes = case.blocks.packed[:33, :1]
+        lane = TargetBlocks(codes, np.array([0, 33]), np.array([[33]], np.int32))
+        expected = CpuTarget(1).run_blocks(case.query, case.blocks, nothing)
+        assert on_gpu(case.query, lane, nothing).tolist() == [[expected[0, 0]]]
+
+    def test_nothing_to_align(self) -> None:
+        blocks = TargetBlocks(np.zeros((0, 64), np.uint8), np.zeros(2, np.int64), np.zeros((1, 64), np.int32))
+        assert not on_gpu(Case(3, [1]).query, blocks, nothing).any()
+
+    def test_scores_beyond_31_bits(self) -> None:
+        case = Case(40, [40], scale=1 << 28, gaps=(1, 1))
+        with pytest.raises(Unsupported, match="scale scores"):
+            on_gpu(case.query, case.blocks, nothing)
+
+    def test_more_letters_than_the_kernel_has(self) -> None:
+        case = Case(40, [40, 20])
+        query = case.query._replace(rows=np.arange(40), scores=np.resize(case.query.scores, (40, 20)))
+        expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
+        assert np.array_equal(on_gpu(query, case.blocks, nothing)[:, :2], expected[:, :2])
+
+    def test_parts_and_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Several queries, targets in several parts, and those in halves since memory is said to be short."""
+        from plait.targets import cuda_search
+        from plait.targets.cuda_search_slots import SLOTS, Slot
+
+        case, other = Case(6, [3] * 200, letters=4), Case(4, [1], letters=4, seed=1)
+        plan = SLOTS.plan([0])
+        monkeypatch.setattr(SLOTS, "plan", lambda devices: plan._replace(residues=400, slots=1))
+        send, refused = Slot.send, []
+
+        def short(slot: Slot, part: TargetBlocks, *rest: Any) -> Any:
+            if len(part.lengths) > 1:
+                refused.append(len(part.lengths))
+                raise DeviceMemoryError("cuda:0", needed=None, free=None, fix="")
+            return send(slot, part, *rest)
+
+        monkeypatch.setattr(Slot, "send", short)
+        told: list[int] = []
+        found = cuda_search.sweep_blocks([0], [case.query, other.query], case.blocks, told.append)
+        assert refused == [2, 2] and sum(told) == 600 * (6 + 4)
+        for query, scores in zip((case.query, other.query), found, strict=True):
+            expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
+            assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
+
+    def test_what_does_not_fit_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from plait.targets.cuda_search_slots import Slot
+
+        def short(slot: Slot, *arguments: Any) -> Any:
+            raise DeviceMemoryError("cuda:0", needed=None, free=None, fix="buy more")
+
+        monkeypatch.setattr(Slot, "send", short)
+        case = Case(4, [3])
+        with pytest.raises(DeviceMemoryError, match="buy more"):
+            on_gpu(case.query, case.blocks, nothing)
+
+
+def sequences(seed: int, count: int, letters: str, longest: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return ["".join(rng.choice(list(letters), size)) for size in rng.integers(0, longest, count)]
+
+
+def write(path: Path, found: list[str]) -> Path:
+    path.write_text("".join(f">s{k} about\n{s}\n" for k, s in enumerate(found)))
+    return path
+
+
+def tables(folder: Path, settings: dict[str, Any], devices: tuple[str, ...]) -> list[bytes]:
+    """BLAST's table of a search on each device."""
+    for name in devices:
+        how = SearchSettings(device=name, evalue=None, threads=2, **settings)
+        search_files(folder / "q.fa", folder / "t.fa", folder / f"{name[:4]}.m8", how)
+    return [(folder / f"{name[:4]}.m8").read_bytes() for name in devices]
+
+
+@pytest.mark.gpu
+@pytest.mark.cuda_simulator
+@pytest.mark.parametrize(("letters", "kind"), [("ARNDCQEGHILKMFPSTWYV", "protein"), ("ACGT", "dna")])
+def test_searches_give_the_same_table(tmp_path: Path, letters: str, kind: Any) -> None:
+    targets = sequences(1, 12, letters, 24)
+    write(tmp_path / "t.fa", [*targets, ""])
+    write(tmp_path / "q.fa", [targets[3][:9], "", targets[5][2:]])
+    cpu, cuda = tables(tmp_path, {"kind": kind}, ("cpu", "cuda"))
+    assert cpu == cuda and cpu.count(b"\n") > 5
+
+
+LARGE = {
+    "many": Case(200, [k % 400 for k in range(3000)]),
+    "overflow": Case(700, [k % 900 for k in range(300)], copies=60),
+    "several-stripes": Case(3000, [*range(0, 3000, 31), 40_000], copies=9),
+    "dna": Case(1000, [*range(1000, 1200)], letters=4, gaps=(7, 2), copies=3),
+    "free-gaps": Case(120, list(range(200)), gaps=(0, 0)),
+    "large-scores": Case(300, list(range(200)), scale=1000, gaps=(1100, 100)),
+}
+
+
+@pytest.mark.gpu
+class TestLarge:
+    @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+    def test_local(self, case: Case) -> None:
+        case.assert_same(on_gpu)
+
+    @pytest.mark.usefixtures("wide")
+    @pytest.mark.parametrize("case", LARGE.values(), ids=LARGE)
+    def test_local_with_32_bits(self, case: Case) -> None:
+        case.assert_same(on_gpu)
+
+    @pytest.mark.parametrize("free", OTHERS.values(), ids=OTHERS)
+    def test_other_modes(self, free: FreeEnds) -> None:
+        Case(600, list(range(0, 900, 7)), free=free, gaps=(5, 1)).assert_same(on_gpu)
+
+    @pytest.mark.parametrize("residues", [1 << 14, 1 << 17])
+    def test_no_part_changes_a_score(self, monkeypatch: pytest.MonkeyPatch, residues: int) -> None:
+        from plait.targets import cuda_search
+        from plait.targets.cuda_devices import devices
+        from plait.targets.cuda_search_slots import SLOTS
+
+        plan = SLOTS.plan(devices())
+        monkeypatch.setattr(SLOTS, "plan", lambda own: plan._replace(residues=residues, piece=1 << 13))
+        case = LARGE["many"]
+        case.assert_same(lambda *rest: cuda_search.run_blocks(devices(), *rest))
+
+    def test_searches_give_the_same_table(self, tmp_path: Path) -> None:
+        targets = sequences(1, 3000, "ARNDCQEGHILKMFPSTWYV", 700)
+        write(tmp_path / "t.fa", [*targets, *(s * 9 for s in targets[:5])])
+        write(tmp_path / "q.fa", [*targets[:40], targets[3] * 9])
+        cpu, cuda = tables(tmp_path, {"kind": "protein", "top": 50}, ("cpu", "cuda:all"))
+        assert cpu == cuda
+
+    def test_a_long_target_is_cut(self, tmp_path: Path) -> None:
+        rng = np.random.default_rng(3)
+        genome = "".join(rng.choice(list("ACGT"), 3_000_000))
+        write(tmp_path / "t.fa", [genome, genome[100:5000]])
+        write(tmp_path / "q.fa", [genome[1_000_000:1_000_400], genome[4_000:4_900]])
+        cpu, cuda = tables(tmp_path, {"kind": "dna"}, ("cpu", "cuda:0"))
+        assert cpu == cuda

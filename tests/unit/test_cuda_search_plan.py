@@ -1,0 +1,97 @@
+"""What a search holds on a GPU at a time: pure numbers, no device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.errors import DeviceMemoryError
+from plait.targets.cuda_search_plan import (
+    TILE,
+    SearchPlan,
+    pieces_of,
+    plan_search,
+    shares_of,
+    tiles_of,
+    wide_warps,
+)
+from plait.targets.sweep_shape import cuda_shape
+
+GIGA = 1 << 30
+
+
+@pytest.mark.parametrize("free", [16 << 20, GIGA, 80 * GIGA, 140 * GIGA])
+def test_slots_fit_the_free_memory(free: int) -> None:
+    plan = plan_search(free)
+    assert plan.slots * (plan.bytes + 2 * plan.piece) <= free
+    assert 0 < plan.residues <= plan.bytes and plan.piece % 64 == 0
+
+
+def test_too_little_memory() -> None:
+    with pytest.raises(DeviceMemoryError, match="device='cpu'"):
+        plan_search(1000)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 300), min_size=4, max_size=4), min_size=1, max_size=30),
+    st.integers(1500, 5000),
+    st.integers(100, 5000),
+)
+def test_shares_hold_all_blocks_in_order(lengths: list[list[int]], room: int, residues: int) -> None:
+    blocks = np.array(lengths, np.int32)
+    plan = SearchPlan(3, room, 64, residues)
+    shares = shares_of(blocks, plan, lambda count, total: count)
+    assert [first for first, _ in shares] == [0, *(last for _, last in shares[:-1])]
+    assert shares[-1][1] == len(blocks)
+    for first, last in shares:
+        own = blocks[first:last]
+        assert own.sum() + 21 * (own > 0).sum() <= room
+        assert last == first + 1 or own.sum() <= residues
+
+
+def test_a_block_that_does_not_fit() -> None:
+    plan = SearchPlan(3, 1000, 64, 1000)
+    with pytest.raises(DeviceMemoryError, match="too little memory"):
+        shares_of(np.full((3, 64), 20), plan, lambda count, total: 0)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "columns", "stripes", "most", "expected"),
+    [
+        (3, 100, 1, 0, 3),
+        (10_000, 100, 1, 0, 132 * 28),
+        (10_000, 1000, 2, 8000 * 21, 20),
+        (10_000, 1000, 2, 8000 * 3, 3),
+        (2, 1000, 2, 1 << 40, 2),
+    ],
+)
+def test_warps_of_the_wide_kernel(chosen: int, columns: int, stripes: int, most: int, expected: int) -> None:
+    assert wide_warps(132, chosen, columns, stripes, most) == expected
+
+
+def test_a_row_that_does_not_fit() -> None:
+    with pytest.raises(DeviceMemoryError, match="too little memory"):
+        wide_warps(132, 1, 1000, 2, 7999)
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=20), st.integers(0, 1000), st.integers(1, 1 << 15))
+def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most: int) -> None:
+    first_columns = start + np.concatenate([[0], np.cumsum(4 * np.array(widths))])
+    tiles = tiles_of(first_columns)
+    seen = []
+    sizes = np.diff(tiles.rows)
+    for row, size, block, column in zip(tiles.rows, sizes, tiles.blocks, tiles.columns, strict=False):
+        assert 0 < size <= TILE and row == first_columns[block] + column
+        seen += list(range(row, row + size))
+    assert seen == list(range(first_columns[0], first_columns[-1]))
+    assert tiles.rows[-1] == first_columns[-1]
+    pieces = pieces_of(tiles, most)
+    assert [tile for first, last in pieces for tile in range(first, last)] == list(range(sizes.size))
+    for first, last in pieces:
+        assert last == first + 1 or 64 * (tiles.rows[last] - tiles.rows[first]) <= max(most, 64 * TILE)
+
+
+def test_more_devices_get_more_tasks() -> None:
+    assert cuda_shape(4).tasks == 4 * (cuda_shape(1).tasks or 0) > 4

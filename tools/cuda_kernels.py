@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""What the assembler says of every CUDA kernel: registers, local memory, spills, static shared memory.
+
+Needs the extra cuda13 and no device. Usage: python tools/cuda_kernels.py [part of a name] [--capability 9.0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+
+import plait.targets
+from plait.targets.cuda import KERNELS
+from plait.targets.cuda_build import build
+
+
+def main() -> None:
+    """Print a line for each kernel and example."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", default="", help="only kernels with this in their name")
+    parser.add_argument("--capability", default="9.0")
+    options = parser.parse_args()
+    major, _, minor = options.capability.partition(".")
+    for found in pkgutil.iter_modules(plait.targets.__path__):
+        if found.name.startswith("cuda"):
+            importlib.import_module(f"plait.targets.{found.name}")
+    print(f"{'kernel':<58} {'example':>7} {'registers':>9} {'stack':>6} {'spills':>6} {'shared':>6}")
+    for name, kernel in sorted(KERNELS.items()):
+        if options.part not in name:
+            continue
+        for number, arguments in enumerate(kernel.examples()):
+            made = build(kernel, arguments, (int(major), int(minor or 0)))
+            told = f"{made.registers:>9} {made.stack:>6} {made.spills:>6} {made.shared:>6}"
+            print(f"{name.removeprefix('plait.targets.'):<58} {number:>7} {told}")
+
+
+if __name__ == "__main__":
+    main()
