@@ -88,7 +88,7 @@ SETTINGS: dict[str, tuple[tuple[str, ...], str]] = {
     "end": (("--mode", "semiglobal", "--free-ends", "query"), "found 'query', expected any of query_start"),
     "x-drop": (
         ("--x-drop", "5"),
-        "x_drop: found 5 in mode 'global', expected 0 or more, in mode 'extension'",
+        "x_drop: found 5 in mode 'global', expected a whole number, 0 or more, in mode 'extension'",
     ),
     "negative-drop": (("--mode", "extension", "--x-drop", "-5"), "x_drop: found -5 in mode 'extension'"),
     "band": (("--band", "5:2"), "--band: found '5:2', expected a number such as 100, or two"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import random
+import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,6 +118,33 @@ class TestAsOnTheCpu:
     def test_shapes(self, rows: int, columns: int) -> None:
         query, target = related(DNA, seed=7)
         assert_same((query * 2)[:rows], (target * 2)[:columns], mode="global", kind="dna")
+
+
+@pytest.mark.gpu
+@pytest.mark.cuda_simulator
+@pytest.mark.parametrize("costs", [(5, 2), (3, 3)])
+def test_memory_that_a_launch_reads_is_not_given_back(
+    monkeypatch: pytest.MonkeyPatch, costs: tuple[int, int]
+) -> None:
+    from plait.targets import cuda_long
+
+    class Kernel:
+        read: tuple[weakref.ref[Any], ...] = ()
+
+        def launch(self, blocks: int, threads: int, gap: Any, *rest: Any, **how: Any) -> None:
+            self.read = tuple(map(weakref.ref, gap))
+
+    started = Kernel()
+    monkeypatch.setattr(cuda_long, "kernel", SimpleNamespace(sweep_stripes=started))
+    pair = SimpleNamespace(costs=SimpleNamespace(gap_open=costs[0], gap_extend=costs[1], local=True))
+    coded = SimpleNamespace(kind=None, shared=0)
+    names = ("task", "sides", "kept", "following", "shape")
+    visit = SimpleNamespace(watched=True)
+    memory = SimpleNamespace(visit=visit, stripes=1, **dict.fromkeys(names))
+    device = SimpleNamespace(stream=0, facts=SimpleNamespace(multiprocessors=1))
+    cuda_long._launch(pair, coded, memory, device)  # type: ignore[arg-type]
+    gc.collect()
+    assert started.read and all(array() is not None for array in started.read)
 
 
 @pytest.mark.skipif(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from plait.align.many import score_many_codes
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
 from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import cuda
+from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_packed import (
     PackedQuery,
     PackedTargets,
@@ -25,7 +26,7 @@ from plait.targets.cuda_packed import (
     packed_scores,
     scores_in_shape,
 )
-from plait.targets.cuda_packed_kernels import GAP
+from plait.targets.cuda_packed_kernels import GAP, search_kernel, striped_kernel
 from plait.targets.cuda_packed_plan import Shape, longest_span, pieces_of, shape_of, shared_bytes
 from plait.targets.cuda_packed_sweep import PADDING_LETTER
 
@@ -211,6 +212,15 @@ class TestPlan:
         assert shape.threads * shape.rows * shape.stripes >= length
         assert (shape.threads * shape.rows) * (shape.stripes - 1) < length
         assert shared_bytes(shape) <= 113 << 10
+
+    @pytest.mark.skipif(SIMULATED, reason="nothing is compiled in the CUDA simulator")
+    @pytest.mark.parametrize("make", [search_kernel, striped_kernel])
+    def test_the_largest_shape_fits_a_block_of_every_device(self, make: Any) -> None:
+        """99 KiB on GeForce, A10, L4 and others (8.6, 8.9, 12.0): profile and what the kernel has besides."""
+        kernel = make(32, 44)
+        ptx = kernel.ptx(kernel.examples()[0], (8, 6))
+        own = sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx)))
+        assert own + shared_bytes(Shape(32, 44, 2)) <= 99 << 10
 
     def test_many_targets_take_the_fewest_threads(self) -> None:
         assert shape_of(352, 500_000, 352 * 500_000, 2112) == Shape(8, 44, 1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +159,28 @@ class TestSmall:
         for query, scores in zip((case.query, other.query), found, strict=True):
             expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
+
+    def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """One waits for another device, and must not be the only one who is told."""
+        from plait.targets import cuda_search_slots
+        from plait.targets.cuda_search_slots import Slot, Slots
+
+        monkeypatch.setattr(cuda_search_slots, "on_device", lambda device: contextlib.nullcontext())
+        slots, served = Slots(), []
+        slots._free = {0: [], 1: [Slot(1)]}
+
+        def take(device: int) -> None:
+            with slots.slot([device]):
+                served.append(device)
+
+        waiting = [threading.Thread(target=take, args=(device,), daemon=True) for device in (0, 1)]
+        with slots.slot([1]):
+            for number, thread in enumerate(waiting, 1):
+                thread.start()
+                while len(slots._changed._waiters) < number:  # type: ignore[attr-defined]
+                    time.sleep(0.001)
+        waiting[1].join(5)
+        assert served == [1]
 
     def test_what_does_not_fit_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from plait.targets.cuda_search_slots import Slot

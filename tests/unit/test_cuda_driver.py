@@ -83,7 +83,8 @@ def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Installs:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         if visible is not None:
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        found = {"numpy": "2.4.6", "numba_cuda": "0.30.4", "cuda_bindings": "13.5.0"} | versions
+        found: dict[str, str | None] = {"numpy": "2.4.6", "numba_cuda": "0.30.4", "cuda_bindings": "13.5.0"}
+        found |= {"nvidia_nvvm": None, "nvidia_nvjitlink": None} | versions
         monkeypatch.setattr(cuda_driver.importlib.util, "find_spec", lambda name: found.get(name))
 
         def version(distribution: str) -> str:
@@ -127,6 +128,20 @@ REASONS = {
         "the driver serves CUDA 12.4, and the installed libraries are of CUDA 13",
         "update the driver, or pip install 'numba-cuda[cu12]'",
     ),
+    # What pip leaves of CUDA 13 is found before what it installs for CUDA 12.
+    "leftovers": (
+        Driver(H200, version=12_040),
+        {"cuda_bindings": "12.9.10", "nvidia_nvvm": "13.5.37", "nvidia_nvjitlink": "13.5.37"},
+        "the driver serves CUDA 12.4, and nvidia-nvvm, nvidia-nvjitlink are of CUDA 13",
+        "pip uninstall nvidia-nvvm nvidia-nvjitlink",
+    ),
+    # There are no libraries of numba-cuda for CUDA 11.
+    "very-old-driver": (
+        Driver(H200, version=11_080),
+        {},
+        "the driver serves CUDA 11.8, and the installed libraries are of CUDA 13",
+        "update the driver, or use device='cpu'",
+    ),
 }
 
 
@@ -154,6 +169,8 @@ def test_one_good_device_is_enough(install: Installs) -> None:
 
 def test_older_libraries_serve_an_older_driver(install: Installs) -> None:
     install(Driver(H200, version=12_080), cuda_bindings="12.9.4")
+    assert usable().ok
+    install(Driver(H200), cuda_bindings="12.9.4", nvidia_nvvm="13.5.37", nvidia_nvjitlink="13.5.37")
     assert usable().ok
 
 
