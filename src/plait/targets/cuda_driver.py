@@ -23,6 +23,11 @@ __all__ = ["LEAST_CAPABILITY", "DriverDevice", "DriverFacts", "device_problem", 
 
 #: Compute capability from which kernels are built: that of A100.
 LEAST_CAPABILITY = (8, 0)
+#: Oldest CUDA for which numba-cuda has libraries.
+_LEAST_CUDA = 12
+#: What compiles kernels, in the packages for CUDA 13 and later. pip leaves them where it installs those for
+#: CUDA 12, which have other names, and they are found before these.
+_FOUND_FIRST = ("nvidia-nvvm", "nvidia-nvjitlink")
 _INSTALL = "pip install 'plait[cuda13]'"
 _ELSE_CPU = "or use device='cpu'"
 _LIBRARIES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
@@ -208,12 +213,27 @@ def _libraries(driver: tuple[int, int] | None) -> Availability:
         return Availability(False, "cuda-bindings is not installed", _INSTALL)
     if driver is not None and driver[0] < bindings[0]:
         serves = ".".join(map(str, driver))
+        older = f"or pip install 'numba-cuda[cu{driver[0]}]'" if driver[0] >= _LEAST_CUDA else _ELSE_CPU
         return Availability(
             False,
             f"the driver serves CUDA {serves}, and the installed libraries are of CUDA {bindings[0]}",
-            f"update the driver, or pip install 'numba-cuda[cu{driver[0]}]'",
+            f"update the driver, {older}",
         )
-    return Availability(True)
+    return _leftovers(driver) if driver is not None else Availability(True)
+
+
+def _leftovers(driver: tuple[int, int]) -> Availability:
+    """Whether what compiles kernels suits the driver, or is left from an installation for a newer CUDA."""
+    found = [(name, release[0]) for name in _FOUND_FIRST if (release := _release(name)) is not None]
+    newer = [name for name, cuda in found if cuda > driver[0]]
+    if not newer:
+        return Availability(True)
+    serves, cuda = ".".join(map(str, driver)), max(cuda for _, cuda in found)
+    return Availability(
+        False,
+        f"the driver serves CUDA {serves}, and {', '.join(newer)} are of CUDA {cuda}",
+        f"pip uninstall {' '.join(newer)} (numba-cuda[cu{driver[0]}] brings its own), {_ELSE_CPU}",
+    )
 
 
 def _release(distribution: str) -> tuple[int, ...] | None:

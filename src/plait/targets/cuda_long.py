@@ -159,6 +159,8 @@ class _Memory:
             self._to(np.full(tiles, -(2**31), np.int32)),
         )
         self.following = self._to(np.zeros(1, np.int32))
+        #: The costs, which the launch reads until it is done.
+        self.gap: Any = None
         side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
         self.shape = kernel.Shape(
             *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
@@ -263,6 +265,7 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
     gap: Any = AffineGap(opening, prolong)
     if costs.gap_open == costs.gap_extend:
         gap = LinearGap(prolong)
+    memory.gap = gap
     free = SaturatingMaxPlus(np.int32(0), np.int32(0))
     algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
     ends = Anywhere() if memory.visit.watched else AtEdges()

@@ -136,7 +136,6 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
     ):
         """Blocks take as many units as they have warps, and go through the stripes of the query together."""
         profile = cuda.shared.array(0, WORD_TYPE)
-        taken = cuda.shared.array(1, WORD_TYPE)
         states = cuda.local.array(rows, WORD_TYPE), cuda.local.array(rows, WORD_TYPE)
         lane = lane_index()
         thread = np.int32(lane & (threads - 1))
@@ -163,10 +162,11 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
                 cuda.syncthreads()
             if unit < items:
                 settle(best, threads, thread, 2 * pair, order, out)
+            # All are done with the profile, and on some devices the largest one leaves no room beside it.
             if cuda.threadIdx.x == 0:
-                taken[0] = cuda.atomic.add(counter, 0, 1)
+                profile[0] = cuda.atomic.add(counter, 0, 1)
             cuda.syncthreads()
-            batch = np.int32(taken[0])
+            batch = np.int32(profile[0])
             cuda.syncthreads()
 
     search.__qualname__ = search.__name__ = f"striped_{threads}_{rows}"

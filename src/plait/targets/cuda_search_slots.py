@@ -348,7 +348,8 @@ class Slots:
         finally:
             with self._changed:
                 self._free[device].append(slot)
-                self._changed.notify()
+                # Of those who wait, some wait for other devices.
+                self._changed.notify_all()
 
     def release(self) -> None:
         """Give back the memory of slots that are free."""
