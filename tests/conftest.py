@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("dev", max_examples=30, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=75,
     deadline=None,
     print_blob=True,
     derandomize=True,
