@@ -7,7 +7,7 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,17 +39,24 @@ def plait(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
 
 @pytest.fixture
-def start_plait() -> Callable[..., subprocess.Popen[str]]:
-    """Start a command line in another process, after the statements `before`."""
+def start_plait() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a command line in another process, after the statements `before`; none outlives the test."""
+    started: list[subprocess.Popen[str]] = []
 
     def start(*words: object, before: str = "pass", **options: object) -> subprocess.Popen[str]:
         environment = os.environ | {"PYTHONPATH": str(SOURCES)}
         program = f"{before}; from plait.cli import main; raise SystemExit(main())"
         command = [sys.executable, "-c", program, *map(str, words)]
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
-        return subprocess.Popen(command, **(settings | options))
+        started.append(subprocess.Popen(command, **(settings | options)))
+        return started[-1]
 
-    return start
+    yield start
+    for process in started:
+        # Of a test that failed before it had waited: what is left open would fail another test.
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture
@@ -68,7 +75,7 @@ def on_terminal(start_plait: Callable[..., subprocess.Popen[str]]) -> Callable[.
             # Linux reports the end of a terminal as an error.
             pass
         os.close(master)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         return Outcome(process.returncode, out, ""), shown
 
     return run

@@ -264,7 +264,7 @@ def test_no_more_room_in_the_middle(
     words = ("vdj", "count", write_tsv(mouse_rows(300)), *BASE, "-o", tmp_path / "out.tsv")
     before = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
     process = start_plait(*words, before=before)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "found the limit on the size of a file reached, expected room for the output" in err
     assert "Traceback" not in err

@@ -59,9 +59,9 @@ class Rank:
 
     def allgather(self, value: Any) -> list[Any]:
         self.ranks.slots[self.rank] = value
-        self.ranks.barrier.wait(timeout=20)
+        self.ranks.barrier.wait(timeout=300)
         found = list(self.ranks.slots)
-        self.ranks.barrier.wait(timeout=20)
+        self.ranks.barrier.wait(timeout=300)
         return found
 
     def gather(self, value: Any) -> list[Any] | None:
@@ -192,7 +192,7 @@ def test_real_ranks(tmp_path: Path, repository: Path) -> None:
     paths = [str(repository / "src"), os.environ.get("PYTHONPATH", "")]
     run = subprocess.run(
         [launcher, "-n", "2", sys.executable, "-m", "mpi4py", str(tmp_path / "program.py")],
-        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+        capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
