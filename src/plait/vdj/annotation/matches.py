@@ -34,7 +34,7 @@ class SegmentMatches:
     germline_start, germline_end
         Aligned part of that allele; int32, shape (n,).
     runs
-        Runs of that alignment from its start: kind (0 pairs of bases, 1 bases of the germline alone, which the
+        Runs of that alignment from its start: kind (0 pairs of bases, 1 bases of the germline alone, that the
         read lacks, 2 bases of the read alone, inserted ones) and length; int32, shape (runs, 2).
     run_starts
         Where those of each read begin in `runs`, and the end of the last; int64, shape (n + 1,).
