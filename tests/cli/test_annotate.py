@@ -218,6 +218,11 @@ def test_mates(plait: Any, tmp_path: Path) -> None:
     assert len(right) > 280 and sum(right) >= 0.95 * len(right)
     merged = sum(row["merged_mates"] == "T" for row in rows.values())
     assert 0.8 * len(rows) < merged <= told(out)["total"]["merged_pairs"]
+    # Of molecules the consensus of both mates is merged, and the share is that of molecules.
+    found = plait("vdj", "annotate", first, "--mate", second, *BASE, "--umi", "read1:0-2", "-o", out)
+    total = told(out)["total"]
+    share = 100 * total["merged_pairs"] / total["sequences"]
+    assert f"{total['merged_pairs']} of them ({share:.1f} %) merged" in found.out
 
 
 def test_umis(plait: Any, tmp_path: Path) -> None:
@@ -239,6 +244,8 @@ def test_umis(plait: Any, tmp_path: Path) -> None:
     before = out.read_bytes()
     assert plait(*words, "--threads", 1).status == 0
     assert out.read_bytes() == before
+    assert plait(*words, "--umi-ratio", 10).status == 0
+    assert told(out)["umis"]["umi_ratio"] == 10
     assert sorted(item.suffix for item in tmp_path.iterdir()) == [".fq", *[".json"] * 3, *[".tsv"] * 3]
 
 

@@ -44,7 +44,7 @@ def annotated(plait: Any, tmp_path: Path) -> Callable[..., tuple[Any, dict[str, 
 def test_an_empty_read_is_too_short(annotated: Any) -> None:
     found, told = annotated(record("a", "") + record("b", GOOD))
     assert told["statuses"] == {"ok": 1, "too_short": 1} and told["input"]["empty_reads"] == 1
-    assert "1 reads have no bases; they are too_short" in found.out
+    assert "1 reads without a base; they are too_short" in found.out
 
 
 def test_a_very_long_read_is_too_long(annotated: Any) -> None:
@@ -64,7 +64,7 @@ def test_iupac_letters_and_dots(annotated: Any, tmp_path: Path) -> None:
     some = GOOD[:10] + "." + GOOD[11:20] + "R" + GOOD[21:]
     found, told = annotated(record("a", some) + record("b", GOOD.lower()) + record("c", "." * 60))
     assert told["statuses"] == {"ok": 2, "no_v": 1} and told["input"]["dots"] == 61
-    assert "61 bases are written as a dot, and taken for N" in found.out
+    assert "61 bases written as a dot, and taken for N" in found.out
     rows = (tmp_path / "out.tsv").read_text().splitlines()[1:]
     assert rows[0].split("\t")[1] == some.replace(".", "N") and rows[1].split("\t")[1] == GOOD
 
@@ -72,7 +72,7 @@ def test_iupac_letters_and_dots(annotated: Any, tmp_path: Path) -> None:
 def test_duplicated_names_are_counted(annotated: Any) -> None:
     found, told = annotated(record("a", GOOD) * 3 + record("b", GOOD))
     assert told["input"]["duplicate_names"] == 2 and told["statuses"] == {"ok": 4}
-    assert "2 reads have the name of an earlier one" in found.out
+    assert "2 reads with the name of an earlier one" in found.out
 
 
 def test_fasta_has_no_qualities(annotated: Any) -> None:
@@ -173,12 +173,16 @@ def test_mates_of_other_reads(plait: Any, tmp_path: Path) -> None:
         (("--min-length", "100", "--max-length", "50"), "at most max_length"),
         (("--merge-satellites", "1", "--clonotypes", "c.tsv"), "a number above 1"),
         (("--merge-satellites", "9"), "a table of clonotypes"),
+        (("--min-umi-reads", "2"), "--umi"),
+        (("--umi-ratio", "10"), "--umi"),
+        (("--umi-ratio", "1", "--umi", "name"), "a number above 1"),
         (("--umi", "read3:0-4"), "read1:0-12"),
         (("--umi", "read2:0-4"), "second mates"),
         (("--min-umi-reads", "0", "--umi", "name"), "at least 1"),
         (("--repertoire-id", "x", "--repertoire-id", "y"), "one for each file"),
         (("--repertoire-id", ""), "a name"),
         (("--clonotypes", "out.tsv"), "a file for each"),
+        (("--clonotypes", "out.tsv.summary.tsv"), "a file for each"),
         (("--clonotypes", "in.fastq"), "in.fastq"),
         (("--clonotypes", "c.xlsx"), ".parquet"),
         (("--threads", "0"), "at least 1"),

@@ -188,8 +188,30 @@ def test_a_short_v_needs_its_cys_and_a_sure_j() -> None:
     anchor = next(allele.anchor for allele in TRB.v if allele.name == "TRBV16*01")
     assert anchor is not None
     middle = V[anchor - 100 : anchor - 86]
-    assert one(middle + MIDDLE + J).germline.tolist() == [-1]
+    v, j = calls(one(middle + MIDDLE + J))
+    assert v == NOTHING and j.names == ["TRBJ2-5*01"]
     assert one(V[anchor:-3] + MIDDLE + J[:10]).germline.tolist() == [-1]
+
+
+def test_j_without_v() -> None:
+    noise = "ACTGACATGTTCAGATACCATGGA"
+    for read, backwards in ((noise + J + BEHIND, False), (reverse_complement(noise + J + BEHIND), True)):
+        found = one(read)
+        v, j = calls(found)
+        assert v == NOTHING and found.v.run_starts.tolist() == [0, 0]
+        assert (j.names, j.read) == (["TRBJ2-5*01"], (len(noise), len(noise + J)))
+        assert found.reversed.tolist() == [backwards]
+    assert one(noise + J[:14] + BEHIND).germline.tolist() == [-1], "chance may explain so few bases"
+
+
+def test_j_without_v_in_one_of_two_mates() -> None:
+    noise = "ACTGACATGTTCAGATACCATGGA"
+    given, empty = noise + J + BEHIND, noise[:18] + noise
+    for read, mate in ((given, empty), (empty, given)):
+        found = ALIGNER.align(read_block([read]), read_block([mate]))
+        v, j = calls(found)
+        assert v == NOTHING and j.names == ["TRBJ2-5*01"]
+        assert found.swapped is not None and found.swapped.tolist() == [read == empty]
 
 
 def test_j_that_the_read_cuts() -> None:

@@ -77,6 +77,7 @@ def annotate(
     mate: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     umi: str | None = None,
     min_umi_reads: Number = 1,
+    umi_ratio: Annotated[float | None, Signed] = None,
     clonotypes: Path | None = None,
     merge_satellites: Annotated[float | None, Signed] = None,
     new_alleles: Path | None = None,
@@ -108,6 +109,9 @@ def annotate(
         read2:0-8, or several places with + between. Of the reads of a molecule a consensus is annotated.
     min_umi_reads
         Least number of reads of a molecule.
+    umi_ratio
+        Take a UMI for an erroneous copy of another one that differs in one base and has so many times as many
+        reads, for example 10; by default UMIs are taken as they are.
     clonotypes
         Table of clonotypes to write: junctions with the same V and J gene, counted.
     merge_satellites
@@ -119,7 +123,7 @@ def annotate(
     limits
         What is a rearrangement, and what is told of it.
     keep_failed
-        Write every read, with its annotation_status, not only those with a junction.
+        Write every read, with its annotation_status, not only those that are ok.
     repertoire_id
         Name of the repertoire of a file, once for each file of reads, in their order; by default the name of
         the file without suffixes.
@@ -133,6 +137,9 @@ def annotate(
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
+    if umi is None and (min_umi_reads != 1 or umi_ratio is not None):
+        name, value = ("min_umi_reads", min_umi_reads) if umi_ratio is None else ("umi_ratio", umi_ratio)
+        raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")
     from plait.formats.read_umis import UmiPlace
     from plait.reports.annotation_text import annotation_text
     from plait.vdj.annotation.annotate_files import annotate_files
@@ -147,7 +154,9 @@ def annotate(
     further = FurtherSettings(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
-    umis = None if umi is None else Umis(place=UmiPlace.parse(umi), min_reads=min_umi_reads)
+    umis = None
+    if umi is not None:
+        umis = Umis(place=UmiPlace.parse(umi), min_reads=min_umi_reads, ratio=umi_ratio)
     if device != "reference":
         say_if_compiling("joined_kernels", 30)
     start = time.perf_counter()

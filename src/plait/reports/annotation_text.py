@@ -30,9 +30,9 @@ STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
 #: What is told of inputs that are unusual.
 _REMARKS: Mapping[str, str] = MappingProxyType(
     {
-        "duplicate_names": "reads have the name of an earlier one; their sequence_id is not unique",
-        "empty_reads": "reads have no bases; they are too_short",
-        "dots": "bases are written as a dot, and taken for N",
+        "duplicate_names": "reads with the name of an earlier one; sequence_id is not unique for them",
+        "empty_reads": "reads without a base; they are too_short",
+        "dots": "bases written as a dot, and taken for N",
     }
 )
 #: A space at which no line is broken.
@@ -58,10 +58,13 @@ def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
     if not total.reads:
         lines += paragraph("The input has no reads, and the output no rows.")
     else:
-        if paired:
-            lines += [f"{total.merged_pairs:,} pairs ({percent(total.merged_pairs, total.reads)}) merged"]
         if found.umis is not None:
             lines += [f"{found.umis.molecules:,} molecules by UMI"]
+        if paired:
+            merged = percent(total.merged_pairs, max(total.sequences, 1))
+            lines += [
+                f"{total.merged_pairs:,} {'pairs' if found.umis is None else 'of them'} ({merged}) merged"
+            ]
         lines += ["", *_status_lines(total, found.umis is not None), "", *_junction_lines(total)]
         if len(found.files) > 1:
             lines += ["", *_file_lines(found)]

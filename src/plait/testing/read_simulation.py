@@ -15,10 +15,10 @@ from typing import Literal
 
 from plait.testing.molecule_simulation import Molecule
 
-__all__ = ["Placement", "ReadPart", "Sequencing", "SimulatedRead"]
+__all__ = ["ReadPart", "Sequencing", "SimulatedRead"]
 
 #: Where a read lies: about the junction, anywhere in the transcript, or from a primer on.
-Placement = Literal["junction", "anywhere", "primer"]
+_Placement = Literal["junction", "anywhere", "primer"]
 _GOOD, _POOR = 37, 12
 _PARTNERS = str.maketrans("ACGTN", "TGCAN")
 
@@ -111,7 +111,7 @@ class Sequencing:
     """
 
     length: int = 150
-    placement: Placement = "junction"
+    placement: _Placement = "junction"
     primer: int = 30
     reverse: float = 0.5
     insert_mean: float | None = None

@@ -98,7 +98,9 @@ class FurtherResults:
         metadata: Mapping[str, str],
         inputs: Sequence[_Path],
     ) -> None:
-        _check_different(output, settings.clonotypes, settings.new_alleles)
+        # The summary stands beside the output.
+        summary = f"{os.fspath(output)}.summary.tsv"
+        _check_different(output, summary, settings.clonotypes, settings.new_alleles)
         self._collector: ClonotypeCollector | None = None
         self._clonotype_table: TableWriter | None = None
         self._allele_table: TableWriter | None = None

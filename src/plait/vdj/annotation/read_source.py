@@ -35,15 +35,18 @@ class Umis:
         Where they stand.
     min_reads
         Molecules with fewer reads are left out.
+    ratio
+        Take a UMI for an erroneous copy of another one, see `UmiSettings`; None: take UMIs as they are.
     """
 
     place: UmiPlace
     min_reads: int = 1
+    ratio: float | None = None
 
     @property
     def settings(self) -> UmiSettings:
         """What makes a molecule."""
-        return UmiSettings(min_reads=self.min_reads, memory_bytes=_WAITING_BYTES)
+        return UmiSettings(min_reads=self.min_reads, umi_ratio=self.ratio, memory_bytes=_WAITING_BYTES)
 
 
 class ReadUnit(NamedTuple):
