@@ -15,6 +15,7 @@ from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plait.vdj.annotation.annotation_settings import AnnotationSettings
+    from plait.vdj.annotation.read_source import Umis
 
 __all__ = ["Limits", "annotate"]
 
@@ -137,16 +138,12 @@ def annotate(
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
-    if umi is None and (min_umi_reads != 1 or umi_ratio is not None):
-        name, value = ("min_umi_reads", min_umi_reads) if umi_ratio is None else ("umi_ratio", umi_ratio)
-        raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")
-    from plait.formats.read_umis import UmiPlace
     from plait.reports.annotation_text import annotation_text
     from plait.vdj.annotation.annotate_files import annotate_files
     from plait.vdj.annotation.further_results import FurtherSettings
     from plait.vdj.annotation.germline_choice import germlines_of
-    from plait.vdj.annotation.read_source import Umis
 
+    umis = _umis(umi, min_umi_reads, umi_ratio)
     germlines = germlines_of(germline, anchors=anchors)
     for alleles in germlines:
         for note in alleles.notes:
@@ -154,9 +151,6 @@ def annotate(
     further = FurtherSettings(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
-    umis = None
-    if umi is not None:
-        umis = Umis(place=UmiPlace.parse(umi), min_reads=min_umi_reads, ratio=umi_ratio)
     if device != "reference":
         say_if_compiling("joined_kernels", 30)
     start = time.perf_counter()
@@ -177,3 +171,15 @@ def annotate(
             progress=progress,
         )
     print(annotation_text(found, seconds=time.perf_counter() - start), end="")
+
+
+def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
+    from plait.formats.read_umis import UmiPlace
+    from plait.vdj.annotation.read_source import Umis
+
+    if place is not None:
+        return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)
+    if min_reads != 1 or ratio is not None:
+        name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)
+        raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")
+    return None
