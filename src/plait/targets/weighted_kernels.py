@@ -1,0 +1,19 @@
+"""Compiled entry points of the chain of weighted choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait._jit import kernel
+from plait.schedules.weighted_chain import weigh_text
+
+__all__ = ["weigh_kernel"]
+
+
+@kernel
+def weigh_kernel(
+    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
+) -> None:
+    """Texts `first` to `last`, see `plait.schedules.weighted_chain.weigh_text`."""
+    for item in range(first, last):
+        weigh_text(lanes, alg, chain, parts, texts, item, scratch, out)

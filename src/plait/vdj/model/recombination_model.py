@@ -1,0 +1,215 @@
+"""A model of V(D)J recombination: with which probability every choice is made.
+
+Deletions are numbered from the longest palindromic (P) extension: index ``k`` keeps
+``palindrome - k`` P nucleotides, or takes ``k - palindrome`` nucleotides away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+
+__all__ = ["ModelGene", "RecombinationModel", "stationary_distribution"]
+
+Floats = NDArray[np.float64]
+#: How far probabilities may be from a sum of 1: models are written with few digits.
+SUM_TOLERANCE = 1e-3
+_BASES = "ACGT"
+_COMPLEMENT = str.maketrans(_BASES, _BASES[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGene:
+    """A gene, or an allele of one, of a model.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    sequence
+        Upper-case germline nucleotides.
+    anchor
+        V and J: 0-based position of the first base of the conserved codon; None if it is not known, in
+        which case the gene makes no junction.
+    function
+        Functionality as the model's file has it: ``"F"``, ``"ORF"``, ``"P"``, ...
+    """
+
+    name: str
+    sequence: str
+    anchor: int | None = None
+    function: str = ""
+
+    @property
+    def gene(self) -> str:
+        """The name without the allele."""
+        return self.name.partition("*")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecombinationModel:
+    """Probabilities of genes, deletions and insertions.
+
+    Attributes
+    ----------
+    name
+        What the model is called.
+    v, d, j
+        The genes; no D for chains without one.
+    p_v
+        float64 (V,): probability of each V gene.
+    p_dj
+        float64 (V or 1, D, J): of D and J together, given V, or for all V alike. Without D genes, D is 1.
+    p_v_deletions, p_j_deletions
+        float64 (V, n) and (J, n): of each deletion at the end of a gene.
+    p_d_deletions
+        float64 (D, n5, n3): of deletions at both ends of D together.
+    palindromes
+        Longest P extension of V, of D at 5' and 3', and of J.
+    p_vd_length, p_dj_length
+        float64 (n,): of each number of N nucleotides; without D the first one alone.
+    vd_steps, dj_steps
+        float64 (4, 4): of each N nucleotide (column, in the order A, C, G, T) after the one before (row); V-D
+        from 5' to 3', D-J from 3' to 5'. The first one comes from the stationary distribution.
+    error_rate
+        Probability that a nucleotide was read wrongly.
+    provenance
+        Where the model comes from.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes do not go together, or probabilities do not add up to 1.
+    """
+
+    name: str
+    v: tuple[ModelGene, ...]
+    d: tuple[ModelGene, ...]
+    j: tuple[ModelGene, ...]
+    p_v: Floats
+    p_dj: Floats
+    p_v_deletions: Floats
+    p_d_deletions: Floats
+    p_j_deletions: Floats
+    palindromes: tuple[int, int, int, int]
+    p_vd_length: Floats
+    vd_steps: Floats
+    p_dj_length: Floats
+    dj_steps: Floats
+    error_rate: float = 0.0
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check shapes and sums."""
+        nv, nd, nj = len(self.v), max(len(self.d), 1), len(self.j)
+        self._shape("p_v", self.p_v, (nv,))
+        self._shape("p_dj", self.p_dj, (len(self.p_dj) if len(self.p_dj) == nv else 1, nd, nj))
+        self._shape("p_v_deletions", self.p_v_deletions, (nv, self.p_v_deletions.shape[-1]))
+        self._shape("p_j_deletions", self.p_j_deletions, (nj, self.p_j_deletions.shape[-1]))
+        if self.d:
+            self._shape("p_d_deletions", self.p_d_deletions, (nd, *self.p_d_deletions.shape[-2:]))
+        for name in ("vd_steps", "dj_steps") if self.d else ("vd_steps",):
+            self._shape(name, getattr(self, name), (4, 4))
+        for what, table, axes in self._distributions():
+            sums = table.sum(axis=axes)
+            if not np.isfinite(table).all() or table.min(initial=0.0) < 0:
+                raise InvalidInput(what, found="a negative or infinite number", expected="probabilities")
+            wrong = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+            if wrong.size:
+                place = f" in row {int(wrong[0])}" if sums.ndim else ""
+                raise InvalidInput(
+                    what,
+                    found=f"a sum of {float(np.ravel(sums)[wrong[0]]):.6g}{place}",
+                    expected="probabilities that add up to 1",
+                )
+
+    def _shape(self, what: str, table: Floats, shape: tuple[int, ...]) -> None:
+        if table.shape != shape:
+            raise InvalidInput(what, found=f"shape {table.shape}", expected=f"shape {shape}")
+
+    def _distributions(self) -> list[tuple[str, Floats, tuple[int, ...]]]:
+        """Every table, and the axes along which it adds up to 1, for genes that occur at all."""
+        p_v = self.p_v > 0
+        p_j = self.p_dj.sum(axis=(0, 1)) > 0
+        found = [
+            ("p_v", self.p_v, (0,)),
+            ("p_dj", self.p_dj if len(self.p_dj) == 1 else self.p_dj[p_v], (1, 2)),
+            ("p_v_deletions", self.p_v_deletions[p_v], (1,)),
+            ("p_j_deletions", self.p_j_deletions[p_j], (1,)),
+            ("p_vd_length", self.p_vd_length, (0,)),
+            ("vd_steps", self.vd_steps, (1,)),
+        ]
+        if self.d:
+            p_d = self.p_dj.sum(axis=(0, 2)) > 0
+            found += [
+                ("p_d_deletions", self.p_d_deletions[p_d], (1, 2)),
+                ("p_dj_length", self.p_dj_length, (0,)),
+                ("dj_steps", self.dj_steps, (1,)),
+            ]
+        return found
+
+    @property
+    def chain(self) -> Literal["vj", "vdj"]:
+        """What is joined."""
+        return "vdj" if self.d else "vj"
+
+    @cached_property
+    def vd_first(self) -> Floats:
+        """float64 (4,): probability of the first N nucleotide between V and D (or V and J)."""
+        return stationary_distribution(self.vd_steps)
+
+    @cached_property
+    def dj_first(self) -> Floats:
+        """float64 (4,): probability of the N nucleotide next to J."""
+        return stationary_distribution(self.dj_steps)
+
+    def extended(self, segment: Literal["V", "D", "J"], index: int) -> str:
+        """The part of a gene that a junction may hold, with all palindromic nucleotides; empty without anchor.
+
+        Parameters
+        ----------
+        segment
+            Which kind of gene.
+        index
+            Which one.
+        """
+        v, d5, d3, j = self.palindromes
+        if segment == "V":
+            gene = self.v[index]
+            part = gene.sequence[gene.anchor :] if gene.anchor is not None else ""
+            return part + _mirrored(part, v) if part else ""
+        if segment == "J":
+            gene = self.j[index]
+            part = gene.sequence[: gene.anchor + 3] if gene.anchor is not None else ""
+            return _mirrored(part[::-1], j)[::-1] + part if part else ""
+        whole = self.d[index].sequence
+        return _mirrored(whole[::-1], d5)[::-1] + whole + _mirrored(whole, d3)
+
+
+def _mirrored(part: str, count: int) -> str:
+    """What P nucleotides follow a 3' end: the complement of its last `count` nucleotides, last one first."""
+    return part[::-1][:count].translate(_COMPLEMENT)
+
+
+def stationary_distribution(steps: Floats) -> Floats:
+    """The distribution that a Markov chain keeps.
+
+    Parameters
+    ----------
+    steps
+        float64 (4, 4): probability of the next state (column) after each state (row).
+
+    Returns
+    -------
+    NDArray
+        float64 (4,).
+    """
+    system = np.vstack([steps.T - np.eye(4), np.ones(4)])
+    found: Floats = np.linalg.lstsq(system, np.array([0.0, 0, 0, 0, 1]), rcond=None)[0]
+    return np.clip(found, 0.0, None) / np.clip(found, 0.0, None).sum()
