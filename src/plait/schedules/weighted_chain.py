@@ -2,10 +2,6 @@
 
 What may be inserted depends on the symbol inserted before it, which a node of the graph knows
 (`plait.schedules.text_graphs`). Lanes run over the number of insertions.
-
-Ends are trees: all prefixes (suffixes) that share their first (last) symbols share a path from the root, and
-the weight of keeping that much of any of them stands at its end. A text is compared with hundreds of genes in
-the time of the few that begin like it.
 """
 
 from __future__ import annotations
@@ -16,29 +12,14 @@ from plait._jit import shared
 from plait.algebras import choice, extend
 from plait.lanes import load, lowest_bit, splat, store
 from plait.recurrences.insertion import insert
+from plait.schedules.end_trees import enter_ends
 from plait.schedules.text_graphs import lay_graph
 
 __all__ = [
-    "EndTrees",
     "WeightedChain",
     "WeightedScratch",
     "weigh_text",
 ]
-
-
-class EndTrees(NamedTuple):
-    """Trees of prefixes, or of suffixes read backwards.
-
-    Attributes
-    ----------
-    child
-        int32 (nodes, 4): the node that a symbol leads to, or -1.
-    weight
-        (nodes, contexts): of all ends that are cut here.
-    """
-
-    child: Any
-    weight: Any
 
 
 class WeightedChain(NamedTuple):
@@ -143,67 +124,10 @@ def weigh_text(
     """
     graph = scratch.graph
     nodes = lay_graph(parts, texts, item, graph)
-    contexts = chain.suffix.weight.shape[1]
-    for u in range(nodes):
-        scratch.before[u, 0] = alg.zero
-        for c in range(contexts):
-            scratch.after[u, c] = alg.zero
-    for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
-        enter_prefix(alg, chain.prefix, graph, texts.prefix_root[k], scratch)
-    for k in range(texts.suffix_first[item], texts.suffix_first[item + 1]):
-        enter_suffix(alg, chain.suffix, graph, nodes, texts.suffix_root[k], scratch)
+    enter_ends(alg, chain, texts, item, graph, nodes, scratch)
     insert_left(lanes, alg, chain, graph, nodes, scratch)
     insert_right(lanes, alg, chain, graph, nodes, scratch)
     out[item] = join(alg, chain, graph, nodes, scratch)
-
-
-@shared
-def enter_prefix(alg: Any, tree: Any, graph: Any, root: int, scratch: Any) -> None:
-    """Add to `before` what the prefixes of a tree weigh."""
-    stack = scratch.stack
-    stack[0, 0] = root
-    stack[0, 1] = 0
-    top = 1
-    while top > 0:
-        top -= 1
-        t = stack[top, 0]
-        u = stack[top, 1]
-        scratch.before[u, 0] = choice(alg, scratch.before[u, 0], tree.weight[t, 0])
-        for e in range(graph.after_first[u], graph.after_first[u + 1]):
-            y = graph.after[e]
-            below = tree.child[t, graph.symbol[y]]
-            if below >= 0:
-                stack[top, 0] = below
-                stack[top, 1] = y
-                top += 1
-
-
-@shared
-def enter_suffix(
-    alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any
-) -> None:
-    """Add to `after` what the suffixes of a tree weigh."""
-    stack = scratch.stack
-    contexts = tree.weight.shape[1]
-    for end in range(nodes - 1, -1, -1):
-        if graph.place[end] != graph.place[nodes - 1]:
-            break
-        stack[0, 0] = root
-        stack[0, 1] = end
-        top = 1
-        while top > 0:
-            top -= 1
-            t = stack[top, 0]
-            u = stack[top, 1]
-            for c in range(contexts):
-                scratch.after[u, c] = choice(alg, scratch.after[u, c], tree.weight[t, c])
-            if u > 0:
-                below = tree.child[t, graph.symbol[u]]
-                if below >= 0:
-                    for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                        stack[top, 0] = below
-                        stack[top, 1] = graph.before[e]
-                        top += 1
 
 
 @shared

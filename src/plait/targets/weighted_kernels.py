@@ -6,8 +6,9 @@ from typing import Any
 
 from plait._jit import kernel
 from plait.schedules.weighted_chain import weigh_text
+from plait.schedules.weighted_pairs import weigh_pair_text
 
-__all__ = ["weigh_kernel"]
+__all__ = ["weigh_kernel", "weigh_pairs_kernel"]
 
 
 @kernel
@@ -17,3 +18,12 @@ def weigh_kernel(
     """Texts `first` to `last`, see `plait.schedules.weighted_chain.weigh_text`."""
     for item in range(first, last):
         weigh_text(lanes, alg, chain, parts, texts, item, scratch, out)
+
+
+@kernel
+def weigh_pairs_kernel(
+    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
+) -> None:
+    """Texts `first` to `last`, see `plait.schedules.weighted_pairs.weigh_pair_text`."""
+    for item in range(first, last):
+        weigh_pair_text(lanes, alg, chain, parts, texts, item, scratch, out)

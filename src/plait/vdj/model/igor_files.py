@@ -242,16 +242,15 @@ class _Assembly:
     def joint(
         self, p_v: NDArray[np.float64], p_j: NDArray[np.float64], d: int
     ) -> NDArray[np.float64]:
-        """P(D, J) given V, of shape (V or 1, D, J)."""
+        """P(D, J), of shape (1, D, J), averaged over V where it depends on it; without D given V, (V, 1, J)."""
         j = p_j.shape[-1]
         p_j = p_j.reshape(-1, 1, j)
         if d == 0:
             return p_j
         given = self.table("d_gene", (d,), (j, d), (p_v.size, j, d))
-        joint = p_j * np.swapaxes(np.broadcast_to(given.reshape(-1, *given.shape[-2:]), (len(given) if given.ndim == 3 else 1, j, d)), 1, 2)
-        known = joint[p_v > 0]if len(joint) == p_v.size else joint
-        if len(joint) > 1 and np.allclose(known, known[:1], rtol=1e-12, atol=0):
-            joint = known[:1]
+        joint: NDArray[np.float64] = p_j * np.swapaxes(given.reshape(-1, *given.shape[-2:]), -1, -2)
+        if len(joint) > 1:
+            joint = np.tensordot(p_v, joint, 1)[None]
         return np.ascontiguousarray(joint)
 
     def _deletion_order(self, nickname: str) -> list[int]:
@@ -292,4 +291,5 @@ class _Assembly:
         event = self._event(nickname)
         order = [next(k for k, (base, _) in event.found.items() if base == letter) for letter in "ACGT"]
         table = self.table(nickname, (16,)).reshape(4, 4)
-        return np.ascontiguousarray(table[np.ix_(order, order)])
+        table = table[np.ix_(order, order)]
+        return np.ascontiguousarray(table / table.sum(axis=1, keepdims=True))

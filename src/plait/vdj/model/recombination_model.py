@@ -51,6 +51,11 @@ class ModelGene:
         """The name without the allele."""
         return self.name.partition("*")[0]
 
+    @property
+    def functional(self) -> bool:
+        """Whether it is functional, surely (F) or by its rearranged sequences ((F)), and makes junctions."""
+        return self.anchor is not None and self.function.strip() in ("F", "(F)")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecombinationModel:
@@ -120,7 +125,8 @@ class RecombinationModel:
             sums = table.sum(axis=axes)
             if not np.isfinite(table).all() or table.min(initial=0.0) < 0:
                 raise InvalidInput(what, found="a negative or infinite number", expected="probabilities")
-            wrong = np.flatnonzero(np.abs(sums - 1) > SUM_TOLERANCE)
+            # A gene without any support may have no deletions at all: it makes no junction.
+            wrong = np.flatnonzero((np.abs(sums - 1) > SUM_TOLERANCE) & (np.ravel(sums) != 0))
             if wrong.size:
                 place = f" in row {int(wrong[0])}" if sums.ndim else ""
                 raise InvalidInput(

@@ -12,7 +12,8 @@ from plait.errors import InvalidInput, Unsupported
 from plait.lanes import PADDING, padded
 from plait.recurrences.insertion import Insertion
 from plait.schedules.text_graphs import GraphParts, TextGraph
-from plait.schedules.weighted_chain import EndTrees, WeightedChain, WeightedScratch
+from plait.schedules.end_trees import EndTrees
+from plait.schedules.weighted_chain import WeightedChain, WeightedScratch
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["ChainTables", "chain_tables", "make_scratch", "parts_of"]
@@ -72,10 +73,11 @@ def _codes(text: str) -> list[int]:
 
 
 def _kept(deletions: NDArray[np.float64], length: int) -> NDArray[np.float64]:
-    """Probability of keeping 0, 1, ... `length` nucleotides."""
+    """Probability of keeping 0, 1, ... `length` nucleotides, of which the junction needs one at least."""
     found = np.zeros(length + 1)
     most = min(length, deletions.size - 1)
     found[length - most :] = deletions[: most + 1][::-1]
+    found[0] = 0
     return found
 
 
@@ -85,19 +87,17 @@ def chain_tables(model: RecombinationModel) -> ChainTables:
     Raises
     ------
     Unsupported
-        If D and J depend on V.
+        If a D gene is too long.
     """
-    if len(model.p_dj) > 1 or not model.d:
-        raise Unsupported("this model", why="D and J depend on V")
     v, v_root, v_all = _prefixes(model)
     j, j_root, j_all = _suffixes(model)
-    width = max(len(model.extended("D", k)) for k in range(len(model.d)))
+    width = max((len(model.extended("D", k)) for k in range(len(model.d))), default=0)
     if width > _FRAGMENT_BITS:
         raise Unsupported(f"a D gene of {width} nucleotides with P", why=f"at most {_FRAGMENT_BITS} are")
     places = np.zeros((len(model.d), 4), np.int64)
     fragment = np.zeros((len(model.d), width + 1, width + 1))
     empty = np.zeros(len(model.d))
-    n5, n3 = model.p_d_deletions.shape[1:]
+    n5, n3 = model.p_d_deletions.shape[-2:]
     for k in range(len(model.d)):
         text = model.extended("D", k)
         for place, code in enumerate(_codes(text)):
@@ -131,34 +131,45 @@ def chain_tables(model: RecombinationModel) -> ChainTables:
 
 
 def _prefixes(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32], int]:
-    trees = _Trees(1)
+    given = np.ones((len(model.v), 1))
+    if not model.d:
+        given = _pad(np.broadcast_to(model.p_dj[:, 0], (len(model.v), len(model.j))))
+    trees = _Trees(given.shape[1])
     together = trees.root()
     roots = []
     for k, gene in enumerate(model.v):
         text = model.extended("V", k)
-        weights = (model.p_v[k] * _kept(model.p_v_deletions[k], len(text)))[:, None]
+        weights = model.p_v[k] * _kept(model.p_v_deletions[k], len(text))[:, None] * given[k]
         roots.append(trees.root())
         if text:
             trees.add(roots[-1], _codes(text), weights)
-            if gene.function.strip().strip("()[]") == "F":
+            if gene.functional:
                 trees.add(together, _codes(text), weights)
     return trees.done(), np.array(roots, np.int32), together
 
 
 def _suffixes(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32], int]:
-    trees = _Trees(model.p_dj.shape[1])
+    # A context for each D; without D genes one for each J, which the prefix has weighed.
+    given = model.p_dj[0].T if model.d else _pad(np.eye(len(model.j)))
+    trees = _Trees(given.shape[1])
     together = trees.root()
     roots = []
     for k, gene in enumerate(model.j):
         text = model.extended("J", k)[::-1]
         kept = _kept(model.p_j_deletions[k], len(text))
-        weights = kept[:, None] * model.p_dj[0, :, k]
+        weights = kept[:, None] * given[k]
         roots.append(trees.root())
         if text:
             trees.add(roots[-1], _codes(text), weights)
-            if gene.function.strip().strip("()[]") == "F":
+            if gene.functional:
                 trees.add(together, _codes(text), weights)
     return trees.done(), np.array(roots, np.int32), together
+
+
+def _pad(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With columns of zeros, so that rows are whole groups of lanes."""
+    extra = padded(table.shape[1]) - table.shape[1]
+    return np.concatenate([table, np.zeros((len(table), extra))], axis=1)
 
 
 def _lengths(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -263,7 +274,7 @@ def make_scratch(chain: WeightedChain, parts: GraphParts, longest: int, dtype: A
     )
     return WeightedScratch(
         graph=graph,
-        before=np.zeros((nodes, 1), dtype),
+        before=np.zeros((nodes, chain.prefix.weight.shape[1]), dtype),
         left=np.zeros((nodes, 1), dtype),
         after=np.zeros((nodes, contexts), dtype),
         right=np.zeros((nodes, contexts), dtype),

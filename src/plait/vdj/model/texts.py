@@ -1,0 +1,169 @@
+"""Junctions as codes: nucleotides, amino acids, and motifs of amino acids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+from plait.schedules.text_graphs import GraphParts
+from plait.vdj.model.weights import parts_of
+from plait.vdj.results import STATUSES
+
+__all__ = ["AMINO_ACIDS", "CODONS", "EncodedTexts", "TextKind", "encode_texts"]
+
+TextKind: TypeAlias = Literal["nt", "aa", "motif"]
+
+_ORDER = "TCAG"
+_TABLE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
+#: Codons of each amino acid and of ``*``, the stop.
+CODONS: Final[Mapping[str, tuple[str, ...]]] = {
+    acid: tuple(
+        _ORDER[k // 16] + _ORDER[k // 4 % 4] + _ORDER[k % 4] for k in range(64) if _TABLE[k] == acid
+    )
+    for acid in sorted(set(_TABLE))
+}
+#: Letters for amino acids, and for sets of them; X is any of the twenty.
+AMINO_ACIDS: Final[Mapping[str, str]] = {
+    **{acid: acid for acid in CODONS},
+    "B": "DN",
+    "J": "IL",
+    "X": "".join(acid for acid in CODONS if acid != "*"),
+    "Z": "EQ",
+}
+_NUCLEOTIDES: Final = "ACGTRYSWKMBDHVN"
+_SETS: Final = ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT")
+_TOKEN = re.compile(r"\[([A-Za-z*]+)\]|([A-Za-z*.])")
+#: Codes that one table of parts may have.
+_MOST_CODES = 255
+_SHORTEST: Final[Mapping[str, int]] = {"nt": 6, "aa": 2, "motif": 2}
+_LONGEST: Final[Mapping[str, int]] = {"nt": 1000, "aa": 333, "motif": 333}
+
+
+class EncodedTexts(NamedTuple):
+    """A column of junctions.
+
+    Attributes
+    ----------
+    parts
+        What each code stands for.
+    codes
+        uint8 (total,).
+    start, length
+        int64 (n,): where each junction lies in `codes`.
+    status
+        uint8 (n,): index into `plait.vdj.results.STATUSES`.
+    """
+
+    parts: GraphParts
+    codes: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    status: NDArray[np.uint8]
+
+
+def _letters(sets: Mapping[str, Sequence[str]]) -> tuple[GraphParts, NDArray[np.uint8]]:
+    """Parts of an alphabet, and the code of each byte; 255 for others."""
+    code = np.full(256, 255, np.uint8)
+    for k, letter in enumerate(sets):
+        code[ord(letter)] = code[ord(letter.lower())] = k
+    return parts_of(sets.values()), code
+
+
+_ALPHABETS: dict[str, Any] = {}
+
+
+def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8]]:
+    if kind not in _ALPHABETS:
+        if kind == "nt":
+            sets: dict[str, Sequence[str]] = dict(zip(_NUCLEOTIDES, _SETS, strict=True))
+        else:
+            sets = {letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()}
+        _ALPHABETS[kind] = _letters(sets)
+    found: tuple[GraphParts, NDArray[np.uint8]] = _ALPHABETS[kind]
+    return found
+
+
+def _codons(acids: str) -> list[str]:
+    return [codon for acid in acids for codon in CODONS[acid]]
+
+
+def encode_texts(junctions: pa.Array, kind: TextKind) -> EncodedTexts:
+    """Encode a column.
+
+    Parameters
+    ----------
+    junctions
+        Texts. Nucleotides may be IUPAC letters; amino acids may be X, B, J, Z and ``*``. In a motif ``[...]``
+        stands for one of several amino acids, ``.`` for any.
+    kind
+        What they are.
+    """
+    if kind == "motif":
+        return _encode_motifs(junctions.to_pylist())
+    parts, code = _alphabet(kind)
+    column = junctions.cast(pa.large_string()).fill_null("")
+    n = len(column)
+    if n == 0:
+        nothing = np.zeros(0, np.int64)
+        return EncodedTexts(parts, np.zeros(0, np.uint8), nothing, nothing, np.zeros(0, np.uint8))
+    _, offsets_buffer, data = column.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + n + 1]
+    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
+    codes, start, length = code[raw], offsets[:-1] - offsets[0], np.diff(offsets)
+    invalid = np.flatnonzero(codes == 255)
+    status = np.zeros(n, np.uint8)
+    if invalid.size:
+        status[np.searchsorted(start, invalid, side="right") - 1] = STATUSES.index("invalid_symbol")
+    return EncodedTexts(parts, codes, start, length, _with_lengths(status, length, kind))
+
+
+def _with_lengths(
+    status: NDArray[np.uint8], length: NDArray[np.int64], kind: TextKind
+) -> NDArray[np.uint8]:
+    undecided = status == 0
+    status[undecided & (length < _SHORTEST[kind])] = STATUSES.index("too_short")
+    status[undecided & (length > _LONGEST[kind])] = STATUSES.index("too_long")
+    status[length == 0] = STATUSES.index("missing_junction")
+    return status
+
+
+def _encode_motifs(motifs: Sequence[str | None]) -> EncodedTexts:
+    known: dict[str, int] = {}
+    codes: list[int] = []
+    length, status = [], np.zeros(len(motifs), np.uint8)
+    for k, motif in enumerate(motifs):
+        found = _acid_sets(motif or "")
+        if found is None:
+            status[k] = STATUSES.index("invalid_symbol")
+            found = []
+        length.append(len(found))
+        codes += [known.setdefault(acids, len(known)) for acids in found]
+    if len(known) > _MOST_CODES:
+        raise InvalidInput(
+            "motifs", found=f"{len(known)} different sets of amino acids", expected=f"at most {_MOST_CODES} in a batch"
+        )
+    sizes = np.array(length, np.int64)
+    ok = status == 0
+    status[ok] = _with_lengths(status[ok], sizes[ok], "motif")
+    parts = parts_of([_codons(acids) for acids in known] or [["A"]])
+    return EncodedTexts(parts, np.array(codes, np.uint8), np.cumsum(sizes) - sizes, sizes, status)
+
+
+def _acid_sets(motif: str) -> list[str] | None:
+    """The amino acids at every position of a motif; None if it is not one."""
+    found, at = [], 0
+    for token in _TOKEN.finditer(motif):
+        if token.start() != at:
+            return None
+        at = token.end()
+        letters = (token[1] or token[2]).upper().replace(".", "X")
+        if not set(letters) <= set(AMINO_ACIDS):
+            return None
+        found.append("".join(sorted({acid for letter in letters for acid in AMINO_ACIDS[letter]})))
+    return found if at == len(motif) else None
