@@ -16,7 +16,7 @@ __all__ = ["EndTrees", "enter_ends", "enter_prefix", "enter_suffix"]
 
 
 class EndTrees(NamedTuple):
-    """Trees of prefixes, or of suffixes read backwards.
+    """Trees of prefixes, of suffixes read backwards, or of all words of a fragment.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
 """The chain of weighted choices: prefix, insertions, fragment, insertions, suffix, over graphs of texts.
 
 What may be inserted depends on the symbol inserted before it, which a node of the graph knows
-(`plait.schedules.text_graphs`). Lanes run over the number of insertions.
+(`plait.schedules.text_graphs`). Lanes run over the places at which insertions begin: few
+of them hold anything, and what an insertion weighs for its length is known only where it ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from plait._jit import shared
 from plait.algebras import choice, extend
-from plait.lanes import load, lowest_bit, splat, store
+from plait.lanes import load, splat, store
 from plait.recurrences.insertion import insert
 from plait.schedules.end_trees import enter_ends
 from plait.schedules.text_graphs import lay_graph
@@ -28,19 +29,21 @@ class WeightedChain(NamedTuple):
     Attributes
     ----------
     insertion
-        The recurrence of insertions, whose levels are the numbers of them, from 1.
+        The recurrence of insertions, of which a level holds those that begin at one place.
     prefix, suffix
         `EndTrees`; suffixes have a context for every fragment.
-    places
-        int64 (fragments, 4): bits of the positions of each fragment that hold a symbol.
     fragment
-        (fragments, width + 1, width + 1): weight of the part of n symbols that starts at s, ``[f, n, s]``.
-    empty
-        (fragments,): weight of nothing left.
+        `EndTrees` of all words in fragments; a word's weight is that of all parts that read so.
+    fragment_root
+        int32 (fragments,): the tree of each fragment.
     left_none, right_none
         (1,): weight of no insertion.
     left_length, right_length
-        (1, levels padded): weight of 1, 2, ... insertions.
+        (1, ...): weight of 1, 2, ... insertions, of 2 and more backwards on the left, between `margin` zeros.
+    margin
+        Zeros before and behind the lengths: any group of lanes that holds one of them lies within the table.
+    pick
+        (1, ...): one in the middle of zeros, more than any row has levels: it puts a value into one lane.
     left_first, right_first
         (4,): weight of the first inserted symbol: left the leftmost, right the rightmost.
     left_step, right_step
@@ -50,13 +53,14 @@ class WeightedChain(NamedTuple):
     insertion: Any
     prefix: Any
     suffix: Any
-    places: Any
     fragment: Any
-    empty: Any
+    fragment_root: Any
     left_none: Any
     right_none: Any
     left_length: Any
     right_length: Any
+    margin: Any
+    pick: Any
     left_first: Any
     right_first: Any
     left_step: Any
@@ -75,15 +79,13 @@ class WeightedScratch(NamedTuple):
     after, right
         (nodes, fragments): of everything behind a node, likewise.
     left_levels, right_levels
-        (nodes, lead + levels padded), and the latter ``nodes * fragments`` rows: by number of insertions.
+        (nodes, levels padded), and the latter as many for each fragment: by the place where insertions begin.
     inserted
         (nodes, fragments): insertions that begin with a node, and all behind them.
     row
         (1, lanes): a group on its way to one number.
     stack
-        int64 (most, 3): what is still to be visited.
-    lead
-        Columns before the first level, which stay zero.
+        int64 (most, 2): what is still to be visited.
     """
 
     graph: Any
@@ -96,7 +98,6 @@ class WeightedScratch(NamedTuple):
     inserted: Any
     row: Any
     stack: Any
-    lead: Any
 
 
 @shared
@@ -131,154 +132,162 @@ def weigh_text(
 
 
 @shared
-def insert_left(
-    lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any
-) -> None:
+def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
     """Insertions behind the prefix: `left` of every node."""
+    low, high = places_entered(alg, graph, nodes, scratch.before)
     levels = scratch.left_levels
-    clear_levels(lanes, alg, levels, scratch.lead, 0)
-    scratch.left[0, 0] = extend(alg, scratch.before[0, 0], chain.left_none[0])
-    for u in range(1, nodes):
-        symbol = graph.symbol[u]
-        low = graph.before_first[u]
-        high = graph.before_first[u + 1]
-        entered = alg.zero
-        for e in range(low, high):
-            entered = choice(alg, entered, scratch.before[graph.before[e], 0])
-        most = min(chain.left_length.shape[1], graph.place[u])
-        end = scratch.lead
-        for x in range(scratch.lead, scratch.lead + most, lanes.width):
-            value = splat(lanes, alg.zero)
-            for e in range(low, high):
-                p = graph.before[e]
-                if p > 0:
-                    step = splat(lanes, chain.left_step[graph.symbol[p], symbol])
-                    value = insert(chain.insertion, alg, value, load(lanes, levels, p, x - 1), step)
-            store(lanes, levels, u, x, value)
-            end = x + lanes.width
-        if end + lanes.width <= levels.shape[1]:
-            store(lanes, levels, u, end, splat(lanes, alg.zero))
-        levels[u, scratch.lead] = extend(alg, chain.left_first[symbol], entered)
-        found = over_lengths(lanes, alg, chain.left_length, levels, u, scratch, most)
-        none = extend(alg, scratch.before[u, 0], chain.left_none[0])
-        scratch.left[u, 0] = choice(alg, none, found)
+    count = padded_to(lanes, high - low + 1)
+    for u in range(nodes):
+        place = graph.place[u]
+        scratch.left[u, 0] = extend(alg, scratch.before[u, 0], chain.left_none[0])
+        if place > low:
+            symbol = graph.symbol[u]
+            entered = alg.zero
+            for e in range(graph.before_first[u], graph.before_first[u + 1]):
+                entered = choice(alg, entered, scratch.before[graph.before[e], 0])
+            entered = splat(lanes, extend(alg, chain.left_first[symbol], entered))
+            # Beyond the last place at which anything enters, lanes of zeros are picked.
+            pick = chain.pick.shape[1] // 2 - min(place - 1 - low, count)
+            at = chain.left_length.shape[1] - chain.margin - place + low
+            found = splat(lanes, alg.zero)
+            for x in range(0, count, lanes.width):
+                value = extend(alg, load(lanes, chain.pick, 0, pick + x), entered)
+                for e in range(graph.before_first[u], graph.before_first[u + 1]):
+                    p = graph.before[e]
+                    if graph.place[p] > low:
+                        step = splat(lanes, chain.left_step[graph.symbol[p], symbol])
+                        value = insert(chain.insertion, alg, value, load(lanes, levels, p, x), step)
+                store(lanes, levels, u, x, value)
+                if 0 <= at + x <= chain.left_length.shape[1] - lanes.width:
+                    length = load(lanes, chain.left_length, 0, at + x)
+                    found = choice(alg, found, extend(alg, value, length))
+            total = over_lanes(lanes, alg, found, scratch.row)
+            scratch.left[u, 0] = choice(alg, scratch.left[u, 0], total)
 
 
 @shared
-def insert_right(
-    lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any
-) -> None:
+def insert_right(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
     """Insertions before the suffix: `right` of every node."""
     contexts = chain.suffix.weight.shape[1]
-    last = graph.place[nodes - 1]
+    low, high = places_entered(alg, graph, nodes, scratch.after)
+    count = padded_to(lanes, high - low + 1)
     for u in range(nodes - 1, -1, -1):
-        low = graph.after_first[u]
-        high = graph.after_first[u + 1]
+        place = graph.place[u]
         for c in range(contexts):
             right = extend(alg, scratch.after[u, c], chain.right_none[0])
-            for e in range(low, high):
+            for e in range(graph.after_first[u], graph.after_first[u + 1]):
                 right = choice(alg, right, scratch.inserted[graph.after[e], c])
             scratch.right[u, c] = right
-            if u > 0:
-                most = min(chain.right_length.shape[1], last - graph.place[u] + 1)
-                step_right(lanes, alg, chain, graph, u, c, most, scratch)
+            if 0 < place <= high:
+                pick = chain.pick.shape[1] // 2 - (place - low if place >= low else count)
+                at = chain.margin + low - place
+                scratch.inserted[u, c] = step_right(
+                    lanes, alg, chain, graph, u, c, high, count, pick, at, scratch
+                )
+            else:
+                scratch.inserted[u, c] = alg.zero
 
 
 @shared
 def step_right(
-    lanes: Any, alg: Any, chain: Any, graph: Any, u: int, c: int, most: int, scratch: Any
-) -> None:
-    """Insertions whose leftmost symbol is that of node u, in one context."""
-    levels = scratch.right_levels
-    contexts = chain.suffix.weight.shape[1]
-    symbol = graph.symbol[u]
-    low = graph.after_first[u]
-    high = graph.after_first[u + 1]
-    row = u * contexts + c
-    end = scratch.lead
-    for x in range(scratch.lead, scratch.lead + most, lanes.width):
-        value = splat(lanes, alg.zero)
-        for e in range(low, high):
-            y = graph.after[e]
-            step = splat(lanes, chain.right_step[graph.symbol[y], symbol])
-            value = insert(
-                chain.insertion, alg, value, load(lanes, levels, y * contexts + c, x - 1), step
-            )
-        store(lanes, levels, row, x, value)
-        end = x + lanes.width
-    if end + lanes.width <= levels.shape[1]:
-        store(lanes, levels, row, end, splat(lanes, alg.zero))
-    levels[row, scratch.lead] = extend(alg, chain.right_first[symbol], scratch.after[u, c])
-    scratch.inserted[u, c] = over_lengths(lanes, alg, chain.right_length, levels, row, scratch, most)
-
-
-@shared
-def clear_levels(lanes: Any, alg: Any, levels: Any, lead: int, row: int) -> None:
-    """Set all levels of a row to zero."""
-    for x in range(lead, levels.shape[1], lanes.width):
-        store(lanes, levels, row, x, splat(lanes, alg.zero))
-
-
-@shared
-def over_lengths(
-    lanes: Any, alg: Any, lengths: Any, levels: Any, row: int, scratch: Any, most: int
+    lanes: Any,
+    alg: Any,
+    chain: Any,
+    graph: Any,
+    u: int,
+    c: int,
+    high: int,
+    count: int,
+    pick: int,
+    at: int,
+    scratch: Any,
 ) -> Any:
-    """Sum over the levels of a row, each with the weight of its length."""
-    value = splat(lanes, alg.zero)
-    for x in range(0, most, lanes.width):
-        here = extend(alg, load(lanes, levels, row, scratch.lead + x), load(lanes, lengths, 0, x))
-        value = choice(alg, value, here)
-    store(lanes, scratch.row, 0, 0, value)
-    found = alg.zero
-    for x in range(lanes.width):
-        found = choice(alg, found, scratch.row[0, x])
-    return found
+    """Insertions whose leftmost symbol is that of a node, and all behind them, in one context."""
+    levels = scratch.right_levels
+    symbol = graph.symbol[u]
+    entered = splat(lanes, extend(alg, chain.right_first[symbol], scratch.after[u, c]))
+    found = splat(lanes, alg.zero)
+    for x in range(0, count, lanes.width):
+        value = extend(alg, load(lanes, chain.pick, 0, pick + x), entered)
+        for e in range(graph.after_first[u], graph.after_first[u + 1]):
+            y = graph.after[e]
+            if graph.place[y] <= high:
+                step = splat(lanes, chain.right_step[graph.symbol[y], symbol])
+                shorter = load(lanes, levels, y, c * count + x)
+                value = insert(chain.insertion, alg, value, shorter, step)
+        store(lanes, levels, u, c * count + x, value)
+        if 0 <= at + x <= chain.right_length.shape[1] - lanes.width:
+            found = choice(alg, found, extend(alg, value, load(lanes, chain.right_length, 0, at + x)))
+    return over_lanes(lanes, alg, found, scratch.row)
+
+
+@shared
+def places_entered(alg: Any, graph: Any, nodes: int, rows: Any) -> Any:
+    """The first and the last place at which a row is not zero; the last is before the first where all are."""
+    low = graph.place[nodes - 1] + 1
+    high = -1
+    for u in range(nodes):
+        entered = False
+        for c in range(rows.shape[1]):
+            entered = entered or rows[u, c] != alg.zero
+        if entered:
+            low = min(low, graph.place[u])
+            high = max(high, graph.place[u])
+    return low, high
+
+
+@shared
+def padded_to(lanes: Any, count: int) -> int:
+    """`count` rounded up to whole groups."""
+    return (count + lanes.width - 1) // lanes.width * lanes.width
+
+
+@shared
+def over_lanes(lanes: Any, alg: Any, value: Any, row: Any) -> Any:
+    """Sum over the lanes of a group, by halves."""
+    store(lanes, row, 0, 0, value)
+    width = lanes.width
+    while width > 1:
+        width = width // 2
+        for x in range(width):
+            row[0, x] = choice(alg, row[0, x], row[0, x + width])
+    return row[0, 0]
 
 
 @shared
 def join(alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> Any:
     """Bring left and right together, with every part of every fragment between them."""
     total = alg.zero
-    fragments = chain.empty.size
+    fragments = chain.fragment_root.size
     for u in range(nodes):
         left = scratch.left[u, 0]
         if left != alg.zero:
             inner = alg.zero
             for f in range(fragments):
-                none = extend(alg, chain.empty[f], scratch.right[u, f])
-                inner = choice(alg, inner, none)
-                inner = choice(alg, inner, match_fragment(alg, chain, graph, u, f, scratch))
+                root = chain.fragment_root[f]
+                inner = choice(alg, inner, read_fragment(alg, chain.fragment, graph, root, u, f, scratch))
             total = choice(alg, total, extend(alg, left, inner))
     return total
 
 
 @shared
-def match_fragment(alg: Any, chain: Any, graph: Any, start: int, f: int, scratch: Any) -> Any:
-    """Parts of a fragment that begin behind a node, each with all behind it."""
+def read_fragment(alg: Any, tree: Any, graph: Any, root: int, start: int, f: int, scratch: Any) -> Any:
+    """Parts of a fragment that begin behind a node, nothing of it included, each with all behind it."""
     stack = scratch.stack
-    weights = chain.fragment
-    stack[0, 0] = start
-    stack[0, 1] = -1
-    stack[0, 2] = 0
+    stack[0, 0] = root
+    stack[0, 1] = start
     top = 1
     found = alg.zero
     while top > 0:
         top -= 1
-        u = stack[top, 0]
-        starts = stack[top, 1]
-        read = stack[top, 2]
+        t = stack[top, 0]
+        u = stack[top, 1]
+        found = choice(alg, found, extend(alg, tree.weight[t, 0], scratch.right[u, f]))
         for e in range(graph.after_first[u], graph.after_first[u + 1]):
             y = graph.after[e]
-            alive = starts & (chain.places[f, graph.symbol[y]] >> read)
-            if alive != 0:
-                weight = alg.zero
-                rest = alive
-                while rest != 0:
-                    weight = choice(alg, weight, weights[f, read + 1, lowest_bit(rest)])
-                    rest = rest & (rest - 1)
-                found = choice(alg, found, extend(alg, weight, scratch.right[y, f]))
-                stack[top, 0] = y
-                stack[top, 1] = alive
-                stack[top, 2] = read + 1
+            below = tree.child[t, graph.symbol[y]]
+            if below >= 0:
+                stack[top, 0] = below
+                stack[top, 1] = y
                 top += 1
     return found

@@ -12,6 +12,7 @@ from plait.algebras import choice, extend
 from plait.lanes import load, splat, store
 from plait.schedules.end_trees import enter_ends
 from plait.schedules.text_graphs import lay_graph
+from plait.schedules.weighted_chain import over_lanes
 
 __all__ = ["weigh_pair_text"]
 
@@ -45,6 +46,7 @@ def weigh_pair_text(
 @shared
 def insert_after(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, start: int, scratch: Any) -> None:
     """All insertions behind a node and the suffixes behind them, by context, into ``right[0]``."""
+    most = chain.left_length.shape[1] - 2 * chain.margin
     inserted = scratch.inserted
     right = scratch.right
     none = splat(lanes, chain.left_none[0])
@@ -52,7 +54,7 @@ def insert_after(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, start
         store(lanes, right, 0, x, extend(alg, load(lanes, scratch.after, start, x), none))
     for u in range(start + 1, nodes):
         number = graph.place[u] - graph.place[start]
-        if number > chain.left_length.shape[1]:
+        if number > most:
             break
         symbol = graph.symbol[u]
         value = alg.zero
@@ -65,7 +67,7 @@ def insert_after(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, start
                 value = choice(alg, value, extend(alg, inserted[p, 0], step))
         inserted[u, 0] = value
         if number > 0 and value != alg.zero:
-            weight = splat(lanes, extend(alg, value, chain.left_length[0, number - 1]))
+            weight = splat(lanes, extend(alg, value, chain.left_length[0, chain.margin + most - number]))
             for x in range(0, right.shape[1], lanes.width):
                 here = extend(alg, load(lanes, scratch.after, u, x), weight)
                 store(lanes, right, 0, x, choice(alg, load(lanes, right, 0, x), here))
@@ -78,8 +80,4 @@ def over_contexts(lanes: Any, alg: Any, scratch: Any, u: int) -> Any:
     for x in range(0, scratch.before.shape[1], lanes.width):
         here = extend(alg, load(lanes, scratch.before, u, x), load(lanes, scratch.right, 0, x))
         value = choice(alg, value, here)
-    store(lanes, scratch.row, 0, 0, value)
-    found = alg.zero
-    for x in range(lanes.width):
-        found = choice(alg, found, scratch.row[0, x])
-    return found
+    return over_lanes(lanes, alg, value, scratch.row)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput, Unsupported
 from plait.lanes import PADDING, padded
 from plait.recurrences.insertion import Insertion
 from plait.schedules.text_graphs import GraphParts, TextGraph
@@ -18,7 +17,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["ChainTables", "chain_tables", "make_scratch", "parts_of"]
 
-_FRAGMENT_BITS = 62
 
 
 class ChainTables(NamedTuple):
@@ -83,45 +81,24 @@ def _kept(deletions: NDArray[np.float64], length: int) -> NDArray[np.float64]:
 
 def chain_tables(model: RecombinationModel) -> ChainTables:
     """The tables of a model.
-
-    Raises
-    ------
-    Unsupported
-        If a D gene is too long.
     """
     v, v_root, v_all = _prefixes(model)
     j, j_root, j_all = _suffixes(model)
-    width = max((len(model.extended("D", k)) for k in range(len(model.d))), default=0)
-    if width > _FRAGMENT_BITS:
-        raise Unsupported(f"a D gene of {width} nucleotides with P", why=f"at most {_FRAGMENT_BITS} are")
-    places = np.zeros((len(model.d), 4), np.int64)
-    fragment = np.zeros((len(model.d), width + 1, width + 1))
-    empty = np.zeros(len(model.d))
-    n5, n3 = model.p_d_deletions.shape[-2:]
-    for k in range(len(model.d)):
-        text = model.extended("D", k)
-        for place, code in enumerate(_codes(text)):
-            places[k, code] |= 1 << place
-        for s in range(min(n5, len(text) + 1)):
-            for t in range(max(s, len(text) - n3 + 1), len(text) + 1):
-                weight = model.p_d_deletions[k, s, len(text) - t]
-                if s == t:
-                    empty[k] += weight
-                else:
-                    fragment[k, t - s, s] = weight
-    left_none, left_length = _lengths(model.p_vd_length)
-    right_none, right_length = _lengths(model.p_dj_length)
+    words, word_roots = _words(model)
+    left_none, left_length = _lengths(model.p_vd_length, True)
+    right_none, right_length = _lengths(model.p_dj_length, False)
     chain = WeightedChain(
         insertion=Insertion(np.int64(0)),
         prefix=v,
         suffix=j,
-        places=places,
-        fragment=fragment,
-        empty=empty,
+        fragment=words,
+        fragment_root=word_roots,
         left_none=left_none,
         right_none=right_none,
         left_length=left_length,
         right_length=right_length,
+        margin=PADDING,
+        pick=_pick(v, j),
         left_first=model.vd_first,
         right_first=model.dj_first,
         left_step=np.ascontiguousarray(model.vd_steps),
@@ -172,10 +149,28 @@ def _pad(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([table, np.zeros((len(table), extra))], axis=1)
 
 
-def _lengths(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Probability of no insertion, and of 1, 2, ..., padded."""
-    table = np.zeros((1, padded(p.size - 1)))
-    table[0, : p.size - 1] = p[1:]
+def _words(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32]]:
+    """All words of every D gene, with P."""
+    trees = _Trees(1)
+    roots = []
+    n5, n3 = model.p_d_deletions.shape[-2:]
+    for k in range(len(model.d)):
+        codes = _codes(model.extended("D", k))
+        roots.append(trees.root())
+        for s in range(min(n5, len(codes) + 1)):
+            weights = np.zeros((len(codes) - s + 1, 1))
+            for t in range(max(s, len(codes) - n3 + 1), len(codes) + 1):
+                weights[t - s] = model.p_d_deletions[k, s, len(codes) - t]
+            trees.add(roots[-1], codes[s:], weights)
+    if not model.d:
+        trees.root()
+    return trees.done(), np.array(roots, np.int32)
+
+
+def _lengths(p: NDArray[np.float64], backwards: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Probability of no insertion, and of 1, 2, ... between margins of zeros."""
+    table = np.zeros((1, 2 * PADDING + p.size - 1))
+    table[0, PADDING : PADDING + p.size - 1] = p[1:][::-1] if backwards else p[1:]
     return p[:1].copy(), table
 
 
@@ -255,15 +250,31 @@ def _packed(parts: Sequence[_Part]) -> GraphParts:
     )
 
 
+def _pick(*trees: EndTrees) -> NDArray[np.float64]:
+    """One in the middle of zeros."""
+    side = max(padded(_depth(tree) + 1) for tree in trees) + PADDING
+    table = np.zeros((1, 2 * side))
+    table[0, side] = 1
+    return table
+
+
+def _depth(tree: EndTrees) -> int:
+    """Symbols of the longest end."""
+    depth = np.zeros(len(tree.child), np.int64)
+    for node, below in enumerate(tree.child):
+        depth[below[below >= 0]] = depth[node] + 1
+    return int(depth.max(initial=0))
+
+
 def make_scratch(chain: WeightedChain, parts: GraphParts, longest: int, dtype: Any = np.float64) -> WeightedScratch:
     """Memory for texts of up to `longest` codes."""
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))
     edges = 1 + longest * (inner + int(parts.entries.max()) * max(int(parts.exits.max()), 1))
     contexts = chain.suffix.weight.shape[1]
-    lead = PADDING
+    left, right = (padded(_depth(tree) + 1) for tree in (chain.prefix, chain.suffix))
     widest = max(int(parts.entries.max()), int(parts.exits.max()), 4)
-    deepest = int(parts.place.max()) * longest + _FRAGMENT_BITS
+    deepest = int(parts.place.max()) * longest + 1
     graph = TextGraph(
         symbol=np.zeros(nodes, np.uint8),
         place=np.zeros(nodes, np.int64),
@@ -278,10 +289,9 @@ def make_scratch(chain: WeightedChain, parts: GraphParts, longest: int, dtype: A
         left=np.zeros((nodes, 1), dtype),
         after=np.zeros((nodes, contexts), dtype),
         right=np.zeros((nodes, contexts), dtype),
-        left_levels=np.zeros((nodes, lead + chain.left_length.shape[1]), dtype),
-        right_levels=np.zeros((nodes * contexts, lead + chain.right_length.shape[1]), dtype),
+        left_levels=np.zeros((nodes, left), dtype),
+        right_levels=np.zeros((nodes, right * contexts), dtype),
         inserted=np.zeros((nodes, contexts), dtype),
         row=np.zeros((1, PADDING), dtype),
-        stack=np.zeros((deepest * widest + 8, 3), np.int64),
-        lead=lead,
+        stack=np.zeros((deepest * widest + 8, 2), np.int64),
     )
