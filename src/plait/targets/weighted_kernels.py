@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plait._jit import kernel
+from plait.schedules.chain_expectations import expect_text
 from plait.schedules.weighted_chain import weigh_text
 from plait.schedules.weighted_pairs import weigh_pair_text
 
-__all__ = ["weigh_kernel", "weigh_pairs_kernel"]
+__all__ = ["expect_kernel", "weigh_kernel", "weigh_pairs_kernel"]
 
 
 @kernel
@@ -27,3 +28,22 @@ def weigh_pairs_kernel(
     """Texts `first` to `last`, see `plait.schedules.weighted_pairs.weigh_pair_text`."""
     for item in range(first, last):
         weigh_pair_text(lanes, alg, chain, parts, texts, item, scratch, out)
+
+
+@kernel
+def expect_kernel(
+    lanes: Any,
+    chain: Any,
+    parts: Any,
+    texts: Any,
+    first: int,
+    last: int,
+    shares: Any,
+    scratch: Any,
+    turned: Any,
+    counts: Any,
+    out: Any,
+) -> None:
+    """Texts `first` to `last`, see `plait.schedules.chain_expectations.expect_text`."""
+    for item in range(first, last):
+        expect_text(lanes, chain, parts, texts, item, shares[item], scratch, turned, counts, out)
