@@ -22,7 +22,8 @@ from plait.vdj.germline.names import NameIndex, canonical, split_call
 from plait.vdj.germline.records import Allele
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts, TextKind, encode_texts
-from plait.vdj.model.weights import chain_tables, make_scratch
+from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.weights import make_scratch, weighted_chain
 from plait.vdj.results import STATUSES
 
 __all__ = ["GenerationProbability", "Pgen"]
@@ -70,7 +71,8 @@ class GenerationProbability:
     def __init__(self, model: RecombinationModel, *, threads: int | None = None) -> None:
         self.model = model
         self._threads = thread_count() if threads is None else threads
-        self._tables = chain_tables(model)
+        self._shapes = model_shapes(model)
+        self._chain = weighted_chain(model, self._shapes)
         self._genes = {"v": _GeneNames(model, "v"), "j": _GeneNames(model, "j")}
 
     def compute(
@@ -100,8 +102,8 @@ class GenerationProbability:
         """
         texts = encode_texts(_column(junctions), kind)
         n = texts.status.size
-        v = self._roots("v", v_call, n, self._tables.v_root, self._tables.v_all)
-        j = self._roots("j", j_call, n, self._tables.j_root, self._tables.j_all)
+        v = self._roots("v", v_call, n, self._shapes.v.root, self._shapes.v.together)
+        j = self._roots("j", j_call, n, self._shapes.j.root, self._shapes.j.together)
         status = texts.status.copy()
         for roots in (v, j):
             undecided = status == 0
@@ -125,9 +127,9 @@ class GenerationProbability:
         longest = int(batch.length.max())
 
         def run(first: int, last: int) -> None:
-            scratch = make_scratch(self._tables.chain, texts.parts, longest)
+            scratch = make_scratch(self._chain, texts.parts, longest)
             kernel(
-                host_lanes(), PROBABILITY, self._tables.chain, texts.parts, batch, first, last, scratch, out
+                host_lanes(), PROBABILITY, self._chain, texts.parts, batch, first, last, scratch, out
             )
 
         stretches = max(1, min(4 * self._threads, rows.size // _STRETCH))

@@ -13,86 +13,65 @@ from plait.recurrences.insertion import Insertion
 from plait.schedules.text_graphs import GraphParts, TextGraph
 from plait.schedules.end_trees import EndTrees
 from plait.schedules.weighted_chain import WeightedChain, WeightedScratch
+from plait.vdj.model.end_shapes import ModelShapes
 from plait.vdj.model.recombination_model import RecombinationModel
 
-__all__ = ["ChainTables", "chain_tables", "make_scratch", "parts_of"]
+__all__ = ["PartWeights", "make_scratch", "part_weights", "parts_of", "weighted_chain"]
 
 
 
-class ChainTables(NamedTuple):
-    """What a model is to the schedule.
+class PartWeights(NamedTuple):
+    """Weights of all parts of genes, in the order of `plait.vdj.model.end_shapes.EndShape`.
 
     Attributes
     ----------
-    chain
-        The tables.
-    v_root, j_root
-        int32 (V,) and (J,): root of the tree of each gene alone.
-    v_all, j_all
-        Roots of the trees of all genes that are functional.
+    v, d, j
+        float64 (n, contexts).
     """
 
-    chain: WeightedChain
-    v_root: NDArray[np.int32]
-    j_root: NDArray[np.int32]
-    v_all: int
-    j_all: int
+    v: NDArray[np.float64]
+    d: NDArray[np.float64]
+    j: NDArray[np.float64]
 
 
-class _Trees:
-    """Grows trees of ends."""
+def part_weights(model: RecombinationModel, shapes: ModelShapes) -> PartWeights:
+    """Weights of all parts under a model.
 
-    def __init__(self, contexts: int) -> None:
-        self._child: list[list[int]] = []
-        self._weight: list[NDArray[np.float64]] = []
-        self._contexts = contexts
-
-    def root(self) -> int:
-        self._child.append([-1] * 4)
-        self._weight.append(np.zeros(self._contexts))
-        return len(self._child) - 1
-
-    def add(self, root: int, codes: Sequence[int], weights: NDArray[np.float64]) -> None:
-        """An end, and the weight (kept, contexts) of keeping its first 0, 1, ... symbols."""
-        at = root
-        self._weight[at] += weights[0]
-        for code, weight in zip(codes, weights[1:], strict=True):
-            if self._child[at][code] < 0:
-                self._child[at][code] = self.root()
-            at = self._child[at][code]
-            self._weight[at] += weight
-
-    def done(self) -> EndTrees:
-        return EndTrees(np.array(self._child, np.int32), np.array(self._weight))
+    With D genes, V has one context and J one for every D. Without, both have one for every J, since V and J are
+    chosen together: V brings the weight of the choice.
+    """
+    v, d, j = shapes.v, shapes.d, shapes.j
+    of_v = model.p_v[v.gene] * model.p_v_deletions[v.gene, v.cut]
+    of_j = model.p_j_deletions[j.gene, j.cut]
+    if model.d:
+        of_d = model.p_d_deletions[d.gene, d.cut, d.cut_right]
+        return PartWeights(of_v[:, None], of_d[:, None], of_j[:, None] * model.p_dj[0].T[j.gene])
+    given = _pad(np.broadcast_to(model.p_dj[:, 0], (len(model.v), len(model.j))))
+    return PartWeights(
+        of_v[:, None] * given[v.gene], np.zeros((0, 1)), of_j[:, None] * _pad(np.eye(len(model.j)))[j.gene]
+    )
 
 
-def _codes(text: str) -> list[int]:
-    return ["ACGT".index(letter) for letter in text]
-
-
-def _kept(deletions: NDArray[np.float64], length: int) -> NDArray[np.float64]:
-    """Probability of keeping 0, 1, ... `length` nucleotides, of which the junction needs one at least."""
-    found = np.zeros(length + 1)
-    most = min(length, deletions.size - 1)
-    found[length - most :] = deletions[: most + 1][::-1]
-    found[0] = 0
-    return found
-
-
-def chain_tables(model: RecombinationModel) -> ChainTables:
+def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedChain:
     """The tables of a model.
+
+    Parameters
+    ----------
+    model
+        The model.
+    shapes
+        From `plait.vdj.model.end_shapes.model_shapes` of it, or of one with the same genes.
     """
-    v, v_root, v_all = _prefixes(model)
-    j, j_root, j_all = _suffixes(model)
-    words, word_roots = _words(model)
+    weights = part_weights(model, shapes)
+    v, d, j = (shape.trees(weight) for shape, weight in zip((shapes.v, shapes.d, shapes.j), weights, strict=True))
     left_none, left_length = _lengths(model.p_vd_length, True)
     right_none, right_length = _lengths(model.p_dj_length, False)
-    chain = WeightedChain(
+    return WeightedChain(
         insertion=Insertion(np.int64(0)),
         prefix=v,
         suffix=j,
-        fragment=words,
-        fragment_root=word_roots,
+        fragment=d,
+        fragment_root=shapes.d.root,
         left_none=left_none,
         right_none=right_none,
         left_length=left_length,
@@ -104,67 +83,12 @@ def chain_tables(model: RecombinationModel) -> ChainTables:
         left_step=np.ascontiguousarray(model.vd_steps),
         right_step=np.ascontiguousarray(model.dj_steps),
     )
-    return ChainTables(chain, v_root, j_root, v_all, j_all)
-
-
-def _prefixes(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32], int]:
-    given = np.ones((len(model.v), 1))
-    if not model.d:
-        given = _pad(np.broadcast_to(model.p_dj[:, 0], (len(model.v), len(model.j))))
-    trees = _Trees(given.shape[1])
-    together = trees.root()
-    roots = []
-    for k, gene in enumerate(model.v):
-        text = model.extended("V", k)
-        weights = model.p_v[k] * _kept(model.p_v_deletions[k], len(text))[:, None] * given[k]
-        roots.append(trees.root())
-        if text:
-            trees.add(roots[-1], _codes(text), weights)
-            if gene.functional:
-                trees.add(together, _codes(text), weights)
-    return trees.done(), np.array(roots, np.int32), together
-
-
-def _suffixes(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32], int]:
-    # A context for each D; without D genes one for each J, which the prefix has weighed.
-    given = model.p_dj[0].T if model.d else _pad(np.eye(len(model.j)))
-    trees = _Trees(given.shape[1])
-    together = trees.root()
-    roots = []
-    for k, gene in enumerate(model.j):
-        text = model.extended("J", k)[::-1]
-        kept = _kept(model.p_j_deletions[k], len(text))
-        weights = kept[:, None] * given[k]
-        roots.append(trees.root())
-        if text:
-            trees.add(roots[-1], _codes(text), weights)
-            if gene.functional:
-                trees.add(together, _codes(text), weights)
-    return trees.done(), np.array(roots, np.int32), together
 
 
 def _pad(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """With columns of zeros, so that rows are whole groups of lanes."""
     extra = padded(table.shape[1]) - table.shape[1]
     return np.concatenate([table, np.zeros((len(table), extra))], axis=1)
-
-
-def _words(model: RecombinationModel) -> tuple[EndTrees, NDArray[np.int32]]:
-    """All words of every D gene, with P."""
-    trees = _Trees(1)
-    roots = []
-    n5, n3 = model.p_d_deletions.shape[-2:]
-    for k in range(len(model.d)):
-        codes = _codes(model.extended("D", k))
-        roots.append(trees.root())
-        for s in range(min(n5, len(codes) + 1)):
-            weights = np.zeros((len(codes) - s + 1, 1))
-            for t in range(max(s, len(codes) - n3 + 1), len(codes) + 1):
-                weights[t - s] = model.p_d_deletions[k, s, len(codes) - t]
-            trees.add(roots[-1], codes[s:], weights)
-    if not model.d:
-        trees.root()
-    return trees.done(), np.array(roots, np.int32)
 
 
 def _lengths(p: NDArray[np.float64], backwards: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
