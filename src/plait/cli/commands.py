@@ -42,6 +42,19 @@ _vdj.command(
     help="Show where one path count comes from, and which limit holds it down.",
 )
 _vdj.command(
+    "plait.cli.pgen:pgen",
+    name="pgen",
+    help="Compute the generation probability of every row of one or more tables.",
+)
+_vdj.command(
+    "plait.cli.scenarios:scenarios",
+    name="scenarios",
+    help="List the most probable ways in which every row of one or more tables was made.",
+)
+_vdj.command(
+    "plait.cli.generate:generate", name="generate", help="Draw junctions from a recombination model."
+)
+_vdj.command(
     "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
 )
 app.command(_vdj)

@@ -1,9 +1,9 @@
 """How often each choice of the chain was made, in expectation, given a text.
 
-The weight of a text is a sum of products (`plait.schedules.weighted_chain`). How often a factor was used is its
-value times the derivative of the logarithm of that sum; all derivatives take one pass backwards over what the
-pass forwards has stored. Trees collect counts at their nodes: what several genes share is divided among them
-once for all texts, in proportion to their weights.
+The weight of a text is a sum of products (`plait.schedules.weighted_chain`). How often a factor was used is
+its value times the derivative of the logarithm of that sum; all derivatives take one pass backwards over
+what the pass forwards has stored. Trees collect counts at their nodes: what several genes share is divided
+among them once for all texts, in proportion to their weights.
 """
 
 from __future__ import annotations
@@ -145,9 +145,7 @@ def turn_fragment(
 
 
 @shared
-def turn_left(
-    lanes: Any, chain: Any, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any
-) -> None:
+def turn_left(lanes: Any, chain: Any, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any) -> None:
     """From the derivatives by `left`: those by `before`, and numbers of insertions on the left."""
     low, high = places_entered(PROBABILITY, graph, nodes, scratch.before)
     most = counts.left_length.size - 1
@@ -279,9 +277,7 @@ def turn_prefix(tree: Any, graph: Any, root: int, scratch: Any, turned: Any, cou
 
 
 @shared
-def turn_suffix(
-    tree: Any, graph: Any, nodes: int, root: int, scratch: Any, turned: Any, counts: Any
-) -> None:
+def turn_suffix(tree: Any, graph: Any, nodes: int, root: int, scratch: Any, turned: Any, counts: Any) -> None:
     """Numbers of the nodes of a tree of suffixes."""
     stack = scratch.stack
     for end in range(nodes - 1, -1, -1):

@@ -1,8 +1,8 @@
 """Ends of texts as trees, and what they weigh in a graph of texts.
 
 All prefixes (suffixes) that share their first (last) symbols share a path from the root, and the weight of
-keeping that much of any of them stands at its end. A text is compared with hundreds of genes in the time of the
-few that begin like it.
+keeping that much of any of them stands at its end. A text is compared with hundreds of genes in the time of
+the few that begin like it.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def enter_prefix(alg: Any, tree: Any, graph: Any, root: int, scratch: Any) -> No
 
 
 @shared
-def enter_suffix(
-    alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any
-) -> None:
+def enter_suffix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any) -> None:
     """Add to `after` what the suffixes of a tree weigh."""
     stack = scratch.stack
     contexts = tree.weight.shape[1]

@@ -59,8 +59,9 @@ class ChainDraws(NamedTuple):
     Attributes
     ----------
     tables
-        `AliasTables`: in order prefix; fragment and suffix, once for all prefixes or for each; cuts of each prefix,
-        fragment and suffix; both lengths; symbols after each of four, and the first one, left and right.
+        `AliasTables`: in order prefix; fragment and suffix, once for all prefixes or for each; cuts of each
+        prefix, fragment and suffix; both lengths; symbols after each of four, and the first one, left and
+        right.
     joint, prefix_cut, fragment_cut, suffix_cut, length, left_step, right_step
         The first table of each kind.
     joints

@@ -1,8 +1,9 @@
-"""Texts of which not every symbol is known, as graphs: every path from the first node to a last one is a text.
+"""Texts of which not every symbol is known, as graphs: a path from the first node to a last one is a text.
 
-Every node carries the symbol that leads to it, and no two nodes that follow the same one carry the same symbol,
-so that different paths are different texts. A text is written in *codes*, of which each stands for one or more
-places: a nucleotide for one, an amino acid for three. What a code stands for is a `GraphParts` entry.
+Every node carries the symbol that leads to it, and no two nodes that follow the same one carry the same
+symbol, so that different paths are different texts. A text is written in *codes*, of which each stands for
+one or more places: a nucleotide for one, an amino acid for three. What a code stands for is a `GraphParts`
+entry.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["GraphParts", "TextGraph", "WeightedTexts", "lay_graph"]
 
 
 class GraphParts(NamedTuple):
-    """What each code stands for: nodes in order of their place, of which the first ones enter, the last leave.
+    """What each code stands for: nodes in order of place, of which the first ones enter, the last leave.
 
     Attributes
     ----------
@@ -26,8 +27,8 @@ class GraphParts(NamedTuple):
     place
         int64 (codes, most nodes): symbols read with this one, from 1.
     before_first, before
-        int64 (codes, most nodes + 1) and (codes, most edges): nodes before each node, numbered in the part; none
-        for entries, which follow all exits of the part before.
+        int64 (codes, most nodes + 1) and (codes, most edges): nodes before each node, numbered in the part;
+        none for entries, which follow all exits of the part before.
     """
 
     nodes: Any

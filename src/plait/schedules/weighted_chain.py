@@ -239,7 +239,8 @@ def places_entered(alg: Any, graph: Any, nodes: int, rows: Any) -> Any:
 @shared
 def padded_to(lanes: Any, count: int) -> int:
     """`count` rounded up to whole groups."""
-    return (count + lanes.width - 1) // lanes.width * lanes.width
+    rounded: int = (count + lanes.width - 1) // lanes.width * lanes.width
+    return rounded
 
 
 @shared

@@ -14,7 +14,7 @@ from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["EndShape", "ModelShapes", "model_shapes"]
 
-Ints = NDArray[np.int64]
+_Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class EndShape:
     child: NDArray[np.int32]
     root: NDArray[np.int32]
     together: int
-    node: Ints
-    gene: Ints
-    cut: Ints
-    cut_right: Ints
+    node: _Ints
+    gene: _Ints
+    cut: _Ints
+    cut_right: _Ints
 
     def trees(self, weight: NDArray[np.float64]) -> EndTrees:
         """The trees, from the weight (n,) or (n, contexts) of every part."""

@@ -24,7 +24,7 @@ from plait.vdj.model.weights import make_scratch, part_weights, weighted_chain
 __all__ = ["Iteration", "Supply", "infer_model", "uniform_model"]
 
 #: Texts whose expected numbers are added up apart from the others, so that sums do not depend on threads.
-PIECE: Final = 4096
+_PIECE: Final = 4096
 
 #: Gives the batches of texts, the same ones every time it is called.
 Supply = Callable[[], Iterable[tuple[GraphParts, WeightedTexts]]]
@@ -155,7 +155,7 @@ class _Expected:
     def add(self, parts: GraphParts, texts: WeightedTexts, pool: ThreadPoolExecutor) -> None:
         """Add the numbers of a batch, piece by piece, in order."""
         n = texts.start.size
-        pieces = [(first, min(first + PIECE, n)) for first in range(0, n, PIECE)]
+        pieces = [(first, min(first + _PIECE, n)) for first in range(0, n, _PIECE)]
         for counts, found in pool.map(lambda piece: self._piece(parts, texts, *piece), pieces):
             for total, part in zip(self._counts, counts, strict=True):
                 total += part
@@ -184,7 +184,11 @@ class _Expected:
         """The model under which these numbers are most probable."""
         old, shapes, counts = self._model, self._shapes, self._counts
         weights = part_weights(old, shapes)
-        v = _by_part(old.p_v_deletions.shape, (shapes.v.gene, shapes.v.cut), shapes.v.parts(counts.prefix, weights.v).sum(1))
+        v = _by_part(
+            old.p_v_deletions.shape,
+            (shapes.v.gene, shapes.v.cut),
+            shapes.v.parts(counts.prefix, weights.v).sum(1),
+        )
         of_j = shapes.j.parts(counts.suffix, weights.j)
         j = _by_part(old.p_j_deletions.shape, (shapes.j.gene, shapes.j.cut), of_j.sum(1))
         p_dj = np.zeros_like(old.p_dj[0])

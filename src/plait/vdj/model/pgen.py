@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -12,18 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait._version import __version__
 from plait.algebras import PROBABILITY
 from plait.errors import InvalidInput
 from plait.lanes import host_lanes
 from plait.schedules.text_graphs import WeightedTexts
 from plait.settings import thread_count
 from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.types import Provenance
 from plait.vdj.germline.names import NameIndex, canonical, split_call
 from plait.vdj.germline.records import Allele
+from plait.vdj.model.end_shapes import model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts, TextKind, encode_texts
-from plait.vdj.model.end_shapes import model_shapes
 from plait.vdj.model.weights import make_scratch, weighted_chain
+from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZeroReasons
 from plait.vdj.results import STATUSES
 
 __all__ = ["GenerationProbability", "Pgen"]
@@ -39,13 +42,17 @@ class Pgen:
     Attributes
     ----------
     status
-        uint8 (n,): index into `plait.vdj.results.STATUSES`.
+        uint8 (n,): index into `plait.vdj.model.PGEN_STATUSES`. ``"ok"`` where the probability is above zero;
+        else a reason for having no number, or for zero.
     pgen
-        float64 (n,); NaN where the status is not ``"ok"``.
+        float64 (n,); NaN where there is no number.
+    provenance
+        How the numbers were made.
     """
 
     status: NDArray[np.uint8]
     pgen: NDArray[np.float64]
+    provenance: Provenance
 
 
 class _Roots(NamedTuple):
@@ -55,6 +62,7 @@ class _Roots(NamedTuple):
     first: NDArray[np.int64]
     root: NDArray[np.int32]
     status: NDArray[np.uint8]
+    genes: list[tuple[int, ...]]
 
 
 class GenerationProbability:
@@ -74,6 +82,7 @@ class GenerationProbability:
         self._shapes = model_shapes(model)
         self._chain = weighted_chain(model, self._shapes)
         self._genes = {"v": _GeneNames(model, "v"), "j": _GeneNames(model, "j")}
+        self._reasons = ZeroReasons(model)
 
     def compute(
         self,
@@ -112,11 +121,53 @@ class GenerationProbability:
         rows = np.flatnonzero(status == 0)
         if rows.size:
             pgen[rows] = self._run(texts, rows, v, j)
-        return Pgen(status, pgen)
+        for row in np.flatnonzero(pgen == 0).tolist():
+            codes = texts.codes[texts.start[row] : texts.start[row] + texts.length[row]]
+            words = [texts.words[code] for code in codes.tolist()]
+            reason = self._reasons.reason(words, v.genes[v.codes[row]], j.genes[j.codes[row]])
+            status[row] = PGEN_STATUSES.index(reason)
+        return Pgen(status, pgen, self.provenance(kind, v_call is not None, j_call is not None))
 
-    def _run(
-        self, texts: EncodedTexts, rows: NDArray[np.int64], v: _Roots, j: _Roots
-    ) -> NDArray[np.float64]:
+    def genes_of(self, segment: Literal["v", "j"], calls: Any) -> Callable[[int], tuple[int, ...]]:
+        """What tells which genes of the model are meant in each row of a column.
+
+        Parameters
+        ----------
+        segment
+            ``"v"`` or ``"j"``.
+        calls
+            The column; None for no calls: all functional genes.
+        """
+        n = 0 if calls is None else len(calls)
+        shape = self._shapes.v if segment == "v" else self._shapes.j
+        roots = self._roots(segment, calls, n, shape.root, shape.together)
+        return lambda row: roots.genes[0 if calls is None else int(roots.codes[row])]
+
+    def provenance(self, kind: TextKind, v_calls: bool, j_calls: bool) -> Provenance:
+        """How numbers are made.
+
+        Parameters
+        ----------
+        kind
+            What the junctions are.
+        v_calls, j_calls
+            Whether the calls are used.
+        """
+        return Provenance(
+            version=__version__,
+            device="cpu",
+            schedule="weighted_chain" if self.model.d else "weighted_pairs",
+            algebra="probability",
+            parameters={
+                "model": self.model.name,
+                "model_digest": self.model.digest,
+                "kind": kind,
+                "v_calls": v_calls,
+                "j_calls": j_calls,
+            },
+        )
+
+    def _run(self, texts: EncodedTexts, rows: NDArray[np.int64], v: _Roots, j: _Roots) -> NDArray[np.float64]:
         v_first, v_root = _spread(v, rows)
         j_first, j_root = _spread(j, rows)
         batch = WeightedTexts(
@@ -128,9 +179,7 @@ class GenerationProbability:
 
         def run(first: int, last: int) -> None:
             scratch = make_scratch(self._chain, texts.parts, longest)
-            kernel(
-                host_lanes(), PROBABILITY, self._chain, texts.parts, batch, first, last, scratch, out
-            )
+            kernel(host_lanes(), PROBABILITY, self._chain, texts.parts, batch, first, last, scratch, out)
 
         stretches = max(1, min(4 * self._threads, rows.size // _STRETCH))
         edges = [rows.size * k // stretches for k in range(stretches + 1)]
@@ -150,10 +199,13 @@ class GenerationProbability:
                 np.array([0, 1]),
                 np.array([together], np.int32),
                 np.zeros(1, np.uint8),
+                [tuple(k for k, gene in enumerate(self._genes[segment].genes) if gene.functional)],
             )
         column = _column(calls)
         if len(column) != n:
-            raise InvalidInput(f"{segment}_call", found=f"{len(column)} calls", expected=f"{n}, one for each junction")
+            raise InvalidInput(
+                f"{segment}_call", found=f"{len(column)} calls", expected=f"{n}, one for each junction"
+            )
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         found = [self._genes[segment].resolve(text) for text in encoded.dictionary.to_pylist()]
@@ -164,6 +216,7 @@ class GenerationProbability:
             np.concatenate([[0], np.cumsum(sizes)]),
             np.array(chosen, np.int32),
             np.array([STATUSES.index(reason) for reason, _ in found], np.uint8),
+            [genes for _, genes in found],
         )
 
 
@@ -187,10 +240,10 @@ class _GeneNames:
 
     def __init__(self, model: RecombinationModel, segment: Literal["v", "j"]) -> None:
         self._segment = segment
-        self._genes = model.v if segment == "v" else model.j
-        self._index = NameIndex([_named(gene.name) for gene in self._genes])
+        self.genes = model.v if segment == "v" else model.j
+        self._index = NameIndex([_named(gene.name) for gene in self.genes])
         self._of_gene: dict[str, list[int]] = {}
-        for k, gene in enumerate(self._genes):
+        for k, gene in enumerate(self.genes):
             self._of_gene.setdefault(canonical(gene.gene), []).append(k)
 
     def resolve(self, call: str | None) -> tuple[str, tuple[int, ...]]:
@@ -200,13 +253,14 @@ class _GeneNames:
         found: list[int] = []
         for name in split_call(call) or (call,):
             one = self._index.resolve_all(name)
-            if not one or any(gene is None for gene in one):
+            known = [gene for gene in one if gene is not None]
+            if not one or len(known) < len(one):
                 return f"unknown_{self._segment}_call", ()
-            for gene in one:
+            for gene in known:
                 whole = "*" not in name or name.endswith("*00")
-                found += self._of_gene[canonical(self._genes[gene].gene)] if whole else [gene]  # type: ignore[index]
+                found += self._of_gene[canonical(self.genes[gene].gene)] if whole else [gene]
         genes = tuple(dict.fromkeys(found))
-        if all(self._genes[gene].anchor is None for gene in genes):
+        if all(self.genes[gene].anchor is None for gene in genes):
             return f"no_{self._segment}_anchor", ()
         return "ok", genes
 

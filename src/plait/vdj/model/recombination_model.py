@@ -6,6 +6,8 @@ Deletions are numbered from the longest palindromic (P) extension: index ``k`` k
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -17,9 +19,9 @@ from plait.errors import InvalidInput
 
 __all__ = ["ModelGene", "RecombinationModel", "stationary_distribution"]
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 #: How far probabilities may be from a sum of 1: models are written with few digits.
-SUM_TOLERANCE = 1e-3
+_TOLERANCE = 1e-3
 _BASES = "ACGT"
 _COMPLEMENT = str.maketrans(_BASES, _BASES[::-1])
 
@@ -70,7 +72,8 @@ class RecombinationModel:
     p_v
         float64 (V,): probability of each V gene.
     p_dj
-        float64 (V or 1, D, J): of D and J together, given V, or for all V alike. Without D genes, D is 1.
+        float64 (1, D, J): of D and J together, for all V alike. Without D genes (V or 1, 1, J): of J, given V
+        or for all V alike.
     p_v_deletions, p_j_deletions
         float64 (V, n) and (J, n): of each deletion at the end of a gene.
     p_d_deletions
@@ -97,16 +100,16 @@ class RecombinationModel:
     v: tuple[ModelGene, ...]
     d: tuple[ModelGene, ...]
     j: tuple[ModelGene, ...]
-    p_v: Floats
-    p_dj: Floats
-    p_v_deletions: Floats
-    p_d_deletions: Floats
-    p_j_deletions: Floats
+    p_v: _Floats
+    p_dj: _Floats
+    p_v_deletions: _Floats
+    p_d_deletions: _Floats
+    p_j_deletions: _Floats
     palindromes: tuple[int, int, int, int]
-    p_vd_length: Floats
-    vd_steps: Floats
-    p_dj_length: Floats
-    dj_steps: Floats
+    p_vd_length: _Floats
+    vd_steps: _Floats
+    p_dj_length: _Floats
+    dj_steps: _Floats
     error_rate: float = 0.0
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -114,51 +117,75 @@ class RecombinationModel:
         """Check shapes and sums."""
         nv, nd, nj = len(self.v), max(len(self.d), 1), len(self.j)
         self._shape("p_v", self.p_v, (nv,))
-        self._shape("p_dj", self.p_dj, (len(self.p_dj) if len(self.p_dj) == nv else 1, nd, nj))
+        # D and J that depend on V would need a lattice for each V; readers take the mean over V.
+        rows = len(self.p_dj) if len(self.p_dj) == nv and not self.d else 1
+        self._shape("p_dj", self.p_dj, (rows, nd, nj))
         self._shape("p_v_deletions", self.p_v_deletions, (nv, self.p_v_deletions.shape[-1]))
         self._shape("p_j_deletions", self.p_j_deletions, (nj, self.p_j_deletions.shape[-1]))
         if self.d:
             self._shape("p_d_deletions", self.p_d_deletions, (nd, *self.p_d_deletions.shape[-2:]))
         for name in ("vd_steps", "dj_steps") if self.d else ("vd_steps",):
             self._shape(name, getattr(self, name), (4, 4))
-        for what, table, axes in self._distributions():
-            sums = table.sum(axis=axes)
+        for gene in (*self.v, *self.j):
+            if gene.anchor is not None and not 0 <= gene.anchor <= len(gene.sequence) - 3:
+                expected = f"a codon within the {len(gene.sequence)} nucleotides"
+                raise InvalidInput(f"anchor of {gene.name}", found=gene.anchor, expected=expected)
+        for what, table, axes, of in self._distributions():
             if not np.isfinite(table).all() or table.min(initial=0.0) < 0:
                 raise InvalidInput(what, found="a negative or infinite number", expected="probabilities")
-            # A gene without any support may have no deletions at all: it makes no junction.
-            wrong = np.flatnonzero((np.abs(sums - 1) > SUM_TOLERANCE) & (np.ravel(sums) != 0))
+            sums = np.ravel(table.sum(axis=axes))
+            # A gene that never occurs may have no deletions at all: it makes no junction.
+            wrong = np.flatnonzero(
+                (np.abs(sums - 1) > _TOLERANCE) & (sums != 0 if of not in ((), _BASES) else True)
+            )
             if wrong.size:
-                place = f" in row {int(wrong[0])}" if sums.ndim else ""
+                place = f" for {of[int(wrong[0])]}" if of else ""
                 raise InvalidInput(
                     what,
-                    found=f"a sum of {float(np.ravel(sums)[wrong[0]]):.6g}{place}",
+                    found=f"a sum of {float(sums[wrong[0]]):.6g}{place}",
                     expected="probabilities that add up to 1",
                 )
 
-    def _shape(self, what: str, table: Floats, shape: tuple[int, ...]) -> None:
+    def _shape(self, what: str, table: _Floats, shape: tuple[int, ...]) -> None:
         if table.shape != shape:
             raise InvalidInput(what, found=f"shape {table.shape}", expected=f"shape {shape}")
 
-    def _distributions(self) -> list[tuple[str, Floats, tuple[int, ...]]]:
-        """Every table, and the axes along which it adds up to 1, for genes that occur at all."""
-        p_v = self.p_v > 0
-        p_j = self.p_dj.sum(axis=(0, 1)) > 0
-        found = [
-            ("p_v", self.p_v, (0,)),
-            ("p_dj", self.p_dj if len(self.p_dj) == 1 else self.p_dj[p_v], (1, 2)),
-            ("p_v_deletions", self.p_v_deletions[p_v], (1,)),
-            ("p_j_deletions", self.p_j_deletions[p_j], (1,)),
-            ("p_vd_length", self.p_vd_length, (0,)),
-            ("vd_steps", self.vd_steps, (1,)),
+    def _distributions(self) -> list[tuple[str, _Floats, tuple[int, ...], Sequence[str]]]:
+        """Every table, the axes along which it adds up to 1, and what each of its sums is for."""
+        v, d, j = ([gene.name for gene in genes] for genes in (self.v, self.d, self.j))
+        found: list[tuple[str, _Floats, tuple[int, ...], Sequence[str]]] = [
+            ("p_v", self.p_v, (0,), ()),
+            ("p_dj", self.p_dj, (1, 2), v if len(self.p_dj) > 1 else ()),
+            ("p_v_deletions", self.p_v_deletions, (1,), v),
+            ("p_j_deletions", self.p_j_deletions, (1,), j),
+            ("p_vd_length", self.p_vd_length, (0,), ()),
+            ("vd_steps", self.vd_steps, (1,), _BASES),
         ]
         if self.d:
-            p_d = self.p_dj.sum(axis=(0, 2)) > 0
             found += [
-                ("p_d_deletions", self.p_d_deletions[p_d], (1, 2)),
-                ("p_dj_length", self.p_dj_length, (0,)),
-                ("dj_steps", self.dj_steps, (1,)),
+                ("p_d_deletions", self.p_d_deletions, (1, 2), d),
+                ("p_dj_length", self.p_dj_length, (0,), ()),
+                ("dj_steps", self.dj_steps, (1,), _BASES),
             ]
         return found
+
+    def notes(self) -> tuple[str, ...]:
+        """What keeps genes of the model out of junctions, one sentence each."""
+        found = []
+        p_j = self.p_dj.sum(axis=1)
+        p_j = self.p_v @ p_j if len(p_j) == self.p_v.size else p_j[0]
+        for segment, genes, share in (("V", self.v, self.p_v), ("J", self.j, p_j)):
+            for what, flags in (
+                ("without a sequence", [not gene.sequence for gene in genes]),
+                ("without a known anchor", [gene.anchor is None for gene in genes]),
+                ("that are not functional", [not gene.functional for gene in genes]),
+            ):
+                if any(flags):
+                    total = float(share[np.array(flags)].sum())
+                    found.append(
+                        f"{sum(flags)} of {len(genes)} {segment} genes {what}, with probability {total:.4g}"
+                    )
+        return tuple(found)
 
     @property
     def chain(self) -> Literal["vj", "vdj"]:
@@ -166,17 +193,29 @@ class RecombinationModel:
         return "vdj" if self.d else "vj"
 
     @cached_property
-    def vd_first(self) -> Floats:
+    def digest(self) -> str:
+        """Of genes and probabilities, 16 hexadecimal digits: equal for models that give equal numbers."""
+        found = hashlib.sha256()
+        genes = [
+            [(g.name, g.sequence, g.anchor, g.functional) for g in part] for part in (self.v, self.d, self.j)
+        ]
+        found.update(repr((genes, self.palindromes)).encode())
+        for what, table, _, _ in self._distributions():
+            found.update(f"{what}{table.shape}".encode() + np.ascontiguousarray(table).tobytes())
+        return found.hexdigest()[:16]
+
+    @cached_property
+    def vd_first(self) -> _Floats:
         """float64 (4,): probability of the first N nucleotide between V and D (or V and J)."""
         return stationary_distribution(self.vd_steps)
 
     @cached_property
-    def dj_first(self) -> Floats:
+    def dj_first(self) -> _Floats:
         """float64 (4,): probability of the N nucleotide next to J."""
         return stationary_distribution(self.dj_steps)
 
     def extended(self, segment: Literal["V", "D", "J"], index: int) -> str:
-        """The part of a gene that a junction may hold, with all palindromic nucleotides; empty without anchor.
+        """The part of a gene that a junction may hold, with all P nucleotides; empty without anchor.
 
         Parameters
         ----------
@@ -203,7 +242,7 @@ def _mirrored(part: str, count: int) -> str:
     return part[::-1][:count].translate(_COMPLEMENT)
 
 
-def stationary_distribution(steps: Floats) -> Floats:
+def stationary_distribution(steps: _Floats) -> _Floats:
     """The distribution that a Markov chain keeps.
 
     Parameters
@@ -217,5 +256,7 @@ def stationary_distribution(steps: Floats) -> Floats:
         float64 (4,).
     """
     system = np.vstack([steps.T - np.eye(4), np.ones(4)])
-    found: Floats = np.linalg.lstsq(system, np.array([0.0, 0, 0, 0, 1]), rcond=None)[0]
-    return np.clip(found, 0.0, None) / np.clip(found, 0.0, None).sum()
+    found: _Floats = np.linalg.lstsq(system, np.array([0.0, 0, 0, 0, 1]), rcond=None)[0]
+    found = np.clip(found, 0.0, None)
+    scaled: _Floats = found / found.sum()
+    return scaled

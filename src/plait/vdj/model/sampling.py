@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from plait.vdj.model.recombination_model import RecombinationModel
 __all__ = ["Draws", "JunctionSampler"]
 
 #: Draws that are made at a time.
-BLOCK: Final = 1 << 15
+_BLOCK: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class JunctionSampler:
         self._seed = np.uint64(seed)
         self._draws, self._most = _chain_draws(model, functional)
 
-    def blocks(self, first: int = 0, *, threads: int | None = None) -> Iterator[Draws]:
+    def blocks(self, first: int = 0, *, threads: int | None = None) -> Generator[Draws, None, None]:
         """Draws from a number on, without end, a block at a time.
 
         Parameters
@@ -80,11 +81,20 @@ class JunctionSampler:
             Blocks made at a time; nothing depends on it.
         """
         executor = LocalExecutor(thread_count() if threads is None else threads)
-        starts = iter(range(first, 1 << 62, BLOCK))
-        yield from executor.map(self.block, starts)
+        starts = iter(range(first, 1 << 62, _BLOCK))
+        with closing(executor.map(self.block, starts)) as blocks:
+            yield from blocks
 
-    def block(self, first: int, count: int = BLOCK) -> Draws:
-        """Draws `first` to ``first + count``, without those that made no junction."""
+    def block(self, first: int, count: int = _BLOCK) -> Draws:
+        """Draws `first` to ``first + count``, without those that made no junction.
+
+        Parameters
+        ----------
+        first
+            Number of the first draw.
+        count
+            How many draws.
+        """
         out = DrawOutput(
             np.zeros((count, self._most), np.uint8),
             np.zeros(count, np.int64),
@@ -142,7 +152,9 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
     edges: dict[str, Any] = {}
     at = 0
     for name, kind in texts.items():
-        edges[f"{name}_first"] = at + np.concatenate([[0], np.cumsum([len(text) for text in kind])]).astype(np.int64)
+        edges[f"{name}_first"] = at + np.concatenate([[0], np.cumsum([len(text) for text in kind])]).astype(
+            np.int64
+        )
         at = int(edges[f"{name}_first"][-1])
     most = sum(max((len(text) for text in kind), default=0) for kind in texts.values())
     most += model.p_vd_length.size + model.p_dj_length.size
@@ -165,12 +177,27 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
 
 def _productive(symbols: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArray[np.bool_]:
     """In frame, without stop codon, from Cys to Phe or Trp."""
-    n, most = symbols.shape
-    width = most // 3 * 3
-    codes = symbols[:, :width].astype(np.int64).reshape(n, -1, 3) @ np.array([16, 4, 1])
-    inside = np.arange(codes.shape[1]) < (length // 3)[:, None]
-    stops = np.isin(codes, [48, 50, 56])  # TAA, TAG, TGA
-    found: NDArray[np.bool_] = (length % 3 == 0) & ~(stops & inside).any(axis=1) & (length >= 6)
-    last = codes[np.arange(n), np.maximum(length // 3 - 1, 0)]
-    # TGC and TGT; TTC, TTT and TGG.
-    return found & np.isin(codes[:, 0], [57, 59]) & np.isin(last, [61, 63, 58])
+    found: NDArray[np.bool_] = (length % 3 == 0) & (length >= 6)
+    rows = np.flatnonzero(found)
+    if rows.size:
+        codons = length[rows] // 3
+        # Bytes: whole columns at a time, in the least memory.
+        first, second, third = (symbols[rows, k : 3 * int(codons.max()) : 3] for k in range(3))
+        codes = first << 4 | second << 2 | third
+        stopped = (_STOPS[codes] & (np.arange(codes.shape[1]) < codons[:, None])).any(axis=1)
+        last = codes[np.arange(rows.size), codons - 1]
+        found[rows] = ~stopped & _STARTS[codes[:, 0]] & _ENDS[last]
+    return found
+
+
+def _marked(*codons: str) -> NDArray[np.bool_]:
+    """Which of the 64 codons are meant."""
+    found = np.zeros(64, np.bool_)
+    for codon in codons:
+        found[["ACGT".index(letter) for letter in codon] @ np.array([16, 4, 1])] = True
+    return found
+
+
+_STOPS: Final = _marked("TAA", "TAG", "TGA")
+_STARTS: Final = _marked("TGC", "TGT")
+_ENDS: Final = _marked("TTC", "TTT", "TGG")

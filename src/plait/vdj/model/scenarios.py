@@ -14,7 +14,7 @@ from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["Scenario", "ScenarioFinder"]
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Scenario:
 class _Ends:
     """Ways that an end of the junction comes from a gene."""
 
-    weight: Floats
+    weight: _Floats
     gene: NDArray[np.int64]
     cut: NDArray[np.int64]
     place: NDArray[np.int64]
@@ -136,7 +136,7 @@ class ScenarioFinder:
                     found.append((deletions[k, cut], k, cut, len(junction) - kept))
         return _ends(found)
 
-    def _inserted(self, junction: str, lengths: Floats, steps: Floats, first: Floats) -> Floats:
+    def _inserted(self, junction: str, lengths: _Floats, steps: _Floats, first: _Floats) -> _Floats:
         """Probability (start, end) of inserting that stretch of the junction, from left to right."""
         codes = np.array(["ACGT".index(letter) for letter in junction])
         n = codes.size
@@ -170,7 +170,9 @@ class ScenarioFinder:
         places = self._places(junction)
         # Weights (options, place) up to where D begins, and (options, place, D) from where it ends.
         to_d = left.weight[:, None] * vd[left.place]
-        from_d = (right.weight[:, None] * model.p_dj[0].T[right.gene])[:, None, :] * dj[:, right.place].T[:, :, None]
+        from_d = (right.weight[:, None] * model.p_dj[0].T[right.gene])[:, None, :] * dj[:, right.place].T[
+            :, :, None
+        ]
         bounds = places[:, 0] * to_d.max(axis=0)[places[:, 2].astype(int)]
         bounds *= from_d.max(axis=0)[places[:, 3].astype(int), places[:, 1].astype(int)]
         best: list[tuple[float, tuple[int, ...]]] = []
@@ -179,7 +181,10 @@ class ScenarioFinder:
                 break
             weight, d, start, end = places[at, 0], *(int(x) for x in places[at, 1:4])
             lefts, rights = to_d[:, start] * weight, from_d[:, end, d]
-            x_order, y_order = np.argsort(-lefts, kind="stable")[:count], np.argsort(-rights, kind="stable")[:count]
+            x_order, y_order = (
+                np.argsort(-lefts, kind="stable")[:count],
+                np.argsort(-rights, kind="stable")[:count],
+            )
             for x in x_order:
                 for y in y_order:
                     value = float(lefts[x] * rights[y])
@@ -195,7 +200,7 @@ class ScenarioFinder:
             found.append(self._scenario(value, left, x, right, y, place, ends))
         return found
 
-    def _places(self, junction: str) -> Floats:
+    def _places(self, junction: str) -> _Floats:
         """Where D may lie: rows (probability of its cuts, D, start, end, left cut, right cut)."""
         rows = []
         for k, text in enumerate(self._d):
@@ -208,11 +213,22 @@ class ScenarioFinder:
                         at = junction.find(part)
                         while at >= 0:
                             rows.append((weight, k, at, at + t - s, s, len(text) - t))
-                            at = junction.find(part, at + 1) if part else (at + 1 if at < len(junction) else -1)
+                            at = (
+                                junction.find(part, at + 1)
+                                if part
+                                else (at + 1 if at < len(junction) else -1)
+                            )
         return np.array(rows, float).reshape(-1, 6)
 
     def _scenario(
-        self, value: float, left: _Ends, x: int, right: _Ends, y: int, place: Floats | None, ends: tuple[int, int]
+        self,
+        value: float,
+        left: _Ends,
+        x: int,
+        right: _Ends,
+        y: int,
+        place: _Floats | None,
+        ends: tuple[int, int],
     ) -> Scenario:
         v, d5, d3, j = self.model.palindromes
         none = place is None

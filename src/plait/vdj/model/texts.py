@@ -23,9 +23,7 @@ _ORDER = "TCAG"
 _TABLE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 #: Codons of each amino acid and of ``*``, the stop.
 CODONS: Final[Mapping[str, tuple[str, ...]]] = {
-    acid: tuple(
-        _ORDER[k // 16] + _ORDER[k // 4 % 4] + _ORDER[k % 4] for k in range(64) if _TABLE[k] == acid
-    )
+    acid: tuple(_ORDER[k // 16] + _ORDER[k // 4 % 4] + _ORDER[k % 4] for k in range(64) if _TABLE[k] == acid)
     for acid in sorted(set(_TABLE))
 }
 #: Letters for amino acids, and for sets of them; X is any of the twenty.
@@ -45,6 +43,9 @@ _SHORTEST: Final[Mapping[str, int]] = {"nt": 6, "aa": 2, "motif": 2}
 _LONGEST: Final[Mapping[str, int]] = {"nt": 1000, "aa": 333, "motif": 333}
 
 
+_Words: TypeAlias = tuple[tuple[str, ...], ...]
+
+
 class EncodedTexts(NamedTuple):
     """A column of junctions.
 
@@ -58,6 +59,8 @@ class EncodedTexts(NamedTuple):
         int64 (n,): where each junction lies in `codes`.
     status
         uint8 (n,): index into `plait.vdj.results.STATUSES`.
+    words
+        What each code stands for, as words over A, C, G, T.
     """
 
     parts: GraphParts
@@ -65,27 +68,28 @@ class EncodedTexts(NamedTuple):
     start: NDArray[np.int64]
     length: NDArray[np.int64]
     status: NDArray[np.uint8]
+    words: tuple[tuple[str, ...], ...]
 
 
-def _letters(sets: Mapping[str, Sequence[str]]) -> tuple[GraphParts, NDArray[np.uint8]]:
-    """Parts of an alphabet, and the code of each byte; 255 for others."""
+def _letters(sets: Mapping[str, Sequence[str]]) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
+    """Parts of an alphabet, the code of each byte, 255 for others, and the words of each code."""
     code = np.full(256, 255, np.uint8)
     for k, letter in enumerate(sets):
         code[ord(letter)] = code[ord(letter.lower())] = k
-    return parts_of(sets.values()), code
+    return parts_of(sets.values()), code, tuple(tuple(words) for words in sets.values())
 
 
 _ALPHABETS: dict[str, Any] = {}
 
 
-def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8]]:
+def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
     if kind not in _ALPHABETS:
         if kind == "nt":
             sets: dict[str, Sequence[str]] = dict(zip(_NUCLEOTIDES, _SETS, strict=True))
         else:
             sets = {letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()}
         _ALPHABETS[kind] = _letters(sets)
-    found: tuple[GraphParts, NDArray[np.uint8]] = _ALPHABETS[kind]
+    found: tuple[GraphParts, NDArray[np.uint8], _Words] = _ALPHABETS[kind]
     return found
 
 
@@ -106,26 +110,26 @@ def encode_texts(junctions: pa.Array, kind: TextKind) -> EncodedTexts:
     """
     if kind == "motif":
         return _encode_motifs(junctions.to_pylist())
-    parts, code = _alphabet(kind)
+    parts, code, words = _alphabet(kind)
     column = junctions.cast(pa.large_string()).fill_null("")
     n = len(column)
     if n == 0:
         nothing = np.zeros(0, np.int64)
-        return EncodedTexts(parts, np.zeros(0, np.uint8), nothing, nothing, np.zeros(0, np.uint8))
+        return EncodedTexts(parts, np.zeros(0, np.uint8), nothing, nothing, np.zeros(0, np.uint8), words)
     _, offsets_buffer, data = column.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + n + 1]
-    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
+    raw = (
+        np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
+    )
     codes, start, length = code[raw], offsets[:-1] - offsets[0], np.diff(offsets)
     invalid = np.flatnonzero(codes == 255)
     status = np.zeros(n, np.uint8)
     if invalid.size:
         status[np.searchsorted(start, invalid, side="right") - 1] = STATUSES.index("invalid_symbol")
-    return EncodedTexts(parts, codes, start, length, _with_lengths(status, length, kind))
+    return EncodedTexts(parts, codes, start, length, _with_lengths(status, length, kind), words)
 
 
-def _with_lengths(
-    status: NDArray[np.uint8], length: NDArray[np.int64], kind: TextKind
-) -> NDArray[np.uint8]:
+def _with_lengths(status: NDArray[np.uint8], length: NDArray[np.int64], kind: TextKind) -> NDArray[np.uint8]:
     undecided = status == 0
     status[undecided & (length < _SHORTEST[kind])] = STATUSES.index("too_short")
     status[undecided & (length > _LONGEST[kind])] = STATUSES.index("too_long")
@@ -146,13 +150,16 @@ def _encode_motifs(motifs: Sequence[str | None]) -> EncodedTexts:
         codes += [known.setdefault(acids, len(known)) for acids in found]
     if len(known) > _MOST_CODES:
         raise InvalidInput(
-            "motifs", found=f"{len(known)} different sets of amino acids", expected=f"at most {_MOST_CODES} in a batch"
+            "motifs",
+            found=f"{len(known)} different sets of amino acids",
+            expected=f"at most {_MOST_CODES} in a batch",
         )
     sizes = np.array(length, np.int64)
     ok = status == 0
     status[ok] = _with_lengths(status[ok], sizes[ok], "motif")
-    parts = parts_of([_codons(acids) for acids in known] or [["A"]])
-    return EncodedTexts(parts, np.array(codes, np.uint8), np.cumsum(sizes) - sizes, sizes, status)
+    words = tuple(tuple(_codons(acids)) for acids in known) or (("A",),)
+    parts = parts_of(words)
+    return EncodedTexts(parts, np.array(codes, np.uint8), np.cumsum(sizes) - sizes, sizes, status, words)
 
 
 def _acid_sets(motif: str) -> list[str] | None:

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from plait.lanes import PADDING, padded
 from plait.recurrences.insertion import Insertion
-from plait.schedules.text_graphs import GraphParts, TextGraph
 from plait.schedules.end_trees import EndTrees
+from plait.schedules.text_graphs import GraphParts, TextGraph
 from plait.schedules.weighted_chain import WeightedChain, WeightedScratch
 from plait.vdj.model.end_shapes import ModelShapes
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["PartWeights", "make_scratch", "part_weights", "parts_of", "weighted_chain"]
-
 
 
 class PartWeights(NamedTuple):
@@ -37,8 +36,8 @@ class PartWeights(NamedTuple):
 def part_weights(model: RecombinationModel, shapes: ModelShapes) -> PartWeights:
     """Weights of all parts under a model.
 
-    With D genes, V has one context and J one for every D. Without, both have one for every J, since V and J are
-    chosen together: V brings the weight of the choice.
+    With D genes, V has one context and J one for every D. Without, both have one for every J, since V and J
+    are chosen together: V brings the weight of the choice.
     """
     v, d, j = shapes.v, shapes.d, shapes.j
     of_v = model.p_v[v.gene] * model.p_v_deletions[v.gene, v.cut]
@@ -63,7 +62,9 @@ def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedCh
         From `plait.vdj.model.end_shapes.model_shapes` of it, or of one with the same genes.
     """
     weights = part_weights(model, shapes)
-    v, d, j = (shape.trees(weight) for shape, weight in zip((shapes.v, shapes.d, shapes.j), weights, strict=True))
+    v, d, j = (
+        shape.trees(weight) for shape, weight in zip((shapes.v, shapes.d, shapes.j), weights, strict=True)
+    )
     left_none, left_length = _lengths(model.p_vd_length, True)
     right_none, right_length = _lengths(model.p_dj_length, False)
     return WeightedChain(
@@ -190,7 +191,9 @@ def _depth(tree: EndTrees) -> int:
     return int(depth.max(initial=0))
 
 
-def make_scratch(chain: WeightedChain, parts: GraphParts, longest: int, dtype: Any = np.float64) -> WeightedScratch:
+def make_scratch(
+    chain: WeightedChain, parts: GraphParts, longest: int, dtype: Any = np.float64
+) -> WeightedScratch:
     """Memory for texts of up to `longest` codes."""
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))

@@ -1,0 +1,197 @@
+"""The text of IGoR's model files: events with their realisations, tables of numbers, anchors."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import FormatError
+
+__all__ = ["MODEL_FILES", "IgorEvent", "IgorTable", "read_anchors", "read_marginals", "read_parameters"]
+
+#: Names of the files in a model folder.
+MODEL_FILES = (
+    "model_params.txt",
+    "model_marginals.txt",
+    "V_gene_CDR3_anchors.csv",
+    "J_gene_CDR3_anchors.csv",
+)
+
+
+@dataclass(slots=True)
+class IgorEvent:
+    """An event.
+
+    Attributes
+    ----------
+    kind
+        ``GeneChoice``, ``Deletion``, ``Insertion`` or ``DinucMarkov``.
+    nickname
+        What its table is called.
+    line
+        Where it begins.
+    found
+        By index, name and value of each realisation; the value of a gene is its sequence.
+    lines
+        By index, where each stands.
+    """
+
+    kind: str
+    nickname: str
+    line: int
+    found: dict[int, tuple[str, str]] = field(default_factory=dict)
+    lines: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class IgorTable:
+    """A table of the marginals.
+
+    Attributes
+    ----------
+    line
+        Where it begins.
+    values
+        float64.
+    """
+
+    line: int
+    values: NDArray[np.float64]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        expected = f"a model folder with {', '.join(MODEL_FILES)}"
+        raise FormatError(path, found="no such file", expected=expected) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(path, found=str(error), expected="a readable text file") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield number, line.strip()
+
+
+def read_parameters(path: Path) -> tuple[dict[str, IgorEvent], float]:
+    """Events by nickname, and the error rate, of ``model_params.txt``.
+
+    Raises
+    ------
+    FormatError
+        If a line is not what it should be, or indices have gaps.
+    """
+    events: dict[str, IgorEvent] = {}
+    section, event, error_rate = "", None, 0.0
+    for number, line in _lines(path):
+        if line.startswith("@"):
+            section = line
+        elif section == "@Event_list" and line.startswith("#"):
+            words = line[1:].split(";")
+            if len(words) != 5 or words[4] in events:
+                expected = "#type;genes;side;priority;nickname, every nickname once"
+                raise FormatError(path, line=number, found=repr(line[:80]), expected=expected)
+            event = events[words[4]] = IgorEvent(words[0], words[4], number)
+        elif section == "@Event_list" and line.startswith("%") and event is not None:
+            _add_realisation(path, number, line, event)
+        elif section == "@ErrorRate" and not line.startswith("#"):
+            error_rate = _numbers(path, number, line.split(",")[:1])[0]
+    for event in events.values():
+        if sorted(event.found) != list(range(len(event.found))) or not event.found:
+            expected = f"0 to {len(event.found) - 1}" if event.found else "at least one realisation"
+            found = f"indices of {event.nickname} with gaps" if event.found else f"no {event.nickname}"
+            raise FormatError(path, line=event.line, found=found, expected=expected)
+    return events, error_rate
+
+
+def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> None:
+    words = line[1:].split(";")
+    gene = event.kind == "GeneChoice"
+    if len(words) != (3 if gene else 2) or not words[-1].strip().isdigit():
+        expected = "%name;sequence;index" if gene else "%value;index"
+        raise FormatError(path, line=number, found=repr(line[:80]), expected=expected)
+    if event.kind in ("Deletion", "Insertion"):
+        _whole(path, number, words[0])
+    index = int(words[-1])
+    if index in event.found:
+        raise FormatError(path, line=number, found=f"index {index} twice", expected="every index once")
+    event.found[index] = (words[0], words[1] if gene else words[0])
+    event.lines[index] = number
+
+
+def _whole(path: Path, number: int, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise FormatError(path, line=number, found=repr(word), expected="a whole number") from None
+
+
+def _numbers(path: Path, line: int, words: list[str]) -> list[float]:
+    try:
+        return [float(word) for word in words]
+    except ValueError as error:
+        raise FormatError(path, line=line, found=str(error), expected="numbers") from None
+
+
+def read_marginals(path: Path) -> dict[str, IgorTable]:
+    """Tables of ``model_marginals.txt`` by nickname.
+
+    Raises
+    ------
+    FormatError
+        If a line is not what it should be, or a table has more or fewer numbers than its shape says.
+    """
+    tables: dict[str, IgorTable] = {}
+    name, start, shape, values = "", 0, _no_shape(), list[float]()
+    for number, line in [*_lines(path), (0, "@")]:
+        if line.startswith("@"):
+            if name:
+                tables[name] = _table(path, name, start, shape, values)
+            name, start, shape, values = line[1:], number, _no_shape(), []
+        elif line.startswith("$Dim"):
+            words = line[4:].strip("[]").split(",")
+            shape = tuple(_whole(path, number, word) for word in words)
+        elif line.startswith("%"):
+            values += _numbers(path, number, line[1:].split(","))
+    return tables
+
+
+def _no_shape() -> tuple[int, ...]:
+    return ()
+
+
+def _table(path: Path, name: str, line: int, shape: tuple[int, ...], values: list[float]) -> IgorTable:
+    if not shape or len(values) != int(np.prod(shape)):
+        expected = f"{int(np.prod(shape))}, as $Dim{list(shape)} says" if shape else "a line $Dim[...]"
+        raise FormatError(path, line=line, found=f"{len(values)} numbers of {name}", expected=expected)
+    return IgorTable(line, np.array(values).reshape(shape))
+
+
+def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
+    """Anchor and functionality by gene.
+
+    Raises
+    ------
+    FormatError
+        If a column is missing, or an anchor is no position.
+    """
+    anchors = {}
+    lines = list(_lines(path))
+    reader = csv.DictReader((line for _, line in lines), restval="")
+    missing = {"gene", "anchor_index"} - set(reader.fieldnames or ())
+    if missing:
+        found = f"no column {' and no column '.join(sorted(missing))}"
+        expected = "columns gene, anchor_index and function"
+        raise FormatError(path, line=1, found=found, expected=expected)
+    for (number, _), row in zip(lines[1:], reader, strict=False):
+        index = row["anchor_index"].strip()
+        if not index.isdigit():
+            raise FormatError(
+                path, line=number, column="anchor_index", found=repr(index), expected="a position from 0 on"
+            )
+        anchors[row["gene"]] = (int(index), (row.get("function") or "").strip())
+    return anchors

@@ -1,0 +1,243 @@
+"""Models in files: one JSON file, plait's own format, or a folder of IGoR and OLGA; bundled models.
+
+The JSON file is an object with these members; numbers are written with all their digits, so that a model
+that is read is the model that was written:
+
+- ``format``: ``"plait recombination model"``; ``version``: 1; ``name``; ``error_rate``;
+- ``genes``: ``v``, ``d`` and ``j``, each a list of objects ``name``, ``sequence``, ``anchor`` (0-based
+  position of the conserved codon, or null) and ``function``; ``d`` is empty for a chain without D;
+- ``palindromes``: the longest P extension ``v``, ``d5``, ``d3``, ``j``; deletions are numbered from it on;
+- ``probabilities``: nested lists ``v`` [V], ``dj`` [V or 1][D or 1][J], ``v_deletion`` [V][n], ``j_deletion``
+  [J][n], ``d_deletion`` [D][5' n][3' n], ``vd_length`` [n], ``dj_length`` [n], ``vd_step`` [4][4] and
+  ``dj_step`` [4][4] (row: the nucleotide before, in the order A, C, G, T; V-D from 5' to 3', D-J from 3'
+  to 5'); in a chain without D those of V-D are those of V-J;
+- ``provenance``: an object with whatever is known about how the model was made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from plait._version import __version__
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import AtomicFile, output_errors
+from plait.vdj.model.igor_files import read_igor_model
+from plait.vdj.model.igor_write import write_igor_model
+from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
+
+__all__ = ["bundled_model", "bundled_models", "load_model", "read_model", "write_model"]
+
+_FORMAT: Final = "plait recombination model"
+_VERSION: Final = 1
+_SUFFIX: Final = "_model.json"
+#: Member of ``probabilities``, attribute and number of axes.
+_TABLES: Final = (
+    ("v", "p_v", 1),
+    ("dj", "p_dj", 3),
+    ("v_deletion", "p_v_deletions", 2),
+    ("d_deletion", "p_d_deletions", 3),
+    ("j_deletion", "p_j_deletions", 2),
+    ("vd_length", "p_vd_length", 1),
+    ("vd_step", "vd_steps", 2),
+    ("dj_length", "p_dj_length", 1),
+    ("dj_step", "dj_steps", 2),
+)
+_ENDS: Final = ("v", "d5", "d3", "j")
+
+
+def read_model(path: str | os.PathLike[str]) -> RecombinationModel:
+    """Read a model.
+
+    Parameters
+    ----------
+    path
+        A JSON file of plait's own format (see `plait.vdj.model.model_files`), or a folder of IGoR or OLGA.
+
+    Raises
+    ------
+    FormatError
+        If a file is missing or not what it should be; the message names the line or the member.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return read_igor_model(place)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        expected = "a model: a JSON file of plait, or a folder of IGoR or OLGA"
+        raise FormatError(
+            place, found=getattr(error, "strerror", None) or error, expected=expected
+        ) from error
+    return _parse(place, text)
+
+
+def write_model(model: RecombinationModel, path: str | os.PathLike[str]) -> None:
+    """Write a model.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        ``.json`` for plait's own format (see `plait.vdj.model.model_files`); any other name is that of a
+        folder in the format of IGoR and OLGA.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        If it cannot be written there.
+    """
+    if not os.fspath(path).endswith(".json"):
+        write_igor_model(model, path)
+        return
+    content = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "written_by": f"plait {__version__}",
+        "name": model.name,
+        "error_rate": model.error_rate,
+        "genes": {segment: [_gene_as_dict(g) for g in getattr(model, segment)] for segment in "vdj"},
+        "palindromes": dict(zip(_ENDS, model.palindromes, strict=True)),
+        "probabilities": {member: getattr(model, name).tolist() for member, name, _ in _TABLES},
+        "provenance": model.provenance,
+    }
+    # Compact tables: an indented one would have a line for every number.
+    members = (
+        f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()
+    )
+    with AtomicFile(path) as file, output_errors(path):
+        file.stream.write(("{\n" + ",\n".join(members) + "\n}\n").encode("utf-8"))
+
+
+def _gene_as_dict(gene: ModelGene) -> dict[str, Any]:
+    return {name: getattr(gene, name) for name in ("name", "sequence", "anchor", "function")}
+
+
+def _parse(path: Path | str, text: str) -> RecombinationModel:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(path, line=error.lineno, found=error.msg, expected="JSON") from None
+    found = _Members(path, "", content)
+    if found.get("format", str) != _FORMAT or found.get("version", int) != _VERSION:
+        expected = f"format {_FORMAT!r}, version {_VERSION}"
+        raise FormatError(path, found=f"{content['format']!r}, {content['version']!r}", expected=expected)
+    genes, ends = found.member("genes"), found.member("palindromes")
+    tables = found.member("probabilities")
+    try:
+        return RecombinationModel(
+            name=found.get("name", str),
+            v=tuple(genes.genes("v")),
+            d=tuple(genes.genes("d")),
+            j=tuple(genes.genes("j")),
+            palindromes=(ends.get("v", int), ends.get("d5", int), ends.get("d3", int), ends.get("j", int)),
+            **{name: tables.table(member, axes) for member, name, axes in _TABLES},
+            error_rate=float(found.get("error_rate", float | int)),
+            provenance=found.get("provenance", dict),
+        )
+    except InvalidInput as error:
+        raise FormatError(path, column=error.what, found=error.found, expected=error.expected) from error
+
+
+class _Members:
+    """Members of an object of a file, with errors that name them."""
+
+    def __init__(self, path: Path | str, where: str, content: Any) -> None:
+        self._path = path
+        self._where = where
+        if not isinstance(content, dict):
+            raise self._wrong("", type(content).__name__, "an object")
+        self._content = content
+
+    def _wrong(self, member: str, found: object, expected: str) -> FormatError:
+        place = ".".join(part for part in (self._where, member) if part)
+        return FormatError(self._path, column=place or None, found=found, expected=expected)
+
+    def get(self, member: str, kind: Any) -> Any:
+        value = self._content.get(member)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            told = f"{value!r:.40}" if member in self._content else "nothing"
+            raise self._wrong(member, told, f"a member of type {getattr(kind, '__name__', kind)}")
+        return value
+
+    def member(self, name: str) -> _Members:
+        return _Members(self._path, f"{self._where}.{name}".strip("."), self.get(name, dict))
+
+    def genes(self, segment: str) -> list[ModelGene]:
+        genes = []
+        for k, entry in enumerate(self.get(segment, list)):
+            found = _Members(self._path, f"{self._where}.{segment}[{k}]", entry)
+            sequence = found.get("sequence", str)
+            if set(sequence) - set("ACGT"):
+                raise found._wrong("sequence", repr(sequence[:40]), "A, C, G and T")
+            anchor = found.get("anchor", int | None)
+            genes.append(ModelGene(found.get("name", str), sequence, anchor, found.get("function", str)))
+        return genes
+
+    def table(self, member: str, axes: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        try:
+            table = np.array(self.get(member, list), np.float64)
+        except (TypeError, ValueError):
+            raise self._wrong(member, "lists of unequal length, or no numbers", "numbers") from None
+        if table.size == 0:
+            table = np.zeros((0,) * axes)
+        if table.ndim != axes:
+            raise self._wrong(member, f"lists of depth {table.ndim}", f"depth {axes}")
+        return table
+
+
+def _data() -> dict[str, Any]:
+    folder = resources.files("plait.vdj.model").joinpath("data")
+    if not folder.is_dir():
+        return {}
+    items = sorted((item for item in folder.iterdir() if item.name.endswith(_SUFFIX)), key=lambda i: i.name)
+    return {item.name.removesuffix(_SUFFIX): item for item in items}
+
+
+def bundled_models() -> tuple[str, ...]:
+    """Names of the models that come with plait."""
+    return tuple(_data())
+
+
+def bundled_model(name: str) -> RecombinationModel:
+    """A model that comes with plait.
+
+    Parameters
+    ----------
+    name
+        One of `bundled_models`.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of that name.
+    """
+    known = _data()
+    if name not in known:
+        expected = f"one of {', '.join(known)}" if known else "a file or folder: no model comes with plait"
+        raise InvalidInput("model", found=repr(name), expected=expected)
+    return _parse(known[name].name, known[name].read_text("utf-8"))
+
+
+def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
+    """A model by its name, if it comes with plait, or from a file or folder.
+
+    Parameters
+    ----------
+    name
+        See `bundled_models`, or `read_model`.
+
+    Raises
+    ------
+    InvalidInput
+        If there is neither.
+    FormatError
+        If a file is not what it should be.
+    """
+    return read_model(name) if os.path.exists(name) else bundled_model(os.fspath(name))
