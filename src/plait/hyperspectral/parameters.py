@@ -1,0 +1,433 @@
+"""The parameters of a CCSDS 123 stream, by the names of the standard, checked.
+
+Each class is one part of the header: the image, the predictor and one of three entropy coders. A stream that
+uses nothing of 123.0-B-2 is one of 123.0-B-1, byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from plait.errors import InvalidInput
+from plait.hyperspectral.supplementary import SupplementaryTable
+
+__all__ = [
+    "BlockAdaptive",
+    "Coder",
+    "HybridCoder",
+    "ImageLayout",
+    "LocalSum",
+    "Mode",
+    "Order",
+    "Predictor",
+    "Representatives",
+    "SampleAdaptive",
+    "StreamParameters",
+    "WeightOffsets",
+]
+
+Mode = Literal["full", "reduced"]
+LocalSum = Literal["wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column"]
+Order = Literal["bi", "bsq"]
+
+_MOST = 65536
+_Table: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def _check(name: str, value: object, low: int, high: int, why: str = "") -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(name, found=repr(value), expected=f"a whole number from {low} to {high}{why}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise InvalidInput(name, found=repr(value), expected=f"one of {', '.join(map(str, choices))}")
+
+
+def _check_length(name: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise InvalidInput(name, found=f"{found} entries", expected=f"{expected}, one for each band")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLayout:
+    """Size and sample type of a cube.
+
+    Attributes
+    ----------
+    columns, rows, bands
+        NX, NY and NZ, each from 1 to 65,536.
+    dynamic_range
+        D, bits of a sample: 2 to 16, and to 32 with 123.0-B-2.
+    signed
+        Whether samples are signed, from ``-2**(D-1)`` to ``2**(D-1) - 1``, or unsigned from 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of its range.
+    """
+
+    columns: int
+    rows: int
+    bands: int
+    dynamic_range: int
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "rows", "bands"):
+            _check(name, getattr(self, name), 1, _MOST)
+        _check("dynamic_range", self.dynamic_range, 2, 32)
+
+    @property
+    def least(self) -> int:
+        """Smallest sample value, s_min."""
+        return -(1 << (self.dynamic_range - 1)) if self.signed else 0
+
+    @property
+    def middle(self) -> int:
+        """Sample value in the middle, s_mid."""
+        return 0 if self.signed else 1 << (self.dynamic_range - 1)
+
+    @property
+    def largest(self) -> int:
+        """Largest sample value, s_max."""
+        return (1 << self.dynamic_range) - 1 + self.least
+
+    @property
+    def samples(self) -> int:
+        """Samples of the whole cube."""
+        return self.columns * self.rows * self.bands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightOffsets:
+    """Weight exponent offsets, by which bands learn faster or slower (123.0-B-2).
+
+    Attributes
+    ----------
+    own
+        For each band, the offset of the directional differences, -6 to 5; without meaning in reduced mode.
+    others
+        For each band z, the offsets of the bands before it, nearest first: min(z, P) numbers from -6 to 5.
+    in_header
+        Whether the header carries them.
+    """
+
+    own: tuple[int, ...]
+    others: _Table
+    in_header: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Representatives:
+    """Sample representatives, which stand for samples in sums and differences (123.0-B-2).
+
+    Attributes
+    ----------
+    resolution
+        Theta, 0 to 4.
+    damping
+        Phi, from 0 to ``2**resolution - 1``: one number, or one for each band.
+    in_header
+        Whether the header carries the damping of each band, if it varies.
+    """
+
+    resolution: int
+    damping: int | tuple[int, ...]
+    in_header: bool = True
+
+    def of_band(self, band: int) -> int:
+        """Phi of a band."""
+        return self.damping if isinstance(self.damping, int) else self.damping[band]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictor:
+    """Parameters of the predictor.
+
+    Attributes
+    ----------
+    prediction_bands
+        P, 0 to 15: earlier bands that a band is predicted from.
+    mode
+        Whether the directional differences in the own band count too (full) or not (reduced).
+    local_sum
+        Which neighbours make the local sum; the narrow ones are of 123.0-B-2.
+    register_size
+        R, max(32, D + Omega + 2) to 64.
+    weight_resolution
+        Omega, 4 to 19.
+    weight_interval
+        t_inc, a power of two from 16 to 2,048: samples after which the weights learn more slowly.
+    weight_initial, weight_final
+        v_min and v_max, -6 to 9: scaling exponent of the learning at the start and at the end.
+    weight_table_resolution
+        Q, 3 to Omega + 3, of custom initial weights; None for the default ones.
+    weight_table
+        For each band, its Q-bit initial weights: north, west, north-west (full mode), then the bands before
+        it, nearest first. None with the default ones.
+    weight_table_in_header
+        Whether the header carries the table; if not, who decompresses must be given it.
+    weight_offsets, representatives
+        Of 123.0-B-2; None leaves them out.
+    """
+
+    prediction_bands: int = 3
+    mode: Mode = "full"
+    local_sum: LocalSum = "wide-neighbor"
+    register_size: int = 64
+    weight_resolution: int = 13
+    weight_interval: int = 64
+    weight_initial: int = -1
+    weight_final: int = 3
+    weight_table_resolution: int | None = None
+    weight_table: _Table | None = None
+    weight_table_in_header: bool = True
+    weight_offsets: WeightOffsets | None = None
+    representatives: Representatives | None = None
+
+    def components(self, band: int) -> int:
+        """C_z, the weights of a band."""
+        return min(band, self.prediction_bands) + 3 * (self.mode == "full")
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        _check("prediction_bands", self.prediction_bands, 0, 15)
+        _check_choice("mode", self.mode, ("full", "reduced"))
+        sums = ("wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column")
+        _check_choice("local_sum", self.local_sum, sums)
+        if image.columns == 1 and (self.mode == "full" or self.local_sum.endswith("neighbor")):
+            found = f"mode {self.mode!r} and local sum {self.local_sum!r}"
+            expected = "mode 'reduced' and a column-oriented sum for an image of one column"
+            raise InvalidInput("mode", found=found, expected=expected)
+        _check("weight_resolution", self.weight_resolution, 4, 19)
+        least = max(32, image.dynamic_range + self.weight_resolution + 2)
+        _check("register_size", self.register_size, least, 64, " for this depth and weight resolution")
+        _check_choice("weight_interval", self.weight_interval, tuple(1 << k for k in range(4, 12)))
+        _check("weight_initial", self.weight_initial, -6, 9)
+        _check("weight_final", self.weight_final, self.weight_initial, 9, ", from weight_initial on")
+        self._check_table(image)
+        self._check_offsets(image)
+        self._check_representatives(image)
+
+    def _check_table(self, image: ImageLayout) -> None:
+        resolution, table = self.weight_table_resolution, self.weight_table
+        if resolution is None:
+            if table is not None:
+                raise InvalidInput(
+                    "weight_table", found="a table", expected="weight_table_resolution with it"
+                )
+            return
+        _check("weight_table_resolution", resolution, 3, self.weight_resolution + 3)
+        if table is None:
+            expected = "the table of the initial weights, which this stream does not carry"
+            raise InvalidInput("weight_table", found="none", expected=expected)
+        _check_length("weight_table", len(table), image.bands)
+        half = 1 << (resolution - 1)
+        for band, row in enumerate(table):
+            if len(row) != self.components(band):
+                expected = f"{self.components(band)} weights of band {band}"
+                raise InvalidInput("weight_table", found=f"{len(row)}", expected=expected)
+            for value in row:
+                _check("weight_table", value, -half, half - 1)
+
+    def _check_offsets(self, image: ImageLayout) -> None:
+        offsets = self.weight_offsets
+        if offsets is None:
+            return
+        _check_length("weight_offsets", len(offsets.own), image.bands)
+        _check_length("weight_offsets", len(offsets.others), image.bands)
+        for band, (own, others) in enumerate(zip(offsets.own, offsets.others, strict=True)):
+            if len(others) != min(band, self.prediction_bands):
+                expected = f"{min(band, self.prediction_bands)} offsets of bands before band {band}"
+                raise InvalidInput("weight_offsets", found=f"{len(others)}", expected=expected)
+            for value in (own, *others):
+                _check("weight_offsets", value, -6, 5)
+
+    def _check_representatives(self, image: ImageLayout) -> None:
+        found = self.representatives
+        if found is None:
+            return
+        _check("resolution of representatives", found.resolution, 0, 4)
+        values = (found.damping,) if isinstance(found.damping, int) else found.damping
+        if not isinstance(found.damping, int):
+            _check_length("damping of representatives", len(values), image.bands)
+        for value in values:
+            _check("damping of representatives", value, 0, (1 << found.resolution) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleAdaptive:
+    """Parameters of the sample-adaptive entropy coder.
+
+    Attributes
+    ----------
+    unary_length_limit
+        U_max, 8 to 32.
+    initial_count_exponent
+        gamma_0, 1 to 8.
+    rescaling_counter_size
+        gamma*, max(4, gamma_0 + 1) to 9, and to 11 with 123.0-B-2.
+    accumulator_constant
+        K, 0 to D - 2, at most 14; None with a table.
+    accumulator_table
+        k''_z of each band, as K; None with a constant.
+    table_in_header
+        Whether the header carries the table.
+    """
+
+    unary_length_limit: int = 18
+    initial_count_exponent: int = 1
+    rescaling_counter_size: int = 6
+    accumulator_constant: int | None = 5
+    accumulator_table: tuple[int, ...] | None = None
+    table_in_header: bool = True
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        _check("unary_length_limit", self.unary_length_limit, 8, 32)
+        _check("initial_count_exponent", self.initial_count_exponent, 1, 8)
+        least = max(4, self.initial_count_exponent + 1)
+        _check("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+        most = min(image.dynamic_range - 2, 14)
+        if (self.accumulator_constant is None) == (self.accumulator_table is None):
+            found = "neither" if self.accumulator_table is None else "both"
+            expected = "either accumulator_constant or accumulator_table"
+            raise InvalidInput("accumulator_constant", found=found, expected=expected)
+        if self.accumulator_table is None:
+            _check("accumulator_constant", self.accumulator_constant, 0, most)
+            return
+        _check_length("accumulator_table", len(self.accumulator_table), image.bands)
+        for value in self.accumulator_table:
+            _check("accumulator_table", value, 0, most)
+
+    def exponent(self, band: int) -> int:
+        """Exponent k'' of a band."""
+        if self.accumulator_table is not None:
+            return self.accumulator_table[band]
+        return self.accumulator_constant or 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockAdaptive:
+    """Parameters of the block-adaptive entropy coder, that of CCSDS 121.0-B-2.
+
+    Attributes
+    ----------
+    block_size
+        J, 8, 16, 32 or 64 samples.
+    reference_interval
+        r, 1 to 4,096 blocks. Programs agree on streams in which it is a multiple of 64.
+    restricted
+        Whether the restricted set of code options is used; only for D up to 4.
+    """
+
+    block_size: int = 64
+    reference_interval: int = 4096
+    restricted: bool = False
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        _check_choice("block_size", self.block_size, (8, 16, 32, 64))
+        _check("reference_interval", self.reference_interval, 1, 4096)
+        if self.restricted and image.dynamic_range > 4:
+            expected = f"the whole set of code options for {image.dynamic_range} bits"
+            raise InvalidInput("restricted", found="True", expected=expected)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridCoder:
+    """Parameters of the hybrid entropy coder of 123.0-B-2.
+
+    Attributes
+    ----------
+    unary_length_limit, initial_count_exponent, rescaling_counter_size
+        As in `SampleAdaptive`.
+    """
+
+    unary_length_limit: int = 18
+    initial_count_exponent: int = 1
+    rescaling_counter_size: int = 6
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values.
+
+        Raises
+        ------
+        InvalidInput
+            If one is out of its range.
+        """
+        _check("unary_length_limit", self.unary_length_limit, 8, 32)
+        _check("initial_count_exponent", self.initial_count_exponent, 1, 8)
+        least = max(4, self.initial_count_exponent + 1)
+        _check("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+
+
+Coder: TypeAlias = SampleAdaptive | BlockAdaptive | HybridCoder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamParameters:
+    """Everything the header of a stream says.
+
+    Attributes
+    ----------
+    image, predictor, coder
+        The three parts.
+    order
+        Order of the codewords: band-interleaved or band-sequential.
+    interleaving_depth
+        M of the band-interleaved order, 1 (BIL) to the number of bands (BIP).
+    output_word_size
+        B, 1 to 8 bytes: the length of a stream is a multiple of it.
+    user_field
+        The byte that users may give a meaning to.
+    supplementary
+        Supplementary tables (123.0-B-2), at most 15.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of its range, or does not go with another.
+    """
+
+    image: ImageLayout
+    predictor: Predictor = field(default_factory=Predictor)
+    coder: Coder = field(default_factory=SampleAdaptive)
+    order: Order = "bi"
+    interleaving_depth: int = 1
+    output_word_size: int = 1
+    user_field: int = 0
+    supplementary: tuple[SupplementaryTable, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.predictor.check(self.image)
+        self.coder.check(self.image)
+        _check_choice("order", self.order, ("bi", "bsq"))
+        if self.order == "bi":
+            _check("interleaving_depth", self.interleaving_depth, 1, self.image.bands)
+        _check("output_word_size", self.output_word_size, 1, 8)
+        _check("user_field", self.user_field, 0, 255)
+        _check("number of supplementary tables", len(self.supplementary), 0, 15)
+        for table in self.supplementary:
+            table.check(self.image.columns, self.image.rows, self.image.bands)
