@@ -163,7 +163,7 @@ def _put_coder(bits: BitWriter, parameters: StreamParameters) -> None:
 
 
 def parse_header(
-    data: bytes,
+    data: bytes | memoryview,
     *,
     weight_table: tuple[tuple[int, ...], ...] | None = None,
     weight_offsets: WeightOffsets | None = None,

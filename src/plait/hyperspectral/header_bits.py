@@ -41,7 +41,7 @@ class BitReader:
         Bytes from the start of the header on.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
         self.position = 0
 

@@ -12,7 +12,7 @@ from plait._jit import shared
 from plait.lanes import highest_bit
 from plait.schedules.bit_words import filled, put
 
-__all__ = ["BlockCode", "blocks_left", "close_run", "code_blocks", "decode_blocks"]
+__all__ = ["BlockCode", "blocks_left", "code_blocks", "decode_blocks"]
 
 _SEGMENT = 64
 #: No pair of numbers that is shorter in the second extension than as it is has a larger sum.
@@ -153,22 +153,6 @@ def code_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
         block += 1
     state[0], state[1], state[2] = held, bits, at
     progress[0], progress[1] = block, run
-
-
-@shared
-def close_run(code: Any, cursor: Any, progress: Any) -> None:
-    """Write the run that is open, at a place where the code may be cut.
-
-    Parameters
-    ----------
-    code, cursor, progress
-        As for `code_blocks`.
-    """
-    words, state = cursor
-    if progress[1]:
-        held, bits, at = _put_run(code, progress[1], False, words, state[0], state[1], state[2])
-        state[0], state[1], state[2] = held, bits, at
-        progress[1] = 0
 
 
 @shared
