@@ -4,6 +4,7 @@ PYTEST_WORKERS ?= auto
 DEMO_OUTPUT ?= demo-output
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
@@ -37,12 +38,14 @@ types: setup ## mypy --strict
 imports: setup ## Import contracts
 	$(BIN)/lint-imports
 
+# Side by side, because each of them keeps one processor busy.
 docs: setup ## Build docs/_build/html, any warning being an error, and run the examples in the pages
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
-	$(BIN)/python -m sphinx -q -W --keep-going -b doctest docs docs/_build/doctest
+	$(SPHINX) -b doctest docs docs/_build/doctest & \
+	$(SPHINX) -b html docs docs/_build/html; pages=$$?; \
+	wait $$!; examples=$$?; exit $$((pages + examples))
 
 doctests: setup ## Examples in the docstrings
-	$(PYTEST) -q --doctest-modules src/plait
+	$(PYTEST) -q -n $(PYTEST_WORKERS) --doctest-modules src/plait
 
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m interpreted
@@ -52,7 +55,7 @@ cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for th
 	$(PYTEST) -q -n $(PYTEST_WORKERS) $(CUDA_BUILDS)
 
 unit: setup ## All other tests
-	$(PYTEST) -n $(PYTEST_WORKERS) --ignore=$(CUDA_BUILDS)
+	$(PYTEST) -n $(PYTEST_WORKERS) --without-interpreted --ignore=$(CUDA_BUILDS)
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

@@ -1,5 +1,6 @@
 """Sphinx configuration. `make docs` builds the pages with warnings as errors and runs their examples."""
 
+import os
 import pkgutil
 from pathlib import Path
 
@@ -36,6 +37,8 @@ autodoc_typehints_format = "short"
 numpydoc_show_class_members = False
 # A package exports names of its modules, so that a short reference may have two targets, both right.
 suppress_warnings = ["ref.python"]
+# Pages whose commands are run find themselves, and what runs them, here.
+doctest_global_setup = f"import sys; DOCS = {str(Path(__file__).parent)!r}; sys.path.insert(0, DOCS)"
 # Only the examples written for the pages; those of docstrings run in `make doctests`.
 doctest_test_doctest_blocks = ""
 
@@ -71,14 +74,17 @@ def write_reference() -> None:
     names = public_modules()
     for page in folder.glob("*.rst"):
         if page.name.removesuffix(".rst") not in names:
-            page.unlink()
+            page.unlink(missing_ok=True)
     for name in names:
         title = f"plait.{name}"
         text = PAGE.format(title=title, line="=" * len(title), name=name)
         page = folder / f"{name}.rst"
         # An unchanged page keeps its time, so that Sphinx need not read it again.
         if not page.is_file() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
+            # Pages and examples are built side by side, and neither may read half a page.
+            new = page.with_name(f".{page.name}.{os.getpid()}")
+            new.write_text(text, encoding="utf-8")
+            new.replace(page)
 
 
 write_reference()

@@ -1,13 +1,15 @@
-"""What every test may use: hypothesis profiles, the gpu marker, the shared data."""
+"""What every test may use: hypothesis profiles, the lanes of tests and their markers, the shared data."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import os
 import random
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require-gpu",
         action="store_true",
         help="a skipped gpu test is a failure, for runs on a machine that must have a device",
+    )
+    parser.addoption(
+        "--without-interpreted",
+        action="store_true",
+        help="leave out tests marked interpreted(alone=True), which run with the compiler off",
     )
 
 
@@ -70,7 +77,51 @@ def missing_gpu() -> str | None:
     return None if able.ok else f"{able.reason}; {able.fix}"
 
 
+class _Called:
+    """Entry points for compiled code that the test under way has called, while the compiler is off."""
+
+    names: set[str] = set()  # noqa: RUF012  # one for the process
+
+
+#: What the public functions call whatever the target: its compiled form has tests enough.
+_OF_EVERY_TARGET = {"describe_kernel"}
+
+
+def _watch_kernels() -> None:
+    from plait import _jit
+
+    def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            _Called.names.add(function.__name__)
+            return function(*arguments)
+
+        return call
+
+    _jit.kernel = kernel  # type: ignore[assignment]
+
+
+def _without_compiler() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+
+
+def _alone(item: pytest.Item) -> bool:
+    """Whether a test runs nothing that can be compiled, so that once is enough."""
+    return any(marker.kwargs.get("alone", False) for marker in item.iter_markers("interpreted"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """With the compiler off, find tests that have to run with it as well, but are said not to."""
+    _Called.names.clear()
+    yield
+    if _without_compiler() and _alone(item) and _Called.names - _OF_EVERY_TARGET:
+        pytest.fail(f"it calls {', '.join(sorted(_Called.names))}, so it cannot be interpreted(alone=True)")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if _without_compiler():
+        _watch_kernels()
     if missing_simulator() is None:
         from plait.testing.simulator import quicken
 
@@ -90,8 +141,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"cuda: {told}; driver for CUDA {'.'.join(map(str, facts.version or ()))}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has no device; a test with both markers runs on either one."""
+    if config.getoption("--without-interpreted"):
+        config.hook.pytest_deselected(items=[item for item in items if _alone(item)])
+        items[:] = [item for item in items if not _alone(item)]
     marked = [item for item in items if item.get_closest_marker("gpu")]
     small = [item for item in items if item.get_closest_marker("cuda_simulator")]
     on_device = missing_gpu() if marked else None

@@ -1,7 +1,8 @@
 """Build the germline sets that come with plait.
 
 The V and J sequences are those of the PyPI package pyimmunarch (Apache-2.0), which is located but not
-imported. The D sequences stand in this file. The result is the same on every machine::
+imported. The D sequences, and alleles that the package lacks, stand in this file. The result is the same on
+every machine::
 
     python tools/build_germline_data.py            # write src/plait/vdj/germline/data
     python tools/build_germline_data.py --check    # say whether the files are up to date
@@ -35,7 +36,7 @@ TABLE = Path("_data", "gene_segments_ref.parquet")
 TABLE_SHA256 = "7bfdecb0d267785d936dff8e19cfb6168137f667e810a4565e8972ad0b95f2a3"
 
 #: Raise the version and the date together when the content changes.
-VERSION = "1"
+VERSION = "2"
 RELEASE_DATE = "2026-11-21"
 
 #: Set name: species in the table, binomial, locus.
@@ -57,15 +58,37 @@ D_SEGMENTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "mouse_trb": {"TRBD1*01": "GGGACAGGGGGC", "TRBD2*01": "GGGACTGGGGGGGC"},
     }
 )
+#: Alleles that the package lacks and repertoires have, as the reference genome GRCm39 has them: TRUST4's file
+#: of it (MIT). 2.8 % of the rearrangements of mouse TRB use TRBJ1-6.
+MORE_ALLELES: Mapping[str, Mapping[Segment, Mapping[str, str]]] = MappingProxyType(
+    {
+        "mouse_tra": {
+            "J": {
+                "TRAJ44*01": "GTTACTGGCAGTGGTGGAAAACTCACTTTGGGGGCTGGAACAAGACTTCAGGTCAACCTTG",
+                "TRAJ47*02": "TGGACTATGCAAACAAGATGATCTTTGGCTTGGGAACCATTTTGAGAGTCAGACCTC",
+            }
+        },
+        "mouse_trb": {
+            "V": {
+                "TRBV21*01": "GACTCTGGGGTTGTCCAGAATCCTAGACATCTGGTCAAAGGAAAAGAACAGAAAGCCAAAATGGATTGCACCCCCATAA"
+                "ACGGACATAGTTACGTTTATTGGTACTACAAGAAACCGGGAGAAGAACTCAAATTTTTGGTTTACTTTCAGAATGAAGACATCATCGACAA"
+                "AATAGATATGATTGGTAAAAACATTTCAGCAAAATGCCCTGCTAAGAAACCATGTACCATAGAGATCCAGTCCAGCAAGCTAACAGATTCA"
+                "GCTGTGTACTTCTGTGCTAGCAGTCAA"
+            },
+            "J": {"TRBJ1-6*01": "TTCCTATAATTCGCCCCTCTACTTTGCGGCAGGCACCCGGCTCACTGTGACAG"},
+        },
+    }
+)
 #: The D2 gene lies behind the J1 cluster, which joining can therefore not reach.
 D_J_ORDER: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"human_trb": {"TRBD2": ("TRBJ2",)}, "mouse_trb": {"TRBD2": ("TRBJ2",)}}
 )
 CURATION = (
-    "V and J names and sequences: pyimmunarch 0.1.1 (Apache-2.0), a port of immunarch. D segments: as "
-    "published for the locus. Anchors were found by plait from the sequences. The source states no "
-    "functionality; it was derived: P for a stop codon in the frame of the conserved codon (before it in V, "
-    "behind it in J), ORF where no conserved codon was found, otherwise null, which means not known."
+    "V and J names and sequences: pyimmunarch 0.1.1 (Apache-2.0), a port of immunarch; mouse TRAJ44, "
+    "TRAJ47, TRBV21 and TRBJ1-6: GRCm39. D segments: as published for the locus. Anchors were found by plait "
+    "from the sequences. The source states no functionality; it was derived: P for a stop codon in the frame "
+    "of the conserved codon (before it in V, behind it in J), ORF where no conserved codon was found, "
+    "otherwise null, which means not known."
 )
 
 
@@ -117,15 +140,16 @@ def read_table(path: Path) -> dict[tuple[str, str], dict[str, str]]:
 def build(name: str, groups: Mapping[tuple[str, str], Mapping[str, str]]) -> GermlineSet:
     """One germline set."""
     table_species, species, locus = SETS[name]
+    more = MORE_ALLELES.get(name, {})
     return GermlineSet(
         name=name,
         species=species,
         locus=locus,
         version=VERSION,
         source=f"{PACKAGE} {PACKAGE_VERSION} (V and J), see SOURCES.md",
-        v=tuple(alleles_of("V", groups[table_species, f"{locus.lower()}v"])),
+        v=tuple(alleles_of("V", {**groups[table_species, f"{locus.lower()}v"], **more.get("V", {})})),
         d=tuple(alleles_of("D", D_SEGMENTS.get(name, {}))),
-        j=tuple(alleles_of("J", groups[table_species, f"{locus.lower()}j"])),
+        j=tuple(alleles_of("J", {**groups[table_species, f"{locus.lower()}j"], **more.get("J", {})})),
         d_j_order=dict(D_J_ORDER.get(name, {})),
     )
 
@@ -136,7 +160,7 @@ def text_of(germline: GermlineSet) -> str:
     return airr_text(
         germline,
         release_date=RELEASE_DATE,
-        release_description="First release",
+        release_description="TRBJ1-6 and TRBV21 added to mouse_trb, TRAJ44 and TRAJ47 to mouse_tra",
         acknowledgements=[contributor],
         curation=CURATION,
     )

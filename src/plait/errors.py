@@ -147,7 +147,7 @@ class DeviceFailure(PlaitError, RuntimeError):
 
 
 class DeviceMemoryError(PlaitError, MemoryError):
-    """A device has too little memory; nothing of the work was returned.
+    """A device has too little memory, or the machine for it; nothing of the work was returned.
 
     Parameters
     ----------
@@ -159,14 +159,21 @@ class DeviceMemoryError(PlaitError, MemoryError):
         Bytes that were free, where known.
     fix
         What to do.
+    of_host
+        Whether it is memory of the machine that lacks, from which the device copies.
     """
 
-    def __init__(self, device: str, *, needed: int | None, free: int | None, fix: str) -> None:
+    def __init__(
+        self, device: str, *, needed: int | None, free: int | None, fix: str, of_host: bool = False
+    ) -> None:
         self.device = device
+        self.of_host = of_host
         self.needed = needed
         self.free = free
         self.fix = fix
         told = f"device {device!r} has too little memory"
+        if of_host:
+            told = f"this machine has too little memory from which device {device!r} can copy"
         facts = [
             f"{what} {number / 2**20:,.0f} MiB"
             for what, number in (("needed:", needed), ("free:", free))

@@ -26,15 +26,18 @@ HEAVY = (
 PROGRAM = """
 import json, sys, time
 import numpy
-start = time.perf_counter()
+start = time.process_time()
 import {module}
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 print(json.dumps([1000 * seconds, sorted(sys.modules)]))
 """
 
 
 def measure(module: str, path: Path | None = None) -> tuple[float, set[str]]:
-    """Milliseconds that the import adds to numpy's, and the top-level packages loaded after it."""
+    """Milliseconds of a processor that the import adds to numpy's, and top-level packages loaded after it.
+
+    What others do on the machine meanwhile does not count.
+    """
     environment = os.environ | ({"PYTHONPATH": str(path)} if path else {})
     command = [sys.executable, "-c", PROGRAM.format(module=module)]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
@@ -42,10 +45,10 @@ def measure(module: str, path: Path | None = None) -> tuple[float, set[str]]:
     return milliseconds, {name.partition(".")[0] for name in loaded}
 
 
-def best(module: str, path: Path | None = None) -> float:
-    # The machine may be busy with other tests; the import can only look slower than it is, never faster.
+def best(module: str, path: Path | None = None, tries: int = 15) -> float:
+    # Its caches may be cold or shared; the import can only look slower than it is, never faster.
     times = []
-    for _ in range(15):
+    for _ in range(tries):
         times.append(measure(module, path)[0])
         if times[-1] < LIMIT_MS:
             break
@@ -67,5 +70,6 @@ def test_a_heavy_import_is_caught(tmp_path: Path, heavy: str) -> None:
 
 
 def test_a_slow_import_is_caught(tmp_path: Path) -> None:
-    (tmp_path / "planted.py").write_text(f"import time\ntime.sleep({LIMIT_MS / 1000})\n")
-    assert best("planted", tmp_path) >= LIMIT_MS
+    busy = f"import time\nwhile time.process_time() - start < {LIMIT_MS / 1000}: pass\n"
+    (tmp_path / "planted.py").write_text(f"from __main__ import start\n{busy}")
+    assert best("planted", tmp_path, tries=2) >= LIMIT_MS

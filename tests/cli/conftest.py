@@ -107,3 +107,19 @@ def fasta(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def stopping() -> Callable[[int], str]:
+    """Statements after which a run sends itself a signal when the third block is kept."""
+
+    def statements(number: int) -> str:
+        return (
+            # A parent may have had Ctrl-C ignored for its children.
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+            "import os; from plait.formats.checkpoints import Checkpoint as c; put = c.put;"
+            "c.put = lambda self, index, batch: (put(self, index, batch),"
+            f" os.kill(os.getpid(), {int(number)}) if index == 2 else None)[0]"
+        )
+
+    return statements

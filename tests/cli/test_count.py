@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from plait.vdj.germline import load_germline
 BASE = ("--germline", "mouse_trb")
 SWEEP = ("--sweep-pi", "0:4", "--sweep-nu", "0:10")
 #: Enough for some twenty blocks of a sweep, so that a run can be stopped between the first and the last.
-MANY_ROWS = 120_000
+MANY_ROWS = 52_000
 
 
 def test_parquet(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:
@@ -224,7 +222,7 @@ def test_compiling_is_announced_once(
 
 @pytest.fixture(scope="module")
 def many_rows(tmp_path_factory: pytest.TempPathFactory, mouse_rows: Any) -> Path:
-    """A table that takes some seconds to count."""
+    """A table of several blocks."""
     few = mouse_rows(2000)
     rows = list(zip(*few.values(), strict=True))
     rng = random.Random(0)
@@ -245,14 +243,6 @@ def whole_run(many_rows: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {path.name: path.read_bytes() for path in out.parent.iterdir()}
 
 
-def stop_in_the_middle(process: subprocess.Popen[str], checkpoint: Path, number: int) -> None:
-    deadline = time.monotonic() + 300
-    while not (checkpoint / "block-00000002.arrows").exists():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(number)
-
-
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
@@ -262,15 +252,13 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     many_rows: Path,
     whole_run: dict[str, bytes],
     tmp_path: Path,
+    stopping: Any,
     number: int,
     status: int,
 ) -> None:
     out = tmp_path / "out.parquet"
     words = ("vdj", "count", many_rows, *BASE, *SWEEP, "-o", out)
-    # A parent may have had Ctrl-C ignored for its children.
-    before = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    process = start_plait(*words, before=before)
-    stop_in_the_middle(process, tmp_path / "out.parquet.checkpoint", number)
+    process = start_plait(*words, before=stopping(number))
     _, err = process.communicate(timeout=300)
     assert process.returncode == status
     assert not out.exists()
@@ -283,10 +271,12 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == whole_run
 
 
-def test_another_run_is_not_resumed(plait: Any, start_plait: Any, many_rows: Path, tmp_path: Path) -> None:
+def test_another_run_is_not_resumed(
+    plait: Any, start_plait: Any, many_rows: Path, tmp_path: Path, stopping: Any
+) -> None:
     out = tmp_path / "out.parquet"
-    process = start_plait("vdj", "count", many_rows, *BASE, *SWEEP, "-o", out)
-    stop_in_the_middle(process, tmp_path / "out.parquet.checkpoint", signal.SIGKILL)
+    words = ("vdj", "count", many_rows, *BASE, *SWEEP, "-o", out)
+    process = start_plait(*words, before=stopping(signal.SIGKILL))
     process.communicate(timeout=300)
     found = plait("vdj", "count", many_rows, *BASE, *SWEEP, "--pi", "3", "--resume", "-o", out)
     assert found.status == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import random
 import sys
 from pathlib import Path
@@ -53,6 +54,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pq.write_table(drawn_repertoires(300), path)
     monkeypatch.syspath_prepend(package.parent)
     return path
+
+
+def test_a_device_can_be_named(plait: Any, installed: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+    words = ("demo", "-o", tmp_path / "out", "--rows", 12, "--device", "reference")
+    assert plait(*words).status == 0
+    metadata = pq.read_schema(tmp_path / "out" / "demo.parquet").metadata
+    assert json.loads(metadata[b"plait.provenance"])["device"] == "reference"
 
 
 def test_demo(plait: Any, installed: Path, tmp_path: Path) -> None:

@@ -105,10 +105,14 @@ def test_a_status_of_a_command_is_passed_on(plait: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals(plait: Any, monkeypatch: pytest.MonkeyPatch, number: int, status: int) -> None:
-    before = signal.getsignal(number)
     monkeypatch.setattr("plait.cli.germline.bundled_germlines", lambda: signal.raise_signal(number))
-    assert plait("germline", "list") == (status, "", "plait: stopped\n")
-    assert signal.getsignal(number) is before
+    # Whoever started the tests may have had Ctrl-C ignored for them.
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        assert plait("germline", "list") == (status, "", "plait: stopped\n")
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
 
 
 def test_an_ignored_signal_stays_ignored(plait: Any, monkeypatch: pytest.MonkeyPatch) -> None:

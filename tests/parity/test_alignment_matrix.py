@@ -78,7 +78,7 @@ def assert_parity(
 
 
 def marks(target: str) -> list[Any]:
-    return [pytest.mark.interpreted] if target == "reference" else []
+    return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
 
 
 def compiled_already(combination: AlignmentCombination, batch: AlignmentBatch) -> bool:
@@ -181,7 +181,7 @@ def test_empty_sequences(mode: str, target: str, prepare_alignment: Prepare) -> 
                 assert assert_parity(combination, some)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_the_matrix_has_every_part() -> None:
     parts = [set(column) for column in zip(*COMBINATIONS, strict=True)]
     assert parts[0] == set(ALIGNMENT_PROBLEMS)
@@ -197,7 +197,7 @@ def test_the_matrix_has_every_part() -> None:
     assert {problem.exactness for problem in ALIGNMENT_PROBLEMS.values()} == {"bitwise"}
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_edge_cases_have_every_structure() -> None:
     for problem in ALIGNMENT_PROBLEMS.values():
         batches = problem.edge_cases
@@ -209,7 +209,7 @@ def test_edge_cases_have_every_structure() -> None:
         assert min(columns.count(column) for column in "MDI") > 50
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_a_wrong_answer_is_noticed() -> None:
     combination = next(c for c in COMBINATIONS if c.schedule == "row_sweep" and c.target == "reference")
     batch = ALIGNMENT_PROBLEMS[combination.problem].edge_cases[0].only(9)

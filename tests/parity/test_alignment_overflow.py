@@ -24,7 +24,7 @@ from plait.testing.alignment_batches import AlignmentBatch, edge_batches
 from plait.testing.alignment_runs import swept
 from plait.testing.alignment_solvers import SweepForm, pair_list, solve_pairs
 
-INTERPRETED = pytest.param(score_some_blocks, id="reference", marks=pytest.mark.interpreted)
+INTERPRETED = pytest.param(score_some_blocks, id="reference", marks=pytest.mark.interpreted(alone=True))
 CALLS = [INTERPRETED, pytest.param(score_blocks_kernel, id="cpu")]
 
 
@@ -110,7 +110,7 @@ def test_two_overflows_of_one_target(prepare_alignment: Callable[[str], None]) -
     assert min(over) > 20
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("mode", ["local", "global", "semiglobal", "overlap", "extension"])
 def test_every_type_by_itself_is_right_or_refuses(mode: str) -> None:
     answered = set()
@@ -135,7 +135,7 @@ def test_what_overflows_the_widest_type_is_refused(call: Callable[..., Any]) -> 
     assert searched(batch.only(0), call, (np.int8,))[0] == [127]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize(
     ("mode", "score", "costs", "longest", "fits"),
     [
@@ -166,7 +166,7 @@ def test_the_narrowest_type_that_holds_all(
     assert usable == list(LANE_TYPES[LANE_TYPES.index(fits) :])
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_scores_beyond_32_bits_are_refused() -> None:
     # Nothing is computed: what might be reached is known beforehand.
     batch = matches(32767, 3)

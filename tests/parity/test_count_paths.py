@@ -15,7 +15,7 @@ from plait.testing.problems import PROBLEMS, WORKED_EXAMPLE
 from plait.vdj import PathCounts, count_paths
 from plait.vdj.models import PathModel
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 COUNTED = [name for name, problem in PROBLEMS.items() if problem.oracle is expected]
 

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import random
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,6 +119,22 @@ class TestAsOnTheCpu:
     def test_shapes(self, rows: int, columns: int) -> None:
         query, target = related(DNA, seed=7)
         assert_same((query * 2)[:rows], (target * 2)[:columns], mode="global", kind="dna")
+
+
+@pytest.mark.gpu
+@pytest.mark.cuda_simulator
+@pytest.mark.usefixtures("small_tiles")
+def test_two_pairs_at_the_same_time() -> None:
+    """They take turns on the devices, and what is copied of one is not waited for by the other."""
+    pairs = [related(DNA, seed=seed) for seed in (11, 12)]
+
+    def run(pair: tuple[str, str]) -> Any:
+        return align(*pair, device="cuda", traceback="linear", threads=2, mode="local", kind="dna", **AFFINE)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, pairs))
+    for pair, one in zip(pairs, found, strict=True):
+        assert one == align(*pair, device="cpu", threads=2, mode="local", kind="dna", **AFFINE)
 
 
 @pytest.mark.gpu

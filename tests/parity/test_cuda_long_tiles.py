@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from plait.align import align, score
 from plait.align import batches as whole_pairs
 from plait.align.host_memory import free_bytes
+from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.schedules.tile_grid import Grid, LongPair, Tile, TileSteps, Visit, cuts, edges_of
 from plait.schedules.tile_sweep import sweep_tile
 from plait.targets.cpu import CpuTarget
@@ -29,6 +32,7 @@ class OnTheCpu:
     def __init__(self, steps: TileSteps) -> None:
         self.steps = steps
         self.swept = 0
+        self.copier = ThreadPoolExecutor(1, "plait-test-copy")
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         return region.cells > 4 * SIDE * SIDE
@@ -58,10 +62,12 @@ class OnTheCpu:
             corners[i + 1, j + 1] = edges.row_h[-1]
             values[i, j] = best[0]
         self.swept += 1
+        visit.copies.append(self.copier.submit(self.copy, pair.progress))
         return values
 
-    def finish(self) -> None:
-        """Nothing is under way."""
+    @staticmethod
+    def copy(told: object) -> None:
+        """Nothing is to be copied."""
 
 
 @pytest.fixture(params=[1, 3])
@@ -74,6 +80,9 @@ def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(whole_pairs, "_CHOICES_BESIDE_MANY", 1 << 12)
     yield many
     assert many.swept
+    # Nothing looks ahead any more.
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("plait-ahead")]
+    many.copier.shutdown()
 
 
 def pair(seed: int) -> tuple[str, str]:
@@ -109,3 +118,71 @@ def test_nothing_alike_has_no_end(together: OnTheCpu) -> None:
 
 def test_some_memory_is_free() -> None:
     assert 0 <= free_bytes() < 1 << 50
+
+
+class Stopped(Exception):
+    """What stops an alignment."""
+
+
+@pytest.mark.parametrize("after", [1, 4, 30])
+def test_nothing_works_on_after_a_stop(
+    after: int, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[int] = []
+    query, target = pair(4)
+    steps = CpuTarget(1).tile_steps()
+
+    def step(*arguments: Any) -> Any:
+        walked.append(1)
+        if len(walked) > after:
+            raise Stopped
+        return steps.walk(*arguments)
+
+    monkeypatch.setattr(CpuTarget, "tile_steps", lambda self: steps._replace(walk=step, threads=3))
+    with pytest.raises(Stopped):
+        align(query, target, device="cpu", kind="dna")
+    swept = together.swept
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("plait-ahead")]
+    assert together.swept == swept
+
+
+@pytest.mark.parametrize("number", [0, 3, 8])
+def test_an_error_of_a_copy_ends_the_alignment(
+    number: int, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever sweep it is of: with edges that were not copied, another alignment would come out."""
+    copies: list[object] = []
+
+    def copy(told: object) -> None:
+        copies.append(told)
+        if len(copies) > number:
+            raise Stopped
+
+    monkeypatch.setattr(together, "copy", copy)
+    with pytest.raises(Stopped):
+        align(*pair(3), device="cpu", kind="dna")
+
+
+@pytest.mark.parametrize("error", [DeviceFailure, DeviceMemoryError])
+def test_another_target_stands_in(error: Any, together: OnTheCpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the beginning, when a device fails in the middle and nobody asked for it by name."""
+    query, target = pair(5)
+    wanted = align(query, target, mode="local", traceback="full", device="cpu", kind="dna")
+    facts: dict[str, Any] = {"reason": ""} if error is DeviceFailure else {"needed": None, "free": None}
+    sweep, other = together.sweep, CpuTarget(1)
+    plain = other.tile_steps()._replace(many=None)
+
+    def fail(pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        if together.swept >= 3:
+            raise error("cuda:0", fix="", **facts)
+        return sweep(pair, visit)
+
+    monkeypatch.setattr(together, "sweep", fail)
+    with pytest.raises(error):
+        score(query, target, mode="local", device="cpu", kind="dna")
+    together.swept = 0
+    monkeypatch.setattr(CpuTarget, "successor", lambda target, error: other)
+    monkeypatch.setattr(other, "tile_steps", lambda: plain)
+    assert align(query, target, mode="local", device="cpu", kind="dna") == wanted
+    together.swept = 1
+    assert score(query, target, mode="local", device="cpu", kind="dna") == wanted.score

@@ -17,6 +17,7 @@ from plait.align.codes import CodeList
 from plait.align.many import score_many_codes
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
+from plait.errors import InvalidInput, Unsupported
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_packed import (
@@ -258,5 +259,17 @@ class TestQueries:
         assert PackedQuery(np.zeros(3, np.uint8), table, 0, 0).possible
 
     def test_letters_without_a_row(self) -> None:
-        with pytest.raises(ValueError, match="larger than 31"):
+        with pytest.raises(InvalidInput, match="query: found a letter above 31"):
             PackedQuery(np.array([32], np.uint8), some_table(1), 11, 1)
+
+    def test_targets_that_make_no_sense(self) -> None:
+        with pytest.raises(InvalidInput, match="offsets: found a smaller one after a larger one"):
+            PackedTargets(np.zeros(5, np.uint8), np.array([0, 4, 2]))
+        with pytest.raises(InvalidInput, match=f"targets: found {1 << 30} residues, expected fewer"):
+            PackedTargets(np.zeros(1, np.uint8), np.array([0, 1 << 30]))
+
+    def test_a_query_that_packed_lanes_cannot_hold(self) -> None:
+        query = PackedQuery(np.zeros(3, np.uint8), some_table(1), -1, 1)
+        nothing: Any = None
+        with pytest.raises(Unsupported, match="gaps that are worth something"):
+            packed_scores(query, nothing, nothing)

@@ -24,7 +24,7 @@ from plait.lanes.packed import (
 )
 from plait.recurrences.gaps import AffineGap, cell, gaps
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 VALUES = st.integers(0, PACKED_LIMIT - 1)
 STEPS = st.integers(1 - PACKED_LIMIT, PACKED_LIMIT)

@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.align.modes import free_ends_of
-from plait.align.packing import arrange, packed_columns
 from plait.align.search_files import search_files
 from plait.align.search_runs import SearchSettings
 from plait.errors import DeviceMemoryError, Unsupported
@@ -22,6 +21,7 @@ from plait.schedules.block_setup import BlockQuery
 from plait.schedules.pair_sweep import FreeEnds
 from plait.targets.block_lists import TargetBlocks
 from plait.targets.cpu import CpuTarget
+from plait.targets.lane_blocks import arrange, packed_columns
 
 SMALL = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 LOCAL = free_ends_of("local")
@@ -141,9 +141,9 @@ class TestSmall:
         from plait.targets import cuda_search
         from plait.targets.cuda_search_slots import SLOTS, Slot
 
-        case, other = Case(6, [3] * 200, letters=4), Case(4, [1], letters=4, seed=1)
+        case, other = Case(3, [1] * 200, letters=4), Case(2, [1], letters=4, seed=1)
         plan = SLOTS.plan([0])
-        monkeypatch.setattr(SLOTS, "plan", lambda devices: plan._replace(residues=400, slots=1))
+        monkeypatch.setattr(SLOTS, "plan", lambda devices: plan._replace(residues=140, slots=1))
         send, refused = Slot.send, []
 
         def short(slot: Slot, part: TargetBlocks, *rest: Any) -> Any:
@@ -155,7 +155,7 @@ class TestSmall:
         monkeypatch.setattr(Slot, "send", short)
         told: list[int] = []
         found = cuda_search.sweep_blocks([0], [case.query, other.query], case.blocks, told.append)
-        assert refused == [2, 2] and sum(told) == 600 * (6 + 4)
+        assert refused == [2, 2] and sum(told) == 200 * (3 + 2)
         for query, scores in zip((case.query, other.query), found, strict=True):
             expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
@@ -179,7 +179,7 @@ class TestSmall:
                 thread.start()
                 while len(slots._changed._waiters) < number:  # type: ignore[attr-defined]
                     time.sleep(0.001)
-        waiting[1].join(5)
+        waiting[1].join(300)
         assert served == [1]
 
     def test_what_does_not_fit_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ ON_TARGETS = {
 
 
 def marks(target: str) -> list[Any]:
-    return [pytest.mark.interpreted] if target == "reference" else []
+    return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
 
 
 def assert_parity(combination: Combination, batch: Batch, wanted: Answer) -> None:
@@ -58,7 +58,7 @@ def test_drawn_cases(key: tuple[str, str, str], prepare: Callable[[str], None], 
         assert_parity(combination, batch, wanted)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_the_matrix_has_every_part() -> None:
     parts = [set(column) for column in zip(*COMBINATIONS, strict=True)]
     assert parts[0] == set(PROBLEMS)
@@ -68,7 +68,7 @@ def test_the_matrix_has_every_part() -> None:
     assert len({c.id for c in COMBINATIONS}) == len(COMBINATIONS)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_a_wrong_answer_is_noticed() -> None:
     problem = PROBLEMS["dp2-one-strand"]
     (batch, *_) = problem.edge_cases

@@ -55,7 +55,7 @@ LARGE = replace(
 )
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @settings(max_examples=40)
 @given(
     st.one_of(
@@ -76,7 +76,9 @@ def test_any_limit_compiled(prepare: Callable[[str], None], batch: Batch, limit:
     assert_sticks(batch, CpuTarget(1), limit)
 
 
-@pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
+@pytest.mark.parametrize(
+    "target", [pytest.param("reference", marks=pytest.mark.interpreted(alone=True)), "cpu"]
+)
 def test_the_limit_of_64_bits(target: str, prepare: Callable[[str], None]) -> None:
     prepare(target)
     true = list(flat(big(LARGE)["full"]))
@@ -93,7 +95,7 @@ def test_what_the_limit_itself_means(prepare: Callable[[str], None]) -> None:
         assert list(flat(saturating(WORKED_EXAMPLE, CpuTarget(1), limit)["full"])) == [seen]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(
     st.one_of(
         batches("vdj", dp2_models(), codes=True),
@@ -108,7 +110,7 @@ def test_no_count_exceeds_its_bound(batch: Batch) -> None:
         assert max(max(flat(found[name][k]), default=0) for name in COUNTS) <= bound
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize(("nu", "unknown"), [(10, 30), (10, 600), (200, 30)])
 def test_the_bound_is_finite_where_the_count_is(nu: int, unknown: int) -> None:
     germline = make_germline(["ACC"], ["GGAC"], ["TTC"])

@@ -100,7 +100,7 @@ def assert_best(batch: Batch, target: Any, lanes: Any) -> None:
         assert found["none"][k][0] == max(without, default=0.0)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(cases(), st.sampled_from((1, 8)))
 def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
     assert_sums(batch, ReferenceTarget(), LANES[width])
@@ -115,7 +115,7 @@ def test_sum_and_best_scenario_compiled(prepare: Callable[[str], None], batch: B
     assert_best(batch, CpuTarget(1), host_lanes())
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_best_scenario_with_any_weights() -> None:
     # Products of other weights are rounded, in another order than the oracle's.
     batch = replace(WORKED_EXAMPLE, model=PathModel(pi=4, nu=3))
@@ -126,7 +126,7 @@ def test_best_scenario_with_any_weights() -> None:
     assert found["none"][0][0] == max(without, default=0.0)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_the_worked_example() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(pi=4, nu=3))
     assert_sums(batch, ReferenceTarget(), LANES[8])

@@ -19,7 +19,7 @@ from plait.testing.oracles import LETTERS, alike, end_ways, reverse_complement
 from plait.testing.strategies import batches, dp1_models, dp2_models, lane_widths, sequences
 from plait.vdj.models import PathModel
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 ANY_CHAIN = st.sampled_from(("vj", "vdj", "vddj"))
 COUNTS = ("full", "empty", "none", "pair")

@@ -28,7 +28,7 @@ from plait.testing.problems import PROBLEMS
 from plait.testing.simulation import simulate_dp2
 from plait.testing.strategies import CODES, batches, dp1_models, dp2_models, sequences
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 ANY_CHAIN = st.sampled_from(("vj", "vdj", "vddj"))
 

@@ -30,7 +30,7 @@ from plait.algebras import (
 )
 from plait.lanes import lanes_of
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 SMALL_LIMIT = SaturatingCount(0, 1, 50)
 COUNTS = st.integers(0, 60)

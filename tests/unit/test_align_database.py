@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from plait.align import database, database_build, packing
 from plait.align.database import FORMAT_VERSION, HEADER_BYTES, SECTIONS, is_database, open_database
 from plait.align.database_build import build_database
-from plait.align.packing import BLOCK_LANES, SequenceDatabase, arrange, pack_sequences
+from plait.align.packing import SequenceDatabase, pack_sequences
 from plait.align.residues import ALPHABETS, PAD_CODE, Kind, guess_kind
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.fasta import Sequences, read_fasta
+from plait.targets.lane_blocks import BLOCK_LANES, arrange
 
 TEXT = {"protein": ALPHABETS["protein"], "dna": ALPHABETS["dna"]}
 

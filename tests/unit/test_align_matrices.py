@@ -290,3 +290,11 @@ def test_wrong_parts(letters: str, scores: np.ndarray, kind: str, found: str) ->
         SubstitutionMatrix("m", letters, scores, kind)  # type: ignore[arg-type]
     assert caught.value.what == "matrix 'm'"
     assert str(caught.value.found).startswith(found)
+
+
+def test_a_byte_order_mark_is_no_letter(tmp_path: Path) -> None:
+    text = b"   A  C\nA  1 -1\nC -1  1\n"
+    for name, start in (("plain.txt", b""), ("marked.txt", b"\xef\xbb\xbf")):
+        (tmp_path / name).write_bytes(start + text)
+    plain, marked = (load_matrix(tmp_path / name) for name in ("plain.txt", "marked.txt"))
+    assert marked.letters == plain.letters and np.array_equal(marked.scores, plain.scores)

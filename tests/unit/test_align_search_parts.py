@@ -16,7 +16,7 @@ from plait.align.codes import PairBatch, code_list
 from plait.align.database_build import build_database
 from plait.align.many import block_query
 from plait.align.matrices import SubstitutionMatrix, load_matrix, match_mismatch
-from plait.align.packing import BLOCK_LANES, SequenceDatabase, pack_sequences
+from plait.align.packing import SequenceDatabase, pack_sequences
 from plait.align.pieces import align_long_target, reach_of
 from plait.align.ranking import Found, Ranking, distinct
 from plait.align.residues import PAD_CODE
@@ -29,6 +29,7 @@ from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
 from plait.targets import cpu
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.lane_blocks import BLOCK_LANES
 from plait.targets.sweep_shape import CPU_SHAPE
 
 CPU = choose_target("cpu", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import pytest
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import RearrangementReader
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_files import CountedFiles, Progress, count_files
+from plait.vdj.count_files import CountedFiles, count_files
+from plait.vdj.progress import Progress
 
 BLOCK = 16
 
@@ -58,9 +59,11 @@ def test_a_run(table: Path, counter: PathCounter) -> None:
     assert facts["rows"] == 100 and facts["inputs"] == [str(table)]
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "tsv", "tsv.gz", "tsv.zst"])
+@pytest.mark.parametrize(
+    ("suffix", "after"),
+    [("parquet", 0), ("parquet", 1), ("parquet", 4), ("tsv", 1), ("tsv.gz", 4), ("tsv.zst", 0)],
+)
 @pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("after", [0, 1, 4])
 def test_stopped_and_resumed(table: Path, counter: PathCounter, suffix: str, long: bool, after: int) -> None:
     count(table, counter, f"whole.{suffix}", long=long)
 
@@ -83,23 +86,23 @@ def test_stopped_and_resumed(table: Path, counter: PathCounter, suffix: str, lon
 def test_stopped_while_another_thread_reads(
     table: Path, counter: PathCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = RearrangementReader._rows
+    rows, stopping, before = RearrangementReader._rows, threading.Event(), set(threading.enumerate())
 
     def slowly(self: RearrangementReader) -> Iterator[pa.RecordBatch]:
-        for batch in rows(self):
-            time.sleep(0.1)
+        for number, batch in enumerate(rows(self)):
+            if number > 1:
+                stopping.wait()
             yield batch
 
     def stop(state: Progress) -> None:
+        stopping.set()
         raise ArithmeticError("mine")
 
     monkeypatch.setattr(RearrangementReader, "_rows", slowly)
     with pytest.raises(ArithmeticError, match="mine"):
         count(table, counter, progress=stop, threads=1)
     # Nothing works on after the failure.
-    blocks = names(table), sorted((table.parent / "out.parquet.checkpoint").iterdir())
-    time.sleep(0.3)
-    assert (names(table), sorted((table.parent / "out.parquet.checkpoint").iterdir())) == blocks
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_damaged_block_is_counted_again(table: Path, counter: PathCounter) -> None:

@@ -18,6 +18,18 @@ def test_memory() -> None:
     assert "has too little memory; close" in str(unknown)
 
 
+@pytest.mark.parametrize("call", ["cuMemHostAlloc", "cuMemHostRegister", "cuMemAllocHost_v2"])
+def test_memory_of_the_host(call: str) -> None:
+    error = RuntimeError(f"[2] Call to {call} results in CUDA_ERROR_OUT_OF_MEMORY")
+    found = translate(error, "cuda:1", lambda: 5 << 20)
+    assert isinstance(found, DeviceMemoryError) and found.of_host and found.free is None
+    assert str(found).startswith(
+        "this machine has too little memory from which device 'cuda:1' can copy; close"
+    )
+    device = translate(RuntimeError("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"), "cuda:1")
+    assert isinstance(device, DeviceMemoryError) and not device.of_host
+
+
 @pytest.mark.parametrize(
     ("code", "reason", "fix"),
     [

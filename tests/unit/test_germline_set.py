@@ -29,8 +29,8 @@ from plait.vdj.germline import (
     [
         ("human_tra", "vj", (60, 0, 57)),
         ("human_trb", "vdj", (64, 3, 14)),
-        ("mouse_tra", "vj", (145, 0, 42)),
-        ("mouse_trb", "vdj", (23, 2, 14)),
+        ("mouse_tra", "vj", (145, 0, 44)),
+        ("mouse_trb", "vdj", (24, 2, 15)),
     ],
 )
 def test_bundled(name: str, chain: str, sizes: tuple[int, int, int]) -> None:

@@ -90,7 +90,7 @@ BY_LANE: dict[Callable[..., Any], Callable[[int, int, Any], int]] = {
 }
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("operation", BY_LANE, ids=lambda operation: operation.__name__)
 @given(drawn=pairs())
 def test_two_groups_give_a_group_of_their_type(
@@ -103,7 +103,7 @@ def test_two_groups_give_a_group_of_their_type(
     assert listed(found) == [BY_LANE[operation](x, y, dtype) for x, y in zip(first, second, strict=True)]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(drawn=pairs(), data=st.data())
 def test_shifts_to_the_right(drawn: tuple[int, Any, list[int], list[int]], data: st.DataObject) -> None:
     width, dtype, first, _ = drawn
@@ -112,7 +112,7 @@ def test_shifts_to_the_right(drawn: tuple[int, Any, list[int], list[int]], data:
     assert listed(found) == [x >> k for x, k in zip(first, by, strict=True)]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(drawn=pairs())
 def test_masks(drawn: tuple[int, Any, list[int], list[int]]) -> None:
     width, dtype, first, second = drawn
@@ -129,7 +129,7 @@ def test_masks(drawn: tuple[int, Any, list[int], list[int]]) -> None:
         ]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(drawn=pairs())
 def test_across_lanes(drawn: tuple[int, Any, list[int], list[int]]) -> None:
     width, dtype, first, second = drawn
@@ -145,7 +145,7 @@ def test_across_lanes(drawn: tuple[int, Any, list[int], list[int]]) -> None:
         assert value.dtype == dtype
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @given(data=st.data(), width=st.sampled_from(WIDTHS))
 def test_looking_up_and_widening(data: st.DataObject, width: int) -> None:
     narrow, wide = data.draw(
@@ -162,7 +162,7 @@ def test_looking_up_and_widening(data: st.DataObject, width: int) -> None:
     assert listed(widened) == listed(found)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_floats_and_python_numbers_have_no_limits() -> None:
     assert add_saturating(10**30, 1) == 10**30 + 1
     assert subtract_saturating(0.25, 1.0) == -0.75
@@ -170,7 +170,7 @@ def test_floats_and_python_numbers_have_no_limits() -> None:
     assert add_saturating(large, large).tolist() == [2e300, -2e300]
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("width", [1, 4])
 def test_the_second_of_two_is_the_larger_when_one_is_no_number(width: int) -> None:
     lanes = lanes_of(width)
@@ -190,7 +190,7 @@ def whole(width: int) -> Any:
     return np.zeros((2, width + 64), np.int16)
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("row", "lane"), OUTSIDE)
 def test_no_group_leaves_its_row(width: int, row: int, lane: int) -> None:
@@ -202,7 +202,7 @@ def test_no_group_leaves_its_row(width: int, row: int, lane: int) -> None:
     assert not rows.any()
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_last_group_of_the_last_row_is_inside(width: int) -> None:
     lanes, rows = lanes_of(width), whole(width)
@@ -211,7 +211,7 @@ def test_the_last_group_of_the_last_row_is_inside(width: int) -> None:
     assert largest_lane(load(lanes, rows, 1, 64)) == 1
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize(
     "rows",
@@ -226,7 +226,7 @@ def test_rows_lie_one_after_the_other(width: int, rows: Any) -> None:
         store(lanes, rows, 0, 0, splat(lanes, 0.0))
 
 
-@pytest.mark.interpreted
+@pytest.mark.interpreted(alone=True)
 def test_tables_have_rows_of_32() -> None:
     index = np.array([0, 31], np.uint8)
     for table in (np.zeros((2, 31)), np.zeros((2, 33)), np.zeros(32), np.zeros((32, 2)).T):

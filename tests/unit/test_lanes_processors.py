@@ -40,7 +40,15 @@ PROCESSORS = {
 
 #: Lane types and widths that are run again: bytes, whose look-ups differ most, in less than a register and in
 #: several; and one of each other size.
-AGAIN = [("int8", 4), ("int8", 16), ("int8", 64), ("int16", 32), ("uint16", 8), ("uint32", 8), ("float64", 4)]
+AGAIN = [
+    ("int8", 4),
+    ("int8", 16),
+    ("int8", 64),
+    ("int16", 32),
+    ("uint16", 16),
+    ("uint32", 8),
+    ("float64", 4),
+]
 
 PROGRAM = """
 import json

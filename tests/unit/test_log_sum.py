@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plait.algebras import BIG_COUNT, LOG_SUM, MaxPlus, Optimal, choice, extend
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 ULP = 2.0**-52
 LOGARITHMS = st.floats(-800, 800) | st.floats(-2, 2) | st.just(-math.inf)

@@ -13,7 +13,7 @@ import pytest
 
 from plait.errors import DeviceFailure
 from plait.reports.doctor_text import doctor_text
-from plait.targets import device_monitor, machine
+from plait.targets import device_monitor, device_trials, machine
 from plait.targets.cuda_driver import DriverDevice, DriverFacts
 from plait.targets.machine import EXTRAS, examine
 from plait.targets.protocol import Availability
@@ -30,10 +30,12 @@ def have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def pretend(facts: DriverFacts, able: Availability, trial: str | Exception = "") -> None:
         def tried(number: int) -> str:
-            if isinstance(trial, Exception):
-                raise trial
-            return trial
+            found = trial if number == 0 else ""
+            if isinstance(found, Exception):
+                raise found
+            return found
 
+        monkeypatch.setattr(device_trials._Found, "process", -1)
         monkeypatch.setattr(machine, "probe", lambda: facts)
         monkeypatch.setattr(machine, "usable", lambda: able)
         monkeypatch.setattr(machine, "driver_release", lambda: "580.95.05")
@@ -77,9 +79,20 @@ def test_a_device_that_does_not_run(have: Any, trial: Any, told: str) -> None:
     assert not found.cuda.usable
     assert told in found.cuda.problem
     text = lines_of(doctor_text(found))
-    assert f"--device cuda no: {told[:20]}" in text
+    assert f"--device cuda no: cuda:0: {told[:20]}" in text
+    assert "use --device cpu, and see the page on GPUs" in text
     assert "--device auto means cpu" in text
     assert examine(try_devices=False).cuda.usable
+
+
+def test_the_device_that_a_name_means_has_to_run(have: Any) -> None:
+    """As for `plait.targets.devices.resolve`, which takes the first one, whatever the others do."""
+    have(DriverFacts((13, 0), (H200, H200._replace(number=1))), Availability(True), "it stopped")
+    text = lines_of(doctor_text(examine()))
+    assert "--device cuda no: cuda:0: it stopped; use --device cuda:1 or --device cpu" in text
+    assert "--device auto means cpu" in text
+    have(DriverFacts((13, 0), (V100._replace(number=0), H200._replace(number=1))), Availability(True), "no")
+    assert "--device cuda yes: cuda:1 --device auto means cuda:1" in lines_of(doctor_text(examine()))
 
 
 def test_without_a_device(have: Any) -> None:

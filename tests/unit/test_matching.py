@@ -21,7 +21,7 @@ from plait.testing.strategies import lane_widths, sequences
 from plait.vdj.chain import chain_tables
 from plait.vdj.models import PathModel
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 
 @given(

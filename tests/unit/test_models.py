@@ -11,7 +11,7 @@ from plait.errors import InvalidInput
 from plait.testing.oracles import end_ways
 from plait.vdj.models import PathModel, end_weight
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 
 @pytest.mark.parametrize("strands", [1, 2])

@@ -14,7 +14,7 @@ from plait.recurrences.occurrences import Occurrences, keep, start
 from plait.testing.oracles import alike
 from plait.testing.strategies import sequences
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted(alone=True)
 
 Rows = list[list[float]]
 

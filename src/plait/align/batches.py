@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,14 @@ from plait.align.codes import PairBatch
 from plait.align.host_memory import free_bytes
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import Scoring
+from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.schedules.choice_walk import Costs
 from plait.schedules.pair_setup import choice_bytes, make_setup
 from plait.schedules.pair_sweep import FreeEnds, PairList, PairResults
-from plait.schedules.tiles import LongPair, align_long, score_long
+from plait.schedules.tiles import LongPair, TileSteps, align_long, score_long
 from plait.targets.devices import resolve
 from plait.targets.protocol import Target
+from plait.targets.told_cells import Told
 
 __all__ = [
     "align_batch",
@@ -27,6 +29,8 @@ __all__ = [
     "needs_bytes",
     "score_batch",
 ]
+
+T = TypeVar("T")
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
@@ -108,6 +112,24 @@ def _long_pair(
     )
 
 
+def _on_long_pair(
+    run: Callable[[LongPair, TileSteps], T],
+    batch: PairBatch,
+    scoring: Scoring,
+    free: FreeEnds,
+    target: Target,
+    progress: Told,
+) -> T:
+    """What is found of one pair: by the target, or by the one that stands in when its device fails."""
+    try:
+        return run(_long_pair(batch, scoring, free, target, progress), target.tile_steps())
+    except (DeviceFailure, DeviceMemoryError) as error:
+        other = target.successor(error)
+        if other is None:
+            raise
+        return _on_long_pair(run, batch, scoring, free, other, progress.again())
+
+
 def _with_empty(batch: PairBatch, scoring: Scoring, free: FreeEnds, results: PairResults) -> None:
     """Fill in the pairs of which a sequence is empty: the other is a gap, or left out."""
     rows, columns = batch.queries.sizes, batch.targets.sizes
@@ -172,13 +194,13 @@ def _sweep(
         for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
             pieces[int(p)] = part
     for p in np.flatnonzero(large):
-        pair = _long_pair(batch.only(np.array([p])), scoring, free, target, progress)
+        one = batch.only(np.array([p]))
         if keep:
-            best, start, runs = align_long(pair, steps)
+            best, start, runs = _on_long_pair(align_long, one, scoring, free, target, Told(progress))
             ends[p, ::2] = start + 1
             pieces[int(p)], counts[p] = runs, len(runs)
         else:
-            best = score_long(pair, steps)
+            best = _on_long_pair(score_long, one, scoring, free, target, Told(progress))
         scores[p] = best[0]
         ends[p, 1::2] = best[1:] + 1
     runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
@@ -264,7 +286,7 @@ def align_long_pair(
     scoring, free, target, progress
         As for `score_batch`.
     """
-    best, _, runs = align_long(_long_pair(batch, scoring, free, target, progress), target.tile_steps())
+    best, _, runs = _on_long_pair(align_long, batch, scoring, free, target, Told(progress))
     score, row, column = (int(value) for value in best)
     return make_alignment(batch.queries.codes, batch.targets.codes, scoring, score, row + 1, column + 1, runs)
 

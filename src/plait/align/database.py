@@ -34,10 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.packing import BLOCK_LANES, SequenceDatabase
+from plait.align.packing import SequenceDatabase
 from plait.align.residues import ALPHABETS, PAD_CODE, Kind
 from plait.errors import FormatError
 from plait.formats.compression import check_readable
+from plait.targets.lane_blocks import BLOCK_LANES
 
 __all__ = [
     "FORMAT_VERSION",

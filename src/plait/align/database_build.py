@@ -30,12 +30,12 @@ from plait.align.database import (
     open_database,
     round_up,
 )
-from plait.align.packing import BLOCK_LANES, Layout, arrange, lane_lengths, packed_columns
 from plait.align.residues import ALPHABETS, Kind, encode_residues, guess_kind
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.duplicate_names import NameRegister
 from plait.formats.fasta import Sequences, read_fasta
+from plait.targets.lane_blocks import BLOCK_LANES, Layout, arrange, lane_lengths, packed_columns
 
 __all__ = ["build_database"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from plait.align.batches import align_batch, ignore_progress, score_batch
 from plait.align.codes import CodeList, PairBatch, code_list
 from plait.align.matrices import NO_CODE
-from plait.align.packing import BLOCK_LANES, arrange, packed_columns
 from plait.align.results import Alignment, make_alignments
 from plait.align.scoring import Scoring
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.pair_sweep import FreeEnds, PairList
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.lane_blocks import BLOCK_LANES, arrange, packed_columns
 from plait.targets.protocol import Target
 from plait.targets.trace_lists import trace_bytes
 

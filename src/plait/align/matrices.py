@@ -46,6 +46,8 @@ _BASES: Final = {
 _IUPAC: Final = "ACGTRYSWKMBDHVN"
 _SUFFIX: Final = ".txt"
 _MAX_BYTES: Final = 1 << 20
+#: What some editors begin a text with.
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _A_MATRIX: Final = "a substitution matrix in NCBI's format: a line of letters, then a line of scores for each"
 
@@ -281,7 +283,7 @@ def load_matrix(name_or_path: str | os.PathLike[str]) -> SubstitutionMatrix:
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
+            raw = file.read(_MAX_BYTES + 1).removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
         raise FormatError(path, expected=_A_MATRIX, found=error.strerror or str(error)) from error
     if len(raw) > _MAX_BYTES:

@@ -11,10 +11,9 @@ A search reads one row of a block at a time, the residues of 64 sequences at one
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,35 +22,18 @@ from plait.align.residues import (
     ALPHABETS,
     CODES,
     ILLEGAL_CODE,
-    PAD_CODE,
     Kind,
     decode_residues,
     encode_residues,
 )
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import InvalidInput
 from plait.formats.fasta import Sequences
+from plait.targets.lane_blocks import BLOCK_LANES, arrange, packed_columns
 
-__all__ = [
-    "BLOCK_LANES",
-    "COLUMN_STEP",
-    "Layout",
-    "SequenceDatabase",
-    "Texts",
-    "arrange",
-    "lane_lengths",
-    "pack_sequences",
-    "packed_columns",
-]
+__all__ = ["SequenceDatabase", "Texts", "pack_sequences"]
 
-#: Sequences in a block.
-BLOCK_LANES: Final = 64
-#: The columns of a block are a multiple of this.
-COLUMN_STEP: Final = 4
-
-_LONGEST: Final = 2**31 - COLUMN_STEP
 # Columns of one block that are put together at a time.
 _MOST_COLUMNS: Final = 1 << 16
-_PAD: Final = bytes([PAD_CODE])
 
 
 class Texts(Protocol):
@@ -138,120 +120,6 @@ class SequenceDatabase:
     def letters(self, index: int) -> str:
         """One record, numbered in order of input, as text in capital letters."""
         return decode_residues(self.sequence(index), self.kind)
-
-
-class Layout(NamedTuple):
-    """Which sequence goes where.
-
-    Attributes
-    ----------
-    order, lengths, first_columns
-        As in `SequenceDatabase`.
-    """
-
-    order: NDArray[np.int64]
-    lengths: NDArray[np.int32]
-    first_columns: NDArray[np.int64]
-
-    @property
-    def packed_bytes(self) -> int:
-        """Size of the packed columns, padding included."""
-        return int(self.first_columns[-1]) * BLOCK_LANES
-
-
-def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
-    """Sort sequences by length and deal them out to blocks.
-
-    Parameters
-    ----------
-    lengths
-        Residues of each sequence. Shape (n,).
-
-    Returns
-    -------
-    Layout
-        The places.
-
-    Raises
-    ------
-    Unsupported
-        If a sequence has 2^31 residues or more.
-    """
-    lengths = lane_lengths(lengths)
-    blocks = -(-lengths.size // BLOCK_LANES)
-    order = np.full(blocks * BLOCK_LANES, -1, np.int64)
-    order[: lengths.size] = np.argsort(-lengths, kind="stable")
-    sorted_lengths = np.zeros(blocks * BLOCK_LANES, np.int32)
-    sorted_lengths[: lengths.size] = lengths[order[: lengths.size]]
-    lanes = sorted_lengths.reshape(blocks, BLOCK_LANES)
-    first_columns = np.zeros(blocks + 1, np.int64)
-    np.cumsum(-(-lanes[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=first_columns[1:])
-    return Layout(order, lanes, first_columns)
-
-
-def lane_lengths(lengths: NDArray[np.signedinteger]) -> NDArray[np.int32]:
-    """Lengths as 32-bit numbers.
-
-    Raises
-    ------
-    Unsupported
-        If a sequence has 2^31 residues or more.
-    """
-    if lengths.size and int(lengths.max()) > _LONGEST:
-        raise Unsupported(f"a sequence of {int(lengths.max()):,} residues", why=f"the most is {_LONGEST:,}")
-    return lengths.astype(np.int32, copy=False)
-
-
-class _Bytes(Protocol):
-    """What gives bytes for a slice: bytes, or a memory-mapped file."""
-
-    def __getitem__(self, where: slice, /) -> bytes: ...
-
-
-def packed_columns(
-    residues: _Bytes,
-    starts: NDArray[np.int64],
-    layout: Layout,
-    blocks: range,
-    most: int,
-    table: bytes | None = None,
-) -> Iterator[NDArray[np.uint8]]:
-    """The packed columns of some blocks in order, a block or less at a time.
-
-    Parameters
-    ----------
-    residues
-        Sequences, one behind the other, a byte for each residue.
-    starts
-        Where in it the sequence of each lane of these blocks starts; lanes without one at the end left out.
-    layout
-        The places.
-    blocks
-        Numbers of the blocks.
-    most
-        Columns that may be given at once.
-    table
-        Code of each byte of `residues`, or None if they are codes.
-
-    Yields
-    ------
-    ndarray of uint8
-        Codes by column and lane, padded; not contiguous. Shape (columns, 64).
-    """
-    for block in blocks:
-        lanes = slice((block - blocks.start) * BLOCK_LANES, (block - blocks.start + 1) * BLOCK_LANES)
-        places = starts[lanes].tolist()
-        lengths = layout.lengths[block, : len(places)].tolist()
-        columns = int(layout.first_columns[block + 1] - layout.first_columns[block])
-        for first in range(0, columns, most):
-            last = min(first + most, columns)
-            # Cut, padded and translated as bytes: twice as fast as with slices of arrays.
-            rows = [
-                residues[place + first : place + min(length, last)].ljust(last - first, _PAD)
-                for place, length in zip(places, lengths, strict=True)
-            ]
-            codes = b"".join(rows).ljust(BLOCK_LANES * (last - first), _PAD).translate(table)
-            yield np.frombuffer(codes, np.uint8).reshape(BLOCK_LANES, last - first).T
 
 
 def pack_sequences(

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from plait.align.batches import align_batch
 from plait.align.codes import PairBatch, code_list
-from plait.align.packing import BLOCK_LANES, COLUMN_STEP
 from plait.align.residues import PAD_CODE
 from plait.align.results import Alignment
 from plait.align.scoring import Scoring
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.pair_sweep import FreeEnds
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.lane_blocks import BLOCK_LANES, COLUMN_STEP
 from plait.targets.protocol import Target
 
 __all__ = ["Pieces", "align_long_target", "reach_of", "score_pieces", "stretches"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plait.align.database import is_database, open_database
 from plait.align.matrices import NO_CODE
-from plait.align.packing import BLOCK_LANES, SequenceDatabase, pack_sequences
+from plait.align.packing import SequenceDatabase, pack_sequences
 from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, encode_residues, guess_kind
 from plait.align.scoring import Scoring
 from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
@@ -20,6 +20,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
 from plait.formats.duplicate_names import NameRegister
 from plait.formats.fasta import Sequences, read_fasta
+from plait.targets.lane_blocks import BLOCK_LANES
 from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 
 __all__ = ["Database", "Entry", "FastaSource", "PackedSource", "Source", "matrix_columns", "open_source"]

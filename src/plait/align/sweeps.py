@@ -14,7 +14,6 @@ from plait.align.batches import choose_target, score_batch
 from plait.align.codes import PairBatch, code_list
 from plait.align.many import block_query
 from plait.align.modes import free_ends_of
-from plait.align.packing import BLOCK_LANES
 from plait.align.pieces import reach_of, score_pieces, stretches
 from plait.align.ranking import NOTHING, Found, Ranking, distinct
 from plait.align.scoring import Scoring
@@ -22,6 +21,7 @@ from plait.align.search_sources import Source, matrix_columns
 from plait.align.target_chunks import LoneTarget, TargetChunk, TargetPart
 from plait.executors.local import LocalExecutor
 from plait.schedules.block_setup import BlockQuery
+from plait.targets.lane_blocks import BLOCK_LANES
 from plait.targets.protocol import Target
 from plait.targets.sweep_shape import SweepShape
 

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.packing import BLOCK_LANES, COLUMN_STEP, SequenceDatabase
+from plait.align.packing import SequenceDatabase
 from plait.targets.block_lists import TargetBlocks
+from plait.targets.lane_blocks import BLOCK_LANES, COLUMN_STEP
 
 __all__ = ["LoneTarget", "TargetChunk", "TargetPart", "lone_lanes", "make_chunk"]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import inspect
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from plait.cli.cell_progress import CellProgress
 from plait.cli.console import say, say_if_compiling
 from plait.cli.options import DeviceOption, WholeNumber
+from plait.cli.standard_input import files_of
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ def align(
     Parameters
     ----------
     queries
-        FASTA file: plain, .gz or .zst.
+        FASTA file: plain, .gz or .zst; - for standard input.
     targets
-        FASTA file of what they are aligned with. Without it every record of the first file is aligned with
-        all that follow it there.
+        FASTA file of what they are aligned with, or -. Without it every record of the first file is aligned
+        with all that follow it there.
     output
-        The file to write: .txt, .tsv, .sam, .jsonl (each also .gz or .zst) or .parquet; otherwise standard
-        output.
+        The file to write: .txt, .tsv, .sam, .jsonl (each also .gz or .zst) or .parquet; otherwise, and for
+        -, standard output.
     pairs
         order: the first query with the first target and so on; all: every query with every target; one: the
         single query with every target. Otherwise order for two files, and all for one.
@@ -136,36 +137,34 @@ def align(
         reference is plain Python.
     """
     given = dict(locals())
+    with files_of([path for path in (queries, targets) if path is not None]) as files:
+        _align(given, files)
+
+
+def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     from plait.align.aligner import make_aligner
     from plait.align.file_scoring import scoring_of_files
     from plait.align.files import align_files
 
-    scoring = scoring_of_files([path for path in (queries, targets) if path is not None], **asdict(scores))
+    scoring = scoring_of_files(files, **asdict(given["scores"]))
     aligner = make_aligner(
         scoring,
-        mode=mode,
-        free_ends=_words(free_ends),  # type: ignore[arg-type]
-        band=_band(band),
-        x_drop=x_drop,
-        traceback=traceback,
-        threads=threads,
-        device=device,
+        free_ends=_words(given["free_ends"]),  # type: ignore[arg-type]
+        band=_band(given["band"]),
+        **{name: given[name] for name in ("mode", "x_drop", "traceback", "threads", "device")},
     )
-    if device != "reference":
+    if given["device"] != "reference":
         say_if_compiling()
     start = time.perf_counter()
     with CellProgress("aligning") as progress:
         done = align_files(
-            queries,
-            targets,
-            output,
+            files[0],
+            files[1] if len(files) > 1 else None,
+            given["output"],
             aligner,
-            pairs=pairs,
-            format=format,
-            columns=_words(columns),
-            score_only=score_only,
-            md=md,
+            columns=_words(given["columns"]),
             command=_command(given),
+            **{name: given[name] for name in ("pairs", "format", "score_only", "md")},
             progress=progress,
         )
     for note in done.notes:

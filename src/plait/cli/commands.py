@@ -16,7 +16,21 @@ app = App(
     help="Exact V(D)J recombination path counts, sequence alignment and database search.",
 )
 
-_vdj = App(name="vdj", help="Count recombination paths, explain a count, count sharing.", version_flags=[])
+_vdj = App(
+    name="vdj",
+    help="From reads to rearrangements; count recombination paths, explain a count, count sharing.",
+    version_flags=[],
+)
+_vdj.command(
+    "plait.cli.annotate:annotate",
+    name="annotate",
+    help="Find V, D, J and the junction of every read, and count clonotypes.",
+)
+_vdj.command(
+    "plait.cli.alleles:alleles",
+    name="alleles",
+    help="Find V and J alleles that the germline set lacks, in annotated reads.",
+)
 _vdj.command(
     "plait.cli.count:count",
     name="count",

@@ -26,12 +26,20 @@ def say(message: str) -> None:
     print(f"plait: {message}", file=sys.stderr, flush=True)
 
 
-def say_if_compiling() -> None:
-    """Say that the first run compiles, if nothing compiled is there yet."""
+def say_if_compiling(part: str = "", seconds: int = 15) -> None:
+    """Say that the first run compiles, if nothing compiled is there yet.
+
+    Parameters
+    ----------
+    part
+        Name of a module of kernels that the command needs; by default any will do.
+    seconds
+        How long it takes.
+    """
     from plait._jit import compiled_cache
 
-    if next(compiled_cache().rglob("*.nbi"), None) is None:
-        say("compiling for this processor (once, about 15 s)")
+    if next(compiled_cache().rglob(f"{part}*.nbi"), None) is None:
+        say(f"compiling for this processor (once, about {seconds} s)")
 
 
 class Bar:
@@ -102,10 +110,12 @@ class RowProgress(Bar):
     ----------
     title
         Stands before the bar.
+    unit
+        What is counted.
     """
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title, "{task.fields[done]:,} rows")
+    def __init__(self, title: str, unit: str = "rows") -> None:
+        super().__init__(title, f"{{task.fields[done]:,}} {unit}")
 
     def __call__(self, state: _State) -> None:
         """Show a new state: rows written, and bytes read out of all."""

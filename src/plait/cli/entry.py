@@ -6,12 +6,15 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from plait.errors import PlaitError
+from plait.cli.standard_input import with_hyphens
+from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable
 from plait.settings import show_tracebacks
 
 __all__ = ["main"]
@@ -43,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit status: 0 done; 1 a checked germline set has errors; 2 a wrong request or input; 70 an error of
         plait itself; 130 and 143 ended by Ctrl-C and by SIGTERM.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals():
+        with _signals(), _own_warnings():
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone. Python would complain when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
+    except (DeviceFailure, DeviceMemoryError, TargetUnavailable) as error:
+        return _failed(_for_commands(str(error)), _WRONG_REQUEST)
     except PlaitError as error:
         return _failed(str(error), _WRONG_REQUEST)
     except MemoryError:
@@ -97,9 +102,33 @@ def _tell(message: str) -> None:
     print("plait: error:", " ".join(line.strip() for line in message.splitlines()), file=sys.stderr)
 
 
+def _for_commands(message: str) -> str:
+    from plait.reports.plain_text import as_options
+
+    return as_options(message)
+
+
+@contextmanager
+def _own_warnings() -> Iterator[None]:
+    """Show what plait warns of as a line of its own, without the place in the program."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, kind: type[Warning], filename: str, line: int, *rest: Any) -> None:
+        if Path(__file__).parents[1] in Path(filename).parents:
+            print("plait: warning:", _for_commands(str(message)), file=sys.stderr)
+        else:
+            before(message, kind, filename, line, *rest)
+
+    warnings.showwarning = show  # type: ignore[assignment]  # the names of its parameters do not matter
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
     hint = ""
-    if words[:2] == ["vdj", "count"]:
+    if words[:2] in (["vdj", "annotate"], ["vdj", "count"]):
         hint = "; the same command with --resume continues where it stopped"
     print(f"plait: stopped{hint}", file=sys.stderr)
     return getattr(stop, "status", 128 + signal.SIGINT)

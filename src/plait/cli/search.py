@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from plait.cli.cell_progress import CellProgress
 from plait.cli.console import say, say_if_compiling
 from plait.cli.options import DeviceOption, WholeNumber
+from plait.cli.standard_input import files_of
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -54,12 +55,13 @@ def search(
     Parameters
     ----------
     query
-        FASTA file of what to search for: plain, .gz or .zst. A file called index is written ./index.
+        FASTA file of what to search for: plain, .gz or .zst; - for standard input. A file called index is
+        written ./index.
     database
-        A packed database (see plait search index), or FASTA files.
+        A packed database (see plait search index), or FASTA files, of which one may be -.
     output
         The file to write: .tsv, .jsonl, .m8 (BLAST's table), .txt (each also .gz or .zst) or .parquet;
-        otherwise BLAST's table on standard output.
+        otherwise, and for -, BLAST's table on standard output.
     format
         What to write, where the name of the output does not say it. blast is BLAST's table without a header
         (-outfmt 6), tsv the same with one, text a report with the alignments.
@@ -115,10 +117,10 @@ def search(
     if device != "reference":
         say_if_compiling()
     start = time.perf_counter()
-    with CellProgress("searching") as progress:
+    with files_of([query, *database]) as files, CellProgress("searching") as progress:
         done = search_files(
-            query,
-            database,
+            files[0],
+            files[1:],
             output,
             settings,
             format=format,

@@ -10,17 +10,18 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.ipc as arrow_ipc
 
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors, write_json
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "kept_if_useful"]
 
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"
@@ -121,6 +122,10 @@ class Checkpoint:
             file.stream.write(content)
             file.stream.write(_checksum(content))
 
+    def drop(self, index: int) -> None:
+        """Remove a block, if it is there."""
+        self._block(index).unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Remove the checkpoint, folder included.
 
@@ -177,6 +182,32 @@ class Checkpoint:
             expected="a new or empty folder, or one that an earlier run made",
             hint="it is left as it is; choose another folder",
         )
+
+
+@contextmanager
+def kept_if_useful(checkpoint: Checkpoint, inputs: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
+    """Remove the checkpoint of a run that fails before its first block, or for what an input holds.
+
+    Parameters
+    ----------
+    checkpoint
+        The checkpoint.
+    inputs
+        Files that would have to be changed first, so that such a run cannot be resumed.
+
+    Yields
+    ------
+    None
+        Run what fills it inside.
+    """
+    try:
+        yield
+    except BaseException as error:
+        with suppress(OSError, PlaitError):
+            damaged = isinstance(error, FormatError) and error.path in [str(path) for path in inputs]
+            if damaged or not checkpoint.blocks():
+                checkpoint.remove()
+        raise
 
 
 def _check_same(directory: Path, stored: dict[str, Any], now: dict[str, Any]) -> None:

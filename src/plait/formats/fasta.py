@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff
+from plait.formats.compression import ByteSource, check_readable
+from plait.formats.sequence_text import first_text, sequence_file_kind, shown_start
 
 __all__ = ["Sequences", "read_fasta"]
 
@@ -23,8 +24,6 @@ __all__ = ["Sequences", "read_fasta"]
 _PIECE_BYTES: Final = 1 << 18
 _EXPECTED: Final = "FASTA text, plain or compressed with gzip or zstd"
 _EXPECTED_HEADER: Final = "a header line, '>name'"
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_SHOWN: Final = 40
 _LINE_END, _RETURN, _BLANK, _LAST_LETTER, _HEADER = 10, 13, 32, 126, ord(">")
 # Bytes up to the blank that may stand between letters: tab, line feed and its kin, return, blank.
 _SPACING: Final = np.isin(np.arange(_BLANK + 1), (9, 10, 11, 12, 13, 32))
@@ -99,7 +98,8 @@ def read_fasta(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -
     """
     if block_residues < 1:
         raise InvalidInput("block_residues", found=block_residues, expected="a positive number")
-    with ByteSource(path, _kind(path)) as source:
+    check_readable(path)
+    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         line, pieces = _start(source, min(block_residues, _PIECE_BYTES))
         block, size = _Block(block_residues), 0
         for text in _whole_records(pieces):
@@ -151,51 +151,21 @@ class _Block:
         )
 
 
-def _kind(path: str | os.PathLike[str]) -> FileKind:
-    check_readable(path)
-    try:
-        kind = sniff(path)
-    except FormatError as error:
-        if isinstance(error.__cause__, OSError):
-            raise
-        # Its words are about tables.
-        raise FormatError(path, found=error.found, expected=_EXPECTED) from None
-    if kind is FileKind.PARQUET:
-        raise FormatError(path, found="a Parquet file", expected=_EXPECTED)
-    return kind
-
-
 def _start(source: ByteSource, size: int) -> tuple[int, Iterator[bytes]]:
     """Number of the first line that is not blank, and the text from there on in pieces."""
-    line = 1
-    text = source.read(max(size, _SHOWN)).removeprefix(_BYTE_ORDER_MARK)
-    foreign = foreign_content(source.path, text)
-    if foreign:
-        raise FormatError(source.path, found=foreign.found, expected=_EXPECTED)
-    while text:
-        first = text.lstrip()
-        line += text.count(b"\n", 0, len(text) - len(first))
-        if first:
-            _check_first_line(source.path, line, first)
-            return line, chain((first,), iter(lambda: source.read(size), b""))
-        text = source.read(size)
-    raise FormatError(source.path, found="no sequence, only blank lines", expected=_EXPECTED_HEADER)
-
-
-def _check_first_line(path: object, line: int, text: bytes) -> None:
-    if text[0] == _HEADER:
-        return
-    shown = text[:_SHOWN].splitlines()[0]
-    if b"\0" in text or not shown.isascii():
-        raise FormatError(path, found=f"binary data, starting with {shown!r}", expected=_EXPECTED)
-    fastq = text.startswith(b"@")
-    raise FormatError(
-        path,
-        line=line,
-        found=f"{'FASTQ, ' if fastq else ''}{shown.decode()!r}",
-        expected=_EXPECTED_HEADER,
-        hint="convert it to FASTA first" if fastq else None,
-    )
+    first, line = first_text(source, size, _EXPECTED)
+    if not first:
+        raise FormatError(source.path, found="no sequence, only blank lines", expected=_EXPECTED_HEADER)
+    if first[0] != _HEADER:
+        fastq = first.startswith(b"@")
+        raise FormatError(
+            source.path,
+            line=line,
+            found=f"{'FASTQ, ' if fastq else ''}{shown_start(source.path, first, _EXPECTED)}",
+            expected=_EXPECTED_HEADER,
+            hint="convert it to FASTA first" if fastq else None,
+        )
+    return line, chain((first,), iter(lambda: source.read(size), b""))
 
 
 def _whole_records(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -22,10 +22,11 @@ from plait.reports.count_text import MEANINGS
 from plait.reports.plain_text import aligned, paragraph, percent
 from plait.reports.sharing_figure import check_drawing, draw_sharing
 from plait.reports.sharing_text import distribution_lines
-from plait.vdj.count_files import CountedFiles, Progress, count_files
+from plait.vdj.count_files import CountedFiles, count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.demo_data import demo_repertoires
 from plait.vdj.models import PathModel
+from plait.vdj.progress import Progress
 from plait.vdj.sharing_files import write_sharing
 from plait.vdj.sharing_table import SharingTable, sharing
 from plait.vdj.zero_counts import REASONS, zero_reasons
@@ -63,9 +64,15 @@ class _Demo:
     found: SharingTable
 
 
-def demo_counter() -> PathCounter:
-    """What the demo counts: 55 models, pi from 0 to 4 and nu from 0 to 10."""
-    return PathCounter("human_trb", _MODEL, threads=1)
+def demo_counter(device: str = "auto") -> PathCounter:
+    """What the demo counts: 55 models, pi from 0 to 4 and nu from 0 to 10.
+
+    Parameters
+    ----------
+    device
+        As for `plait.vdj.count_paths`.
+    """
+    return PathCounter("human_trb", _MODEL, device=device, threads=1)
 
 
 def run_demo(

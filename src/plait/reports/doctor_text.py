@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait.reports.plain_text import aligned
+from plait.reports.plain_text import aligned, as_options
 from plait.targets.machine import CudaFacts, Machine
 
 __all__ = ["doctor_text"]
@@ -21,7 +21,9 @@ def doctor_text(machine: Machine) -> str:
     lines = [f"plait {machine.plait}", "", *aligned(_rows(machine), "<<", indent=0)]
     if machine.cuda.devices:
         lines += ["", *aligned(_devices(machine.cuda), "<<>>>>", indent=0)]
-    problems = [f"{device.name}: {device.problem}" for device in machine.cuda.devices if device.problem]
+    problems = [
+        as_options(f"{device.name}: {device.problem}") for device in machine.cuda.devices if device.problem
+    ]
     if problems:
         lines += ["", *aligned([[problem] for problem in problems], "<", indent=0)]
     lines += ["", *aligned(_verdicts(machine.cuda), "<<", indent=0)]
@@ -67,7 +69,7 @@ def _devices(cuda: CudaFacts) -> list[list[str]]:
 
 def _verdicts(cuda: CudaFacts) -> list[list[str]]:
     """Each name for ``--device``, and whether it works."""
-    told = f"no: {cuda.problem}; {cuda.fix}"
+    told = as_options(f"no: {cuda.problem}; {cuda.fix}")
     usable = [device.name for device in cuda.devices if not device.problem]
     if cuda.usable:
         told = f"yes: {', '.join(usable)}"

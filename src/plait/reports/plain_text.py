@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["WIDTH", "aligned", "paragraph", "percent"]
+__all__ = ["WIDTH", "aligned", "as_options", "paragraph", "percent"]
 
 #: Columns of the narrowest terminal that is written for.
 WIDTH = 80
+
+
+def as_options(text: str) -> str:
+    """What to do about a device, worded for those who gave it as an option.
+
+    Parameters
+    ----------
+    text
+        Worded for Python.
+
+    Examples
+    --------
+    >>> as_options("update the driver, or use device='cpu'")
+    'update the driver, or use --device cpu'
+    """
+    return re.sub(r"\bdevice='([^']+)'", r"--device \1", text)
 
 
 def aligned(rows: Sequence[Sequence[str]], alignment: str, *, indent: int = 2) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from plait._jit import shared
 
-__all__ = ["COUNTS", "PathColumns", "Paths", "describe_paths"]
+__all__ = ["COUNTS", "PathColumns", "Paths", "describe_paths", "put_run"]
 
 #: Columns of ``PathColumns.counts``.
 COUNTS = ("query_start", "target_start", "matches", "mismatches", "similar", "gaps", "gap_openings")
@@ -65,9 +65,8 @@ class PathColumns(NamedTuple):
 
 
 @shared
-def _write_run(out: Any, at: int) -> int:
-    """Write the run under way; returns where the next one begins."""
-    length = out.run[1]
+def put_run(letters: Any, at: int, length: int, letter: int) -> int:
+    """Write a run unless it is empty; returns where the next one begins."""
     if length == 0:
         return at
     digits = 1
@@ -76,11 +75,18 @@ def _write_run(out: Any, at: int) -> int:
         digits += 1
         power *= 10
     for k in range(digits):
-        out.cigars[at + digits - 1 - k] = 48 + length % 10
+        letters[at + digits - 1 - k] = 48 + length % 10
         length //= 10
-    out.cigars[at + digits] = out.run[0]
-    out.run[1] = 0
+    letters[at + digits] = letter
     return at + digits + 1
+
+
+@shared
+def _write_run(out: Any, at: int) -> int:
+    """Write the run under way; returns where the next one begins."""
+    after = put_run(out.cigars, at, out.run[1], out.run[0])
+    out.run[1] = 0
+    return after
 
 
 @shared

@@ -7,6 +7,7 @@ at a time where a target can sweep many together (`ManyTiles`): then a visit is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -154,6 +155,8 @@ class Visit(NamedTuple):
         Where the edges of the tiles go, those of the first ones too, or None.
     watched
         Whether the best values of the tiles are wanted.
+    copies
+        Where a target puts what still copies to `kept` when the tiles are swept; their sweep waits for it.
     """
 
     rows: NDArray[np.int64]
@@ -162,6 +165,7 @@ class Visit(NamedTuple):
     corner: int
     kept: Checkpoints | None
     watched: bool
+    copies: list[Future[None]]
 
 
 class ManyTiles(Protocol):
@@ -180,10 +184,6 @@ class ManyTiles(Protocol):
 
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles; returns their best values, shape (tiles down, tiles across)."""
-        ...
-
-    def finish(self) -> None:
-        """Wait until everything that is kept is there, or raise what went wrong with that."""
         ...
 
 

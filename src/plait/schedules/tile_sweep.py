@@ -78,6 +78,7 @@ class Sweep:
         tiles = (self.grid.rows.size - 1, self.grid.columns.size - 1)
         self.values = np.zeros(tiles, np.int64)
         self.kept: Checkpoints | None = None
+        self.copies: list[Future[None]] = []
         if limit:
             self.kept = Checkpoints(
                 np.empty((tiles[0], edges.row_h.size, 2), np.int32),
@@ -103,8 +104,9 @@ class Sweep:
                         running[pool.submit(self._visit, k, m)] = None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            if self.many is not None:
-                self.many.finish()
+            wait(self.copies)
+        for copy in self.copies:
+            copy.result()
         if self.many is not None and self.ending:
             self._find_end()
 
@@ -138,7 +140,7 @@ class Sweep:
             self._take(sweep_tile(self.pair, self.steps, all_tiles, edges, corner, False)[0])
         else:
             starts = grid.rows[down.start : down.stop + 1], grid.columns[across.start : across.stop + 1]
-            visit = Visit(*starts, edges, corner, kept, self.ending)
+            visit = Visit(*starts, edges, corner, kept, self.ending, self.copies)
             self.values[down, across] = self.many.sweep(self.pair, visit)
         if i + 1 < self.shape[0] and j + 1 < self.shape[1]:
             self.corners[i + 1, j + 1] = edges.row_h[-1]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,33 @@ class _Ready(NamedTuple):
     sweep: Sweep | None
 
 
+class _Over(Exception):
+    """The walk is over, and nobody wants what was looked ahead for."""
+
+
+class _Pool:
+    """Threads that look ahead, and whether they are to stop."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = ThreadPoolExecutor(threads, "plait-ahead")
+        self.over = Event()
+
+    def for_a_while(self, pair: LongPair) -> LongPair:
+        """A pair of which sweeps stop after a tile or two once the walk is over."""
+
+        def progress(cells: int) -> None:
+            if self.over.is_set():
+                raise _Over
+            pair.progress(cells)
+
+        return replace(pair, progress=progress)
+
+    def close(self) -> None:
+        """Stop what is not wanted any more, and wait: nothing works on when the walk is over."""
+        self.over.set()
+        self.threads.shutdown(wait=True, cancel_futures=True)
+
+
 class _Ahead:
     """Tiles of a region, made ready before the walk comes to them.
 
@@ -51,10 +80,9 @@ class _Ahead:
         Threads, or None if nothing is made ready ahead.
     """
 
-    def __init__(
-        self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: ThreadPoolExecutor | None
-    ) -> None:
+    def __init__(self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: _Pool | None) -> None:
         self.pair, self.steps, self.sweep, self.pool = pair, steps, sweep, pool
+        self.pair_ahead = pair if pool is None else pool.for_a_while(pair)
         self.waiting: dict[tuple[int, int], Future[_Ready]] = {}
 
     def take(self, row: int, column: int) -> _Ready:
@@ -67,7 +95,7 @@ class _Ahead:
         if found is not None:
             return found.result()
         tile = grid.tile(i, j)
-        return self._make(i, j, tile._replace(row_end=row + 1, column_end=column + 1))
+        return self._make(self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
 
     def _look_ahead(self, i: int, j: int) -> None:
         assert self.pool is not None
@@ -77,7 +105,8 @@ class _Ahead:
             self.waiting.pop(place).cancel()
         for place in wanted:
             if min(place) >= 0 and place not in self.waiting:
-                self.waiting[place] = self.pool.submit(self._make, *place, self.sweep.grid.tile(*place))
+                tile = self.sweep.grid.tile(*place)
+                self.waiting[place] = self.pool.threads.submit(self._make, self.pair_ahead, *place, tile)
 
     def _fits(self, tile: Tile) -> bool:
         """Whether the choices of a tile can be kept."""
@@ -87,7 +116,7 @@ class _Ahead:
         smallest = max(rows, columns) <= ROWS * setup.lanes.width
         return smallest or choice_bytes(keeping, rows, columns) <= self.pair.choice_limit
 
-    def _make(self, i: int, j: int, tile: Tile) -> _Ready:
+    def _make(self, pair: LongPair, i: int, j: int, tile: Tile) -> _Ready:
         """Make a tile ready, or its part that begins at the same cell."""
         whole, corner = self.sweep.tile_edges(i, j)
         rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
@@ -95,8 +124,8 @@ class _Ahead:
             whole.row_h[:columns], whole.row_f[:columns], whole.column_h[:rows], whole.column_e[:rows]
         )
         if self._fits(tile):
-            return _Ready(tile, sweep_tile(self.pair, self.steps, tile, edges, corner, True)[1], None)
-        sweep = Sweep(self.pair, self.steps, tile, edges, corner, self.pair.checkpoint_limit, False)
+            return _Ready(tile, sweep_tile(pair, self.steps, tile, edges, corner, True)[1], None)
+        sweep = Sweep(pair, self.steps, tile, edges, corner, pair.checkpoint_limit, False)
         sweep.run()
         return _Ready(tile, None, sweep)
 
@@ -136,17 +165,17 @@ class Walk:
                     self.back(ready.sweep)
 
     @contextmanager
-    def _pool(self) -> Iterator[ThreadPoolExecutor | None]:
+    def _pool(self) -> Iterator[_Pool | None]:
         """Threads that look ahead, where there are some to spare."""
         # Where a region is swept tile by tile, its threads are busy with the tiles of one cut.
         if self.steps.many is None or self.steps.threads < 2:
             yield None
             return
-        pool = ThreadPoolExecutor(min(self.steps.threads, 3 * _AHEAD_WITH_CHOICES), "plait-ahead")
+        pool = _Pool(min(self.steps.threads, 3 * _AHEAD_WITH_CHOICES))
         try:
             yield pool
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.close()
 
     def _through(self, ready: _Ready) -> None:
         tile = ready.tile

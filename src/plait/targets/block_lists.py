@@ -161,11 +161,11 @@ def run_blocks(
     """
     # A block may be wider than its longest target: the border has to be as wide.
     longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
-    usable = [s for s in (block_setup(query, longest, kind) for kind in kinds) if s is not None]
-    if not usable:
+    setups = (block_setup(query, longest, kind) for kind in kinds)
+    setup = next((own for own in setups if own is not None), None)
+    if setup is None:
         why = "they could reach 2^31; scale scores and gap costs down"
         raise Unsupported("these scores", why=why)
-    setup = usable[0]
     raw = _score(call, setup, blocks, threads, progress)
     scores = raw - setup.zero
     over = np.argwhere(raw >= setup.ceiling)

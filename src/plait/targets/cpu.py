@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._jit import kernel
+from plait.errors import PlaitError
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_product import chain_item
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts, make_scratch
@@ -62,6 +63,9 @@ class CpuTarget:
     def available(self) -> Availability:
         """Always available."""
         return Availability(True)
+
+    def successor(self, error: PlaitError) -> None:
+        """None: there is no device that could fail."""
 
     def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
         """Fill `out`, stretches of texts in parallel."""

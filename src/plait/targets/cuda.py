@@ -21,6 +21,7 @@ import numpy as np
 from numba import cuda
 
 from plait._jit import in_compiled_cache, prepare, specialise
+from plait.errors import DeviceFailure
 from plait.lanes import bits, groups, warps
 
 __all__ = ["KERNELS", "SIMULATED", "CudaKernel", "capability_of_code", "cuda", "cuda_kernel"]
@@ -95,9 +96,11 @@ class CudaKernel:
         shared
             Bytes of dynamic shared memory per block.
         """
-        configured = self.dispatcher[blocks, threads, stream, shared]
-        # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet.
+        dispatcher = self.dispatcher
+        # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the
+        # simulator has one configuration of a kernel for all of them.
         with _LAUNCHING:
+            configured = dispatcher[blocks, threads, stream, shared]
             if shared > _SHARED_UNASKED and not SIMULATED:
                 place = (cuda.get_current_device().id, _kinds(arguments))
                 # Once for every kernel and device; to ask each time would take as long as a launch.
@@ -114,8 +117,10 @@ class CudaKernel:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
         if status != driver.CUresult.CUDA_SUCCESS:
-            raise ValueError(
-                f"{self.name}: a block cannot have {shared} bytes of shared memory ({status.name})"
+            raise DeviceFailure(
+                f"cuda:{function.device.id}",
+                reason=f"a block of {self.name} cannot have {shared} bytes of shared memory ({status.name})",
+                fix="use device='cpu', and please report it: it is an error of plait",
             )
 
     def ptx(self, arguments: tuple[Any, ...], capability: tuple[int, int]) -> str:

@@ -26,7 +26,7 @@ from plait.schedules.warp_tables import WarpTables, warp_serves, warp_tables
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_chain_kernels import DeviceCounts, DeviceTexts, count_texts, room_of
-from plait.targets.cuda_devices import free_memory, on_device, over_devices
+from plait.targets.cuda_devices import least_free_memory, over_devices
 from plait.targets.cuda_memory import Slot
 from plait.targets.cuda_plan import Plan, plan
 from plait.targets.reference import longest_text
@@ -129,7 +129,13 @@ class _Kept:
 
 
 def run_chain(
-    devices: Sequence[int], kind: Kind, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput
+    devices: Sequence[int],
+    kind: Kind,
+    alg: Any,
+    tables: ChainTables,
+    texts: Texts,
+    out: ChainOutput,
+    host: CpuTarget | None = None,
 ) -> None:
     """Fill `out`, pieces of the batch in parallel on devices.
 
@@ -143,6 +149,8 @@ def run_chain(
         The batch.
     out
         Overwritten.
+    host
+        Counts the texts that the kernel leaves; by default with the threads of the settings.
     """
     if not texts.start.size:
         return
@@ -156,7 +164,7 @@ def run_chain(
     over_devices(list(devices) * cut.slots, cut.batches, run)
     left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
     if left.size:
-        _run_on_host(kind, alg, tables, texts, out, left)
+        _run_on_host(host or CpuTarget(), kind, alg, tables, texts, out, left)
 
 
 def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
@@ -165,11 +173,10 @@ def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
     results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
     # Symbols may be shared, and texts between those of a piece: `_piece_of` keeps to twice the mean.
     each = results + 10 + 2 * -(-int(np.minimum(texts.length, _LONGEST).sum()) // count)
-    with on_device(devices[0]):
-        free = free_memory()
+    free, tightest = least_free_memory(devices)
     return plan(
         count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
-        slots=1 if SIMULATED else _SLOTS, device=f"cuda:{devices[0]}",
+        slots=1 if SIMULATED else _SLOTS, device=f"cuda:{tightest}",
     )  # fmt: skip
 
 
@@ -243,11 +250,17 @@ def _piece_of(texts: Texts, first: int, last: int) -> Texts:
 
 
 def _run_on_host(
-    kind: Kind, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput, items: NDArray[np.int64]
+    host: CpuTarget,
+    kind: Kind,
+    alg: Any,
+    tables: ChainTables,
+    texts: Texts,
+    out: ChainOutput,
+    items: NDArray[np.int64],
 ) -> None:
     """Count some of the texts on the CPU."""
     part = Texts(texts.symbols, *(field[items] for field in texts[1:]))
     counts = ChainOutput(*(np.empty((items.size, *field.shape[1:]), field.dtype) for field in out))
-    CpuTarget().run_chain(kind, alg, tables, part, counts)
+    host.run_chain(kind, alg, tables, part, counts)
     for whole, counted in zip(out, counts, strict=True):
         whole[items] = counted

@@ -14,7 +14,16 @@ from plait.targets.cuda_driver import usable
 from plait.targets.cuda_errors import translate
 from plait.targets.protocol import Availability
 
-__all__ = ["Device", "cuda_available", "device_facts", "devices", "free_memory", "on_device", "over_devices"]
+__all__ = [
+    "Device",
+    "cuda_available",
+    "device_facts",
+    "devices",
+    "free_memory",
+    "least_free_memory",
+    "on_device",
+    "over_devices",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -75,13 +84,37 @@ def device_facts(index: int) -> Device:
         )
 
 
-def free_memory() -> int:
-    """Free bytes of the current device, once what is no longer used has been given back."""
+def free_memory(*, tidy: bool = True) -> int:
+    """Free bytes of the current device.
+
+    Parameters
+    ----------
+    tidy
+        Give back first what is no longer used, which waits for the kernels that run.
+    """
     if SIMULATED:
         return 1 << 30
     context = cuda.current_context()
-    context.memory_manager.deallocations.clear()
+    if tidy:
+        context.memory_manager.deallocations.clear()
     return int(context.get_memory_info().free)
+
+
+def least_free_memory(indices: Sequence[int], *, tidy: bool = True) -> tuple[int, int]:
+    """Free bytes of the device that has the fewest, and its number.
+
+    Parameters
+    ----------
+    indices
+        Numbers of the devices.
+    tidy
+        As for `free_memory`.
+    """
+    found = []
+    for index in dict.fromkeys(indices):
+        with on_device(index):
+            found.append((free_memory(tidy=tidy), index))
+    return min(found)
 
 
 @contextlib.contextmanager

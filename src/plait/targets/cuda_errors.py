@@ -13,10 +13,13 @@ from plait.errors import DeviceFailure, DeviceMemoryError
 
 __all__ = ["translate"]
 
+_SMALLER_HOST = "close other programs, raise the limit of locked memory (ulimit -l), or use device='cpu'"
 _SMALLER = "close other programs that use the device, choose another one, or use device='cpu'"
 _AGAIN = "start plait again: after this error the process cannot use the device any more"
 _BUG = f"{_AGAIN}; if it comes back, it is an error of plait: please report it with the command"
 _HARDWARE = "look at nvidia-smi -q and the system's log; the device may need a reset or repair"
+#: Calls that ask for memory of the host.
+_OF_THE_HOST = re.compile("cu(Mem(Host|AllocHost)|Host)")
 _REASONS = {
     "ILLEGAL_ADDRESS": ("a kernel used memory that is not its own", _BUG),
     "MISALIGNED_ADDRESS": ("a kernel used memory at a wrong address", _BUG),
@@ -66,6 +69,8 @@ def translate(
         return None
     code = found[1]
     if code == "OUT_OF_MEMORY":
+        if _OF_THE_HOST.search(str(error)):
+            return DeviceMemoryError(device, needed=None, free=None, fix=_SMALLER_HOST, of_host=True)
         return DeviceMemoryError(device, needed=None, free=free(), fix=_SMALLER)
     reason, fix = _REASONS.get(code, ("the driver reports an error", _AGAIN))
     return DeviceFailure(device, reason=f"{reason} (CUDA_ERROR_{code})", fix=fix)

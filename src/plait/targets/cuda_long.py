@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from queue import SimpleQueue
 from typing import Any
 
@@ -26,7 +26,7 @@ from plait.schedules.tile_grid import Grid, LongPair, Tile, Visit
 from plait.schedules.warp_stripes import MARKS, MOST_COST, NarrowScores, WideScores
 from plait.targets import cuda_long_kernel as kernel
 from plait.targets.cuda import SIMULATED, cuda
-from plait.targets.cuda_devices import device_facts, on_device
+from plait.targets.cuda_devices import device_facts, least_free_memory, on_device
 from plait.targets.cuda_long_plan import Capacity, plan_grid
 
 __all__ = ["GpuTiles", "many_tiles"]
@@ -112,24 +112,19 @@ class _Device:
         with on_device(number):
             self.stream, self.copying = cuda.stream(), cuda.stream()
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="plait-kept")
-        self._copies: list[Future[None]] = []
-        self._lock = threading.Lock()
+        self._copy: Future[None] | None = None
 
-    def keep(self, memory: _Memory) -> None:
-        """Copy what is kept while the next launch runs."""
-        self.wait()
-        with self._lock:
-            self._copies.append(self._copier.submit(self._fetch, memory))
+    def keep(self, memory: _Memory) -> Future[None]:
+        """Copy what is kept while the next launch runs; what comes of it is for those who want it."""
+        if self._copy is not None:
+            # Of another launch, perhaps of another pair: its memory is given back first.
+            wait([self._copy])
+        self._copy = self._copier.submit(self._fetch, memory)
+        return self._copy
 
     def _fetch(self, memory: _Memory) -> None:
         with on_device(self.facts.number):
             memory.fetch_kept(self.copying)
-
-    def wait(self) -> None:
-        """Wait for the copies."""
-        with self._lock:
-            while self._copies:
-                self._copies.pop().result()
 
 
 class _Memory:
@@ -224,7 +219,8 @@ class GpuTiles:
         facts = [device.facts for device in self._devices]
         processors = min(one.multiprocessors for one in facts)
         # What is kept of one launch is copied while the next one runs, and other programs need memory too.
-        memory = min(one.memory for one in facts) // (3 * _LAUNCHES)
+        free, _ = least_free_memory([one.number for one in facts], tidy=False)
+        memory = free // (3 * _LAUNCHES)
         devices = len(facts) // _LAUNCHES
         capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
         return plan_grid(region, checkpoint_limit, capacity)
@@ -239,15 +235,10 @@ class GpuTiles:
                 _launch(pair, coded, memory, device)
                 memory.fetch_edges()
                 if visit.kept is not None:
-                    device.keep(memory)
+                    visit.copies.append(device.keep(memory))
                 return memory.fetch_best()
         finally:
             self._free.put(device)
-
-    def finish(self) -> None:
-        """Wait for the copies of what is kept."""
-        for device in self._devices:
-            device.wait()
 
     def _code(self, costs: Costs) -> _Coded:
         with self._lock:

@@ -44,7 +44,7 @@ class Capacity(NamedTuple):
     warps
         Stripes that run at the same time on one.
     memory
-        Bytes of one that may be used.
+        Bytes that a launch may use on each.
     height
         Rows of a stripe.
     """

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.errors import InvalidInput, Unsupported
 from plait.lanes.packed import PACKED_LIMIT, IntegerStep, half_bits, pack
 from plait.recurrences.gaps import AffineGap
 from plait.targets.cuda import SIMULATED, cuda
@@ -70,7 +71,7 @@ class PackedTargets:
         lengths = np.diff(offsets)
         longest = int(lengths.max(initial=0))
         if lengths.size and int(lengths.min()) < 0:
-            raise ValueError("offsets of targets decrease")
+            raise InvalidInput("offsets", found="a smaller one after a larger one", expected="none decreases")
         # Keys of 16 bits are sorted by radix, ten times as fast.
         keys = longest - lengths
         order = np.arange(self.size)
@@ -88,7 +89,7 @@ class PackedTargets:
         self.columns = int(bases[-1]) + GAP
         # Places in letters and in the rows between stripes have 32 bits.
         if self.columns * 8 >= 1 << 32:
-            raise ValueError(f"{self.residues} residues are too many for one batch")
+            raise InvalidInput("targets", found=f"{self.residues} residues", expected="fewer in one batch")
         self.memory = _Fresh(stream) if memory is None else memory
         self._order = self.memory.upload("packed order", order.astype(np.int32))
         self._lengths = self.memory.upload("packed lengths", self.lengths)
@@ -139,7 +140,7 @@ class PackedQuery:
     def __init__(self, codes: Any, table: Any, gap_open: int, gap_extend: int) -> None:
         self.codes = np.ascontiguousarray(codes, np.uint8)
         if self.codes.size and int(self.codes.max()) > 31:
-            raise ValueError("a letter of the query is larger than 31")
+            raise InvalidInput("query", found="a letter above 31", expected="letters from 0 to 31")
         scores = np.full((32, LETTERS), -(PACKED_LIMIT - 1), np.int32)
         scores[:, :PADDING_LETTER] = np.clip(table, -(PACKED_LIMIT - 1), PACKED_LIMIT)
         self.scores = scores
@@ -197,7 +198,7 @@ def packed_scores(query: PackedQuery, targets: PackedTargets, out: Any, stream: 
         In which the kernels run; they are not waited for.
     """
     if not query.possible:
-        raise ValueError("packed lanes cannot hold gaps that are worth something")
+        raise Unsupported("gaps that are worth something", why="packed lanes cannot hold them; use 32 bits")
     scores_in_shape(shape_for(query, targets), query, targets, out, stream=stream)
 
 

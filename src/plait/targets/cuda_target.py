@@ -13,6 +13,8 @@ Lists of short pairs, global alignments of a query with many targets (those of t
 among them), counts that overflow 64 bits, and sums in floating point run on the CPU. Results are those of
 the CPU, bit for bit, so nobody needs to know where something ran.
 
+Where a GPU was not asked for by name and fails, or lacks memory, the CPU does what it was to do.
+
 Modules with kernels are imported when they are first needed, and with them the compiler.
 """
 
@@ -20,11 +22,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
 from plait.schedules.pair_setup import PairSetup
@@ -33,10 +36,14 @@ from plait.schedules.tile_grid import Grid, LongPair, ManyTiles, Tile, TileSteps
 from plait.targets.block_lists import TargetBlocks
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda_driver import probe, usable
-from plait.targets.protocol import Availability
+from plait.targets.device_trials import failed, has_left, leave
+from plait.targets.protocol import Availability, Target
 from plait.targets.sweep_shape import SweepShape, cuda_shape
+from plait.targets.told_cells import Told
 
 __all__ = ["CudaTarget"]
+
+T = TypeVar("T")
 
 #: Texts, cells of matrices, and strings of an enumeration that are worth the start of a device which was not
 #: asked for by name.
@@ -55,7 +62,8 @@ class CudaTarget:
     threads
         CPU threads for what runs there.
     sparing
-        Leave small batches to the CPU, which is done before a GPU has started.
+        Leave small batches to the CPU, which is done before a GPU has started, and those with which a GPU
+        fails: nobody asked for it by name.
     """
 
     def __init__(
@@ -75,32 +83,48 @@ class CudaTarget:
         """The name with those of the devices, for provenance."""
         names = {device.number: device.name for device in probe().devices}
         found = [names[number] for number in self.devices if number in names]
-        return f"{self.name} ({', '.join(dict.fromkeys(found))})" if found else self.name
+        told = f"{self.name} ({', '.join(dict.fromkeys(found))})" if found else self.name
+        return f"{told} and cpu" if self.sparing and has_left(self.devices) else told
 
     def available(self) -> Availability:
         """Whether kernels can run, and if not, why."""
         return usable()
 
+    def successor(self, error: PlaitError) -> Target | None:
+        """The CPU, after an error of GPUs that nobody asked for by name; it is said once that they fail."""
+        if not self.sparing or not isinstance(error, DeviceFailure | DeviceMemoryError):
+            return None
+        leave(self.devices, error)
+        return self.host
+
     def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
         """Fill `out`, on the GPU where that serves the model and the algebra."""
-        if not (self.sparing and texts.start.size < _LEAST_TEXTS):
+
+        def on_gpu() -> bool:
             from plait.targets import cuda_chain
 
-            if cuda_chain.serves(kind, alg, tables):
-                cuda_chain.run_chain(self.devices, kind, alg, tables, texts, out)
-                return
-        self.host.run_chain(kind, alg, tables, texts, out)
+            if not cuda_chain.serves(kind, alg, tables):
+                return False
+            cuda_chain.run_chain(self.devices, kind, alg, tables, texts, out, self.host)
+            return True
+
+        if not self._on_gpu(texts.start.size >= _LEAST_TEXTS, on_gpu):
+            self.host.run_chain(kind, alg, tables, texts, out)
 
     def run_enumeration(self, tables: ChainTables, texts: Texts, most: int, out: Any) -> None:
         """Enumerate on the GPU, up to the number of insertions that it serves."""
-        if not (self.sparing and texts.start.size * 4**most < _LEAST_STRINGS):
+
+        def on_gpu() -> bool:
             from plait.targets import cuda_enumeration
             from plait.targets.cuda_enumeration_letters import MOST
 
-            if most <= MOST:
-                cuda_enumeration.run_enumeration(self.devices, tables, texts, most, out)
-                return
-        self.host.run_enumeration(tables, texts, most, out)
+            if most > MOST:
+                return False
+            cuda_enumeration.run_enumeration(self.devices, tables, texts, most, out)
+            return True
+
+        if not self._on_gpu(texts.start.size * 4**most >= _LEAST_STRINGS, on_gpu):
+            self.host.run_enumeration(tables, texts, most, out)
 
     def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
         """Align the pairs of a list on the CPU."""
@@ -110,11 +134,16 @@ class CudaTarget:
         self, query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
     ) -> NDArray[np.int64]:
         """Score a query against blocks of targets on the GPU."""
-        if self.sparing and query.rows.size * int(blocks.lengths.sum(dtype=np.int64)) < _LEAST_CELLS:
-            return self.host.run_blocks(query, blocks, progress)
-        from plait.targets import cuda_search
+        cells = query.rows.size * int(blocks.lengths.sum(dtype=np.int64))
+        told = Told(progress)
 
-        return cuda_search.run_blocks(self.devices, query, blocks, progress)
+        def on_gpu() -> NDArray[np.int64]:
+            from plait.targets import cuda_search
+
+            return cuda_search.run_blocks(self.devices, query, blocks, told)
+
+        found = self._on_gpu(cells >= _LEAST_CELLS, on_gpu)
+        return self.host.run_blocks(query, blocks, told.again()) if found is None else found
 
     def sweep_shape(self) -> SweepShape:
         """Large tasks, several for each GPU, so that one computes while others are copied."""
@@ -123,11 +152,14 @@ class CudaTarget:
     def sweep_blocks(self, queries: Sequence[BlockQuery], blocks: TargetBlocks) -> list[NDArray[np.int64]]:
         """Score queries against blocks of targets, on whatever GPU is free."""
         rows = sum(query.rows.size for query in queries)
-        if self.sparing and rows * int(blocks.lengths.sum(dtype=np.int64)) < _LEAST_CELLS:
-            return self.host.sweep_blocks(queries, blocks)
-        from plait.targets import cuda_search
 
-        return cuda_search.sweep_blocks(self.devices, queries, blocks, lambda cells: None)
+        def on_gpu() -> list[NDArray[np.int64]]:
+            from plait.targets import cuda_search
+
+            return cuda_search.sweep_blocks(self.devices, queries, blocks, lambda cells: None)
+
+        found = self._on_gpu(rows * int(blocks.lengths.sum(dtype=np.int64)) >= _LEAST_CELLS, on_gpu)
+        return self.host.sweep_blocks(queries, blocks) if found is None else found
 
     def trace_targets(self, query: BlockQuery, task: PairList) -> PairResults:
         """Align a query with many targets in global mode on the CPU."""
@@ -135,17 +167,27 @@ class CudaTarget:
 
     def tile_steps(self) -> TileSteps:
         """Steps for one long pair: the GPU sweeps it, the CPU the tiles on the way of the alignment."""
-        least = _LEAST_CELLS if self.sparing else 0
-        return self.host.tile_steps()._replace(many=_LongTiles(self.devices, least))
+        return self.host.tile_steps()._replace(many=_LongTiles(self.devices, self.sparing))
+
+    def _on_gpu(self, large: bool, run: Callable[[], T]) -> T | None:
+        """Run on the GPU; nothing if the CPU is to do it, being faster or all that works."""
+        if self.sparing and (not large or failed(self.devices)):
+            return None
+        try:
+            return run()
+        except (DeviceFailure, DeviceMemoryError) as error:
+            if self.successor(error) is None:
+                raise
+            return None
 
 
 class _LongTiles:
     """`plait.targets.cuda_long.GpuTiles`, made when there is a region for it."""
 
-    def __init__(self, devices: Sequence[int], least_cells: int) -> None:
+    def __init__(self, devices: tuple[int, ...], sparing: bool) -> None:
         self.visits = len(devices)
         self._devices = devices
-        self._least = least_cells
+        self._sparing = sparing
 
     @functools.cached_property
     def _tiles(self) -> ManyTiles:
@@ -156,7 +198,9 @@ class _LongTiles:
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """Whether it can, and is worth its start for a region."""
         cells = pair.costs.query.size * pair.costs.target.size
-        return cells >= self._least and self._tiles.serves(pair, region)
+        if self._sparing and (cells < _LEAST_CELLS or failed(self._devices)):
+            return False
+        return self._tiles.serves(pair, region)
 
     def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
         """Cut a region into tiles."""
@@ -165,7 +209,3 @@ class _LongTiles:
     def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         """Sweep tiles; returns their best values."""
         return self._tiles.sweep(pair, visit)
-
-    def finish(self) -> None:
-        """Wait until everything that is kept is there."""
-        self._tiles.finish()

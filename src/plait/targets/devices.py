@@ -20,11 +20,11 @@ import os
 
 from plait.errors import InvalidInput, TargetUnavailable
 from plait.targets.cpu import CpuTarget
-from plait.targets.cuda_driver import device_problem, probe, usable
+from plait.targets.cuda_driver import DriverFacts, device_problem, probe, usable
 from plait.targets.protocol import Target
 from plait.targets.reference import ReferenceTarget
 
-__all__ = ["DEVICES", "check_device", "resolve"]
+__all__ = ["DEVICES", "check_device", "devices_of", "resolve"]
 
 #: What may be given as ``device=``; N stands for a number.
 DEVICES = ("auto", "cpu", "reference", "cuda", "cuda:N", "cuda:all")
@@ -82,7 +82,24 @@ def _cuda_devices(device: str) -> list[int]:
     able = usable()
     if not able.ok:
         raise TargetUnavailable(device, reason=able.reason, fix=able.fix)
-    facts = probe()
+    return devices_of(device, probe())
+
+
+def devices_of(device: str, facts: DriverFacts) -> list[int]:
+    """Numbers of the CUDA devices that a name means.
+
+    Parameters
+    ----------
+    device
+        ``auto`` or a name with ``cuda``.
+    facts
+        What the driver has told; it has some device that can be used.
+
+    Raises
+    ------
+    TargetUnavailable
+        If the one that is named cannot be used.
+    """
     fit = [found.number for found in facts.devices if not device_problem(found)]
     if device == "cuda:all":
         # Numba compiles what kernels call once in a process, so it must do for all devices.

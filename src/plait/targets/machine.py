@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plait._version import __version__
-from plait.errors import InvalidInput, PlaitError
+from plait.errors import InvalidInput
 from plait.settings import cache_directory, thread_count
 from plait.targets.cuda_driver import DriverDevice, device_problem, probe, usable
 from plait.targets.device_monitor import driver_release, free_bytes
+from plait.targets.device_trials import trial
+from plait.targets.devices import devices_of
 
 __all__ = ["EXTRAS", "CacheFacts", "CudaFacts", "DeviceFacts", "ExtraFacts", "Machine", "examine"]
 
@@ -256,8 +258,13 @@ def _cuda(try_devices: bool) -> CudaFacts:
     facts, able = probe(), usable()
     devices = tuple(_device(device, able.ok and try_devices) for device in facts.devices)
     problem, fix = able.reason, able.fix
-    if able.ok and devices and all(device.problem for device in devices):
-        problem, fix = devices[0].problem, "see the page on GPUs, or use device='cpu'"
+    if able.ok and devices:
+        # The one that is taken where none is named.
+        first = devices[devices_of("cuda", facts)[0]]
+        others = [f"device={device.name!r}" for device in devices if not device.problem]
+        problem = first.problem and f"{first.name}: {first.problem}"
+        instead = " or ".join([*others, "device='cpu'"])
+        fix = f"use {instead}, and see the page on GPUs" if problem else ""
     return CudaFacts(
         usable=not problem,
         problem=problem,
@@ -272,7 +279,7 @@ def _cuda(try_devices: bool) -> CudaFacts:
 def _device(device: DriverDevice, try_it: bool) -> DeviceFacts:
     problem = device_problem(device)
     if try_it and not problem:
-        problem = _trial(device.number)
+        problem = trial(device.number)
     return DeviceFacts(
         f"cuda:{device.number}",
         device.name,
@@ -282,19 +289,6 @@ def _device(device: DriverDevice, try_it: bool) -> DeviceFacts:
         free_bytes(device.uuid),
         problem,
     )
-
-
-def _trial(number: int) -> str:
-    """Why a small kernel does not run on a device, or nothing."""
-    try:
-        from plait.targets.cuda_trial import try_device
-
-        return try_device(number)
-    except PlaitError as error:
-        return str(error)
-    except Exception as error:
-        # Libraries of unlike versions fail in many ways, of which a report must not be one.
-        return f"a small kernel does not run: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def _extra(name: str, packages: tuple[str, ...]) -> ExtraFacts:

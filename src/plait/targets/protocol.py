@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import PlaitError
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
 from plait.schedules.pair_setup import PairSetup
@@ -42,6 +43,10 @@ class Target(Protocol):
 
     def available(self) -> Availability:
         """Whether it can be used on this machine."""
+        ...
+
+    def successor(self, error: PlaitError) -> Target | None:
+        """What does what this one could not, after an error of its device; None: tell the error."""
         ...
 
     def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:

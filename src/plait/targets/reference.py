@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import PlaitError
 from plait.schedules.antidiagonal import sweep_region
 from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_product import chain_item
@@ -44,6 +45,9 @@ class ReferenceTarget:
     def available(self) -> Availability:
         """Always available."""
         return Availability(True)
+
+    def successor(self, error: PlaitError) -> None:
+        """None: there is no device that could fail."""
 
     def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
         """Fill `out` one text after the other."""

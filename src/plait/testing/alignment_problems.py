@@ -196,7 +196,6 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int16", 8, "profile16"),
-        ("int16", 4, "table8"),
         ("int32", _W32, "table8"),
     ),
     ("antidiagonal", "local"): (

@@ -1,4 +1,4 @@
-"""V(D)J recombination: germline sets, path counts, region calls, sharing."""
+"""V(D)J recombination: germline sets, annotation of reads, path counts, region calls, sharing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plait.vdj.annotation.allele_sites import AlleleLimits
+    from plait.vdj.annotation.annotate import Annotations, annotate
+    from plait.vdj.annotation.annotation_settings import AnnotationSettings
+    from plait.vdj.annotation.new_alleles import NewAlleles, find_new_alleles
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
@@ -14,28 +18,40 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATUSES",
+    "AlleleLimits",
+    "AnnotationSettings",
+    "Annotations",
     "Explanation",
+    "NewAlleles",
     "PathCounter",
     "PathCounts",
     "PathModel",
     "PathTotals",
     "SharingTable",
+    "annotate",
     "count_paths",
     "explain",
+    "find_new_alleles",
     "sharing",
 ]
 
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
 _HOME = {
     "STATUSES": "results",
+    "AlleleLimits": "annotation.allele_sites",
+    "AnnotationSettings": "annotation.annotation_settings",
+    "Annotations": "annotation.annotate",
     "Explanation": "explanation",
+    "NewAlleles": "annotation.new_alleles",
     "PathCounter": "counting",
     "PathCounts": "results",
     "PathModel": "models",
     "PathTotals": "results",
     "SharingTable": "sharing_table",
+    "annotate": "annotation.annotate",
     "count_paths": "counting",
     "explain": "explanation",
+    "find_new_alleles": "annotation.new_alleles",
     "sharing": "sharing_table",
 }
 

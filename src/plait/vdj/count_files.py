@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from plait.errors import InvalidInput, PlaitError
+from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
 from plait.formats.atomic import write_json
 from plait.formats.blocks import read_ahead
-from plait.formats.checkpoints import Checkpoint
+from plait.formats.checkpoints import Checkpoint, kept_if_useful
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
 from plait.formats.tables import open_table
 from plait.settings import source_digest, thread_count
 from plait.vdj.columns import ResultColumns
 from plait.vdj.counting import PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
+from plait.vdj.progress import Progress
 from plait.vdj.summary import CountSummary
 
-__all__ = ["CountedFiles", "Progress", "count_files"]
+__all__ = ["CountedFiles", "count_files"]
 
 #: Rows per block: a row group of the output and the unit of work, of threads and of resuming. Part of what
 #: makes a run's output, so it depends on the columns alone.
@@ -41,15 +42,6 @@ _MOST_ENUMERATED = 2
 _SAMPLED_ROWS = 1000
 #: A guess of what one tidy row takes, beside its input columns.
 _LONG_ROW_BYTES = 250
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: rows written, and bytes read of all input bytes."""
-
-    rows: int
-    bytes_read: int
-    total_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +137,7 @@ def count_files(
             resumed = len(checkpoint.blocks())
             work = executor.map(lambda block: run.compute(checkpoint, *block), enumerate(reader))
             # Closed before the reader and the table are, whatever happens: other threads work on both.
-            with _kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
+            with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
                 for batch, part in results:
                     run.summary.merge(part)
                     table.write(batch)
@@ -163,18 +155,6 @@ def count_files(
         blank_lines=blank_lines,
         resumed_blocks=resumed,
     )
-
-
-@contextmanager
-def _kept_if_useful(checkpoint: Checkpoint) -> Iterator[None]:
-    """Remove the checkpoint of a run that fails before its first block."""
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError, PlaitError):
-            if not checkpoint.blocks():
-                checkpoint.remove()
-        raise
 
 
 class _Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -158,7 +159,7 @@ class PathCounter:
         self._allowed = np.array(allowed, np.bool_).reshape(len(allowed), len(d))
         pairs = [[self.germline.allowed_d_pair(a, b) for b in d] for a in d if self.chain == "vddj"]
         self._allowed_pairs = np.array(pairs, np.bool_).reshape(len(pairs), len(d))
-        self.provenance = Provenance(
+        self._provenance = Provenance(
             version=__version__,
             device=self._target.description,
             schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
@@ -206,6 +207,11 @@ class PathCounter:
         status[rows.overflow] = _OVERFLOW
         total[rows.overflow] = 0
         return PathTotals(status=status, total=total, provenance=self.provenance)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How counts are made; where a GPU that nobody asked for has failed, its name is not the only one."""
+        return replace(self._provenance, device=self._target.description)
 
     @property
     def on_gpu(self) -> bool:

@@ -74,6 +74,9 @@ class GermlineMatches:
         and `j` are indices into ``v`` and ``j`` of this set.
     v, j
         Best matches with the V and with the J alleles.
+    swapped
+        Whether the mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the
+        mate, and `reversed` counts from it; bool, shape (n,). None where no read has a mate.
     """
 
     reads: ReadBlock
@@ -81,3 +84,4 @@ class GermlineMatches:
     germline: NDArray[np.int8]
     v: SegmentMatches
     j: SegmentMatches
+    swapped: NDArray[np.bool_] | None = None

@@ -1,0 +1,185 @@
+"""``plait vdj annotate``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from plait.cli.console import RowProgress, say, say_if_compiling
+from plait.cli.options import DeviceOption, OutputOption, WholeNumber
+from plait.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plait.vdj.annotation.annotation_settings import AnnotationSettings
+    from plait.vdj.annotation.read_source import Umis
+
+__all__ = ["Limits", "annotate"]
+
+Flag = Parameter(negative="")
+# Values that may begin with a minus sign, so that what is wrong with them can be said.
+Signed = Parameter(allow_leading_hyphen=True)
+Number = Annotated[WholeNumber, Signed]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Options that decide what is a rearrangement.
+
+    Attributes
+    ----------
+    productive
+        Write only productive rearrangements; the others are counted as out_of_frame and stop_codon.
+    max_error_rate
+        Largest share of errors in V and J outside the junction.
+    min_junction_quality
+        Least Phred quality of every base of the junction; 0 for any.
+    min_length
+        Least number of bases of a read.
+    max_length
+        Largest number of bases of a read.
+    alignment_parts
+        Add columns with the aligned part of each gene, and translations of the alignments.
+    """
+
+    productive: Annotated[bool, Flag] = False
+    max_error_rate: Annotated[float, Signed] = 0.15
+    min_junction_quality: Number = 10
+    min_length: Number = 20
+    max_length: Number = 10_000
+    alignment_parts: Annotated[bool, Flag] = False
+
+    def settings(self) -> AnnotationSettings:
+        """The settings they ask for."""
+        from plait.vdj.annotation.annotation_settings import AnnotationSettings
+
+        return AnnotationSettings(
+            min_length=self.min_length,
+            max_length=self.max_length,
+            max_error_rate=self.max_error_rate,
+            min_junction_quality=self.min_junction_quality,
+            productive_only=self.productive,
+            alignment_parts=self.alignment_parts,
+        )
+
+
+_DEFAULT = Limits()
+
+
+def annotate(
+    *reads: Path,
+    germline: str,
+    output: OutputOption,
+    anchors: Path | None = None,
+    mate: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    umi: str | None = None,
+    min_umi_reads: Number = 1,
+    umi_ratio: Annotated[float | None, Signed] = None,
+    clonotypes: Path | None = None,
+    merge_satellites: Annotated[float | None, Signed] = None,
+    new_alleles: Path | None = None,
+    limits: Limits = _DEFAULT,
+    keep_failed: Annotated[bool, Flag] = False,
+    repertoire_id: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    threads: WholeNumber | None = None,
+    resume: Annotated[bool, Flag] = False,
+    device: DeviceOption = "auto",
+) -> None:
+    """Find V, D, J and the junction of every read.
+
+    Parameters
+    ----------
+    reads
+        FASTQ or FASTA files: plain, .gz (bgzip too) or .zst.
+    germline
+        Names of bundled germline sets (see plait germline list), or files or folders, with commas between;
+        each read is called in the set that it matches best.
+    output
+        The table of rearrangements to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
+    anchors
+        CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    mate
+        File of the second mates, once for each file of reads, in their order. Mates that overlap are merged.
+    umi
+        Where unique molecular identifiers stand: name (behind the last colon or underscore of the read's
+        name), name:REGEX (its one group), read1:0-12 (bases of the read, from 0, end not included),
+        read2:0-8, or several places with + between. Of the reads of a molecule a consensus is annotated.
+    min_umi_reads
+        Least number of reads of a molecule.
+    umi_ratio
+        Take a UMI for an erroneous copy of another one that differs in one base and has so many times as many
+        reads, for example 10; by default UMIs are taken as they are.
+    clonotypes
+        Table of clonotypes to write: junctions with the same V and J gene, counted.
+    merge_satellites
+        Clonotypes: merge one that differs in a single base from another that is so many times as abundant,
+        for example 20, if the quality of that base is low; by default none is merged.
+    new_alleles
+        Table to write of alleles that the germline set seems to lack, for reads of one individual; see plait
+        vdj alleles, which also makes a germline set with them.
+    limits
+        What is a rearrangement, and what is told of it.
+    keep_failed
+        Write every read, with its annotation_status, not only those that are ok.
+    repertoire_id
+        Name of the repertoire of a file, once for each file of reads, in their order; by default the name of
+        the file without suffixes.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    resume
+        Take over what a stopped run of the same command had annotated.
+    device
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
+    """
+    if not reads:
+        raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
+    from plait.reports.annotation_text import annotation_text
+    from plait.vdj.annotation.annotate_files import annotate_files
+    from plait.vdj.annotation.further_results import FurtherSettings
+    from plait.vdj.annotation.germline_choice import germlines_of
+
+    umis = _umis(umi, min_umi_reads, umi_ratio)
+    germlines = germlines_of(germline, anchors=anchors)
+    for alleles in germlines:
+        for note in alleles.notes:
+            say(f"germline set {alleles.name}: {note}")
+    further = FurtherSettings(
+        clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
+    )
+    if device != "reference":
+        say_if_compiling("joined_kernels", 30)
+    start = time.perf_counter()
+    with RowProgress("annotating", "reads") as progress:
+        found = annotate_files(
+            reads,
+            output,
+            germlines,
+            mates=mate or None,
+            settings=limits.settings(),
+            umis=umis,
+            further=further,
+            repertoire_ids=repertoire_id or None,
+            keep_failed=keep_failed,
+            device=device,
+            threads=threads,
+            resume=resume,
+            progress=progress,
+        )
+    print(annotation_text(found, seconds=time.perf_counter() - start), end="")
+
+
+def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
+    from plait.formats.read_umis import UmiPlace
+    from plait.vdj.annotation.read_source import Umis
+
+    if place is not None:
+        return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)
+    if min_reads != 1 or ratio is not None:
+        name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)
+        raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")
+    return None

@@ -1,0 +1,287 @@
+"""Read sequencing reads, single or in pairs, as a stream of blocks.
+
+Examples
+--------
+>>> from plait.formats.reads import open_reads
+>>> with open_reads(
+...     ["a_1.fastq.gz", "b_1.fastq.gz"], ["a_2.fastq.gz", "b_2.fastq.gz"]
+... ) as files:  # doctest: +SKIP
+...     for item in files:
+...         print(item.file, item.first, len(item.reads), item.mates.lengths.mean())
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.blocks import read_ahead
+from plait.formats.compression import check_readable
+from plait.formats.read_block import ReadBlock
+from plait.formats.read_file import ReadFile
+from plait.formats.read_letters import shown_name
+from plait.formats.read_names import RepeatedNames, pair_names
+
+__all__ = ["ReadCounts", "ReadFiles", "ReadItem", "open_reads"]
+
+#: Bases after which a block ends, so that long reads do not take more memory than short ones.
+_BLOCK_BASES: Final = 1 << 23
+
+_Path = str | os.PathLike[str]
+
+
+@dataclass(slots=True)
+class ReadCounts:
+    """What one file, or two files of mates, held as far as it was read.
+
+    Attributes
+    ----------
+    reads
+        Reads, or pairs.
+    bases
+        Their bases.
+    empty_reads
+        Reads without bases; in pairs, each mate counts.
+    dots
+        Bases written as a dot, which are taken for N.
+    duplicate_names
+        Reads whose name an earlier read of the file has.
+    duplicate_names_exact
+        Whether that is counted, not estimated; see `plait.formats.read_names.RepeatedNames`.
+    """
+
+    reads: int = 0
+    bases: int = 0
+    empty_reads: int = 0
+    dots: int = 0
+    duplicate_names: int = 0
+    duplicate_names_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadItem:
+    """Consecutive reads of one file.
+
+    Attributes
+    ----------
+    file
+        Number of the file, from 0.
+    first
+        Number of the first of these reads in the file, from 0.
+    reads
+        The reads.
+    mates
+        The second mate of each, in the order of `reads` and under the same names; None without files of
+        mates.
+    """
+
+    file: int
+    first: int
+    reads: ReadBlock
+    mates: ReadBlock | None
+
+
+def open_reads(
+    paths: _Path | Sequence[_Path],
+    mates: _Path | Sequence[_Path] | None = None,
+    *,
+    block_reads: int = 8192,
+) -> ReadFiles:
+    """Open one or more files of reads.
+
+    Parameters
+    ----------
+    paths
+        FASTQ or FASTA, plain, gzip (bgzip too) or zstd; told apart by content.
+    mates
+        Files of the second mates, one for each of `paths`; None for single reads.
+    block_reads
+        Most reads in a block.
+
+    Returns
+    -------
+    ReadFiles
+        The files; nothing but their first bytes is read.
+
+    Raises
+    ------
+    InvalidInput
+        If `paths` is empty, `mates` are not as many, a file is named twice, or `block_reads` is less than 1.
+    FormatError
+        If a file is missing, empty, or not a file of reads.
+
+    Notes
+    -----
+    Letters may be of either case; U is read as T and a dot as N. Qualities are Phred scores with 33 added.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    others = [mates] if isinstance(mates, str | os.PathLike) else mates and list(mates)
+    if not given:
+        raise InvalidInput("paths", found="no input file", expected="at least one")
+    if others is not None and len(others) != len(given):
+        raise InvalidInput(
+            "mates",
+            found=f"{len(others)} files of mates for {len(given)} files of reads",
+            expected="one file of mates for each file of reads",
+        )
+    if block_reads < 1:
+        raise InvalidInput("block_reads", found=block_reads, expected="at least 1")
+    return ReadFiles(given, others or None, block_reads=block_reads)
+
+
+class ReadFiles:
+    """Reads of one or more files as blocks; made by `open_reads`.
+
+    Each iteration starts from the first read. A block holds `block_reads` reads of one file or, at its end or
+    after eight million bases, fewer; the blocks depend on nothing else. The next block is read in another
+    thread while the caller works on one; leaving the loop or `close` ends it.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    mates
+        The files of their second mates, or None.
+    block_reads
+        Most reads in a block.
+
+    Attributes
+    ----------
+    paths : list
+        The files.
+    mate_paths : list or None
+        The files of their second mates.
+    block_reads : int
+        Most reads in a block.
+    identities : list of (str, int, int)
+        Absolute path, size in bytes and modification time in ns of each file, mates behind reads, to
+        recognise the input again.
+    total_bytes : int
+        Size of all files on disk.
+    counts : list of ReadCounts
+        What each file held so far in this iteration; those of two files of mates are counted together.
+    """
+
+    def __init__(self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int) -> None:
+        self.paths = list(paths)
+        self.mate_paths = None if mates is None else list(mates)
+        self.block_reads = block_reads
+        self.identities: list[tuple[str, int, int]] = []
+        for path in (*paths, *(mates or ())):
+            status = check_readable(path)
+            identity = os.path.abspath(path), status.st_size, status.st_mtime_ns
+            if identity in self.identities:
+                raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
+            self.identities.append(identity)
+        self.total_bytes = sum(size for _, size, _ in self.identities)
+        self._files = [ReadFile(path) for path in paths]
+        self._mate_files = [ReadFile(path) for path in mates or ()]
+        self.counts = [ReadCounts() for _ in paths]
+        self._running: Generator[ReadItem, None, None] | None = None
+
+    def bytes_read(self) -> int:
+        """Bytes read from disk so far in this iteration, out of `total_bytes`."""
+        return sum(file.bytes_read for file in (*self._files, *self._mate_files))
+
+    def __iter__(self) -> Iterator[ReadItem]:
+        self.close()
+        for file in (*self._files, *self._mate_files):
+            file.bytes_read = 0
+        self.counts = [ReadCounts() for _ in self.paths]
+        self._running = read_ahead(self._items())
+        return self._running
+
+    def close(self) -> None:
+        """End an iteration under way; its thread and files are closed on return."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def __enter__(self) -> ReadFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _items(self) -> Generator[ReadItem, None, None]:
+        for number, file in enumerate(self._files):
+            names, counts = RepeatedNames(), self.counts[number]
+            mate_file = self._mate_files[number] if self._mate_files else None
+            first = 0
+            for reads, mates in _pairs(file, mate_file, self.block_reads):
+                names.add(reads.names)
+                _count(counts, reads, mates)
+                counts.dots = file.dots + (mate_file.dots if mate_file else 0)
+                yield ReadItem(number, first, reads, mates)
+                first += len(reads)
+            counts.duplicate_names, counts.duplicate_names_exact = names.count, names.exact
+
+
+def _pairs(
+    file: ReadFile, mate_file: ReadFile | None, block_reads: int
+) -> Iterator[tuple[ReadBlock, ReadBlock | None]]:
+    first = 0
+    with contextlib.ExitStack() as files:
+        stream = files.enter_context(file.stream())
+        mate_stream = files.enter_context(mate_file.stream()) if mate_file else None
+        while reads := stream.take(block_reads, _BLOCK_BASES):
+            mates = None
+            if mate_stream and mate_file:
+                mates = mate_stream.take(len(reads))
+                reads, mates = _paired(file, mate_file, first, reads, mates)
+            yield reads, mates
+            first += len(reads)
+        if mate_stream and mate_file and (more := mate_stream.take(1)):
+            raise _too_few(mate_file.path, file.path, first, more.names[0])
+
+
+def _paired(
+    file: ReadFile, mate_file: ReadFile, first: int, reads: ReadBlock, mates: ReadBlock
+) -> tuple[ReadBlock, ReadBlock]:
+    """Mates under their common names."""
+    both = len(mates)
+    names, wrong = pair_names(reads.names[:both], mates.names)
+    if wrong is not None:
+        one, other = reads.names[wrong], mates.names[wrong]
+        swapped = pair_names([other], [one])[1] is None
+        raise FormatError(
+            mate_file.path,
+            record=first + wrong,
+            found=f"read {shown_name(other)}",
+            expected=f"the mate of {shown_name(one)}, record {first + wrong} of {os.fspath(file.path)}",
+            hint="the files of first and second mates are the wrong way round"
+            if swapped
+            else "mates must stand in the same order in both files",
+        )
+    if both < len(reads):
+        raise _too_few(file.path, mate_file.path, first + both, reads.names[both])
+    return (
+        ReadBlock(names, reads.letters, reads.starts, reads.qualities),
+        ReadBlock(names, mates.letters, mates.starts, mates.qualities),
+    )
+
+
+def _too_few(longer: _Path, shorter: _Path, reads: int, name: str) -> FormatError:
+    """Error for mates of which one file has more than the other."""
+    return FormatError(
+        shorter,
+        record=reads,
+        found=f"the end of the file after {reads:,} reads",
+        expected=f"the mate of {shown_name(name)}, record {reads} of {os.fspath(longer)}",
+        hint="the files are not of the same run, or one of them was cut off",
+    )
+
+
+def _count(counts: ReadCounts, reads: ReadBlock, mates: ReadBlock | None) -> None:
+    counts.reads += len(reads)
+    for block in (reads, mates):
+        if block is not None:
+            counts.bases += block.letters.size
+            counts.empty_reads += int((block.lengths == 0).sum())

@@ -1,0 +1,375 @@
+"""Rows in order, however many: sorted in memory, kept on disk as sorted runs, merged block by block."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
+from plait.formats.checkpoints import Checkpoint
+
+__all__ = ["Direction", "SortedRuns", "SpilledBlocks", "Spilling", "run_starts", "whole_runs"]
+
+Direction = Literal["ascending", "descending"]
+
+#: Runs that are merged at a time; one block of each is in memory then.
+_FAN: Final = 16
+#: Rows of a block on disk, be they as large as they may.
+_FEWEST_ROWS: Final = 8
+#: Rows that shrink to this share when they are combined stay in memory.
+_KEPT_SHARE: Final = 0.5
+
+
+class SpilledBlocks:
+    """Blocks of rows on disk, each read back once.
+
+    As a context manager it removes its folder in the end, whatever happened. What a run that was killed has
+    left there is replaced.
+
+    Parameters
+    ----------
+    folder
+        A folder of its own; made here.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else.
+    FormatError
+        If it cannot be written.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._checkpoint = Checkpoint(folder, key={"content": "rows put aside"}, resume=False)
+        self._next = 0
+
+    def put(self, block: pa.RecordBatch) -> int:
+        """Put a block aside; returns its number."""
+        number = self._next
+        self._checkpoint.put(number, block)
+        self._next += 1
+        return number
+
+    def take(self, number: int) -> pa.RecordBatch:
+        """Read a block back and remove it.
+
+        Parameters
+        ----------
+        number
+            What `put` gave.
+
+        Returns
+        -------
+        pyarrow.RecordBatch
+            The block as it was put.
+
+        Raises
+        ------
+        FormatError
+            If it has been damaged on disk.
+        """
+        block = self._checkpoint.get(number)
+        if block is None:
+            raise FormatError(
+                self._checkpoint.directory,
+                found=f"block {number} missing or damaged",
+                expected="the rows that this run has put aside",
+                hint="something else changed the folder, or the disk is failing; run again",
+            )
+        self._checkpoint.drop(number)
+        return block
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._checkpoint.remove()
+
+    def __enter__(self) -> SpilledBlocks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        # What went wrong first is what the user has to know.
+        with suppress(PlaitError, OSError):
+            self.close()
+
+
+class Spilling:
+    """Something that puts rows aside; as a context manager it removes them in the end.
+
+    Parameters
+    ----------
+    folder
+        As for `SpilledBlocks`.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._blocks = SpilledBlocks(folder)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._blocks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blocks.__exit__(kind, error, trace)
+
+
+class SortedRuns:
+    """Brings rows into order in bounded memory, and combines equal ones if asked to.
+
+    Rows wait in memory until they take `memory_bytes`; then they are sorted, combined and put aside as a run.
+    Sixteen runs become one as soon as there are so many, so that memory grows with the logarithm of the rows.
+
+    Parameters
+    ----------
+    blocks
+        Where runs are kept.
+    order
+        Columns to sort by, most important first, none with nulls; only numbers can be descending.
+    memory_bytes
+        Bytes of rows that wait in memory. While they are sorted it is about four times as much.
+    combine
+        Takes rows in order and makes one of equal ones (in the columns of `order`), leaving the order and the
+        columns as they are. It must not matter in which portions the rows are combined.
+
+    Raises
+    ------
+    InvalidInput
+        If `memory_bytes` is less than 1.
+    """
+
+    def __init__(
+        self,
+        blocks: SpilledBlocks,
+        order: Mapping[str, Direction],
+        *,
+        memory_bytes: int,
+        combine: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ) -> None:
+        if memory_bytes < 1:
+            raise InvalidInput("memory_bytes", found=memory_bytes, expected="at least 1")
+        self._blocks = blocks
+        self._order = dict(order)
+        self._memory_bytes = memory_bytes
+        self._combine = combine or (lambda rows: rows)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        # Runs of each level hold about 16 times as many rows as those of the level before.
+        self._levels: list[list[list[int]]] = [[]]
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows; all must have the same columns.
+
+        Raises
+        ------
+        FormatError
+            If they cannot be put aside, for example on a full disk.
+        """
+        if rows.num_rows == 0:
+            return
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes < self._memory_bytes:
+            return
+        block = self._collected()
+        if block.nbytes < _KEPT_SHARE * self._memory_bytes:
+            self._waiting, self._waiting_bytes = [block], block.nbytes
+        else:
+            self._store(block)
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """All rows in order; afterwards there are none left.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Some rows, at least one; equal ones are in one batch.
+
+        Raises
+        ------
+        FormatError
+            If what was put aside has been damaged, or the disk is full.
+        """
+        if not any(self._levels):
+            if self._waiting:
+                yield self._collected()
+            return
+        if self._waiting:
+            self._store(self._collected())
+        runs = [run for level in self._levels for run in level]
+        self._levels = [[]]
+        while len(runs) > _FAN:
+            runs = [*runs[_FAN:], self._written(self._merged(runs[:_FAN]))]
+        yield from self._merged(runs)
+
+    def _collected(self) -> pa.RecordBatch:
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        return self._ordered(waiting)
+
+    def _ordered(self, parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        keys = [(name, direction) for name, direction in self._order.items()]
+        return self._combine(rows.take(pc.sort_indices(rows, sort_keys=keys)))
+
+    def _store(self, block: pa.RecordBatch) -> None:
+        """Put a run aside, and merge runs where there are sixteen of a level."""
+        self._levels[0].append(self._written(iter([block])))
+        level = 0
+        while len(self._levels[level]) >= _FAN:
+            if level + 1 == len(self._levels):
+                self._levels.append([])
+            runs, self._levels[level] = self._levels[level], []
+            self._levels[level + 1].append(self._written(self._merged(runs)))
+            level += 1
+
+    def _written(self, rows: Iterator[pa.RecordBatch]) -> list[int]:
+        numbers = []
+        for batch in rows:
+            fitting = max(_FEWEST_ROWS, self._memory_bytes // _FAN * batch.num_rows // batch.nbytes)
+            for start in range(0, batch.num_rows, fitting):
+                numbers.append(self._blocks.put(batch.slice(start, fitting)))
+        return numbers
+
+    def _merged(self, runs: list[list[int]]) -> Iterator[pa.RecordBatch]:
+        """Rows of several runs in order."""
+        readers = [_RunReader(self._blocks, run, self._order) for run in runs]
+        while readers:
+            # What comes after the last row at hand of a run is not known: only rows up to there can go.
+            known = [reader.last for reader in readers if reader.more]
+            until = min(known) if known else None
+            parts = [part for reader in readers for part in reader.take(until)]
+            yield self._ordered(parts)
+            readers = [reader for reader in readers if reader.rows is not None]
+
+
+def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> NDArray[np.int64]:
+    """Where runs of equal rows begin.
+
+    Parameters
+    ----------
+    rows
+        Rows in order, equal ones together.
+    names
+        Columns to compare, without nulls.
+
+    Returns
+    -------
+    ndarray of int64
+        Index of the first row of each run.
+    """
+    new = np.ones(rows.num_rows, np.bool_)
+    if rows.num_rows > 1:
+        new[1:] = False
+        for name in names:
+            column = rows[name]
+            new[1:] |= np.asarray(pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)))
+    return np.flatnonzero(new)
+
+
+def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Cut a stream of rows anew so that runs of equal rows are not cut.
+
+    Parameters
+    ----------
+    batches
+        Rows in order, equal ones together; no batch is empty.
+    names
+        Columns to compare, without nulls.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        One or more whole runs.
+
+    Raises
+    ------
+    Unsupported
+        If the rows of a run have 2 GiB of text in one column.
+    """
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        starts = run_starts(batch, names)
+        last = int(starts[-1])
+        if last == 0 and held and all(held[-1][name][-1].equals(batch[name][0]) for name in names):
+            held.append(batch)
+            continue
+        done = [*held, batch.slice(0, last)] if last else held
+        if done:
+            yield _joined(done, names)
+        held = [batch.slice(last)]
+    if held:
+        yield _joined(held, names)
+
+
+def _joined(parts: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
+    try:
+        return pa.concat_batches(parts)
+    except pa.ArrowInvalid as error:
+        raise Unsupported(
+            f"2 GiB of rows with the same {', '.join(names)}", why="they must fit one Arrow array"
+        ) from error
+
+
+class _RunReader:
+    """The rows of a run, one block of it in memory."""
+
+    def __init__(self, blocks: SpilledBlocks, run: list[int], order: Mapping[str, Direction]) -> None:
+        self._blocks = blocks
+        self._numbers = iter(run)
+        self._left = len(run)
+        self._order = order
+        self.rows: pa.RecordBatch | None = None
+        self._advance()
+
+    @property
+    def more(self) -> bool:
+        """Whether there are blocks after the one in memory."""
+        return self._left > 0
+
+    @property
+    def last(self) -> tuple[Any, ...]:
+        """Key of the last row in memory."""
+        assert self.rows is not None
+        return self._key(self.rows, self.rows.num_rows - 1)
+
+    def take(self, until: tuple[Any, ...] | None) -> Iterator[pa.RecordBatch]:
+        """Rows whose keys are not above `until`; all that are in memory where it is None."""
+        while self.rows is not None:
+            rows = self.rows
+            end = rows.num_rows
+            if until is not None:
+                end = bisect_right(range(end), until, key=lambda i: self._key(rows, i))
+            if end == rows.num_rows:
+                yield rows
+                self._advance()
+                continue
+            if end:
+                yield rows.slice(0, end)
+                self.rows = rows.slice(end)
+            return
+
+    def _advance(self) -> None:
+        number = next(self._numbers, None)
+        self.rows = None if number is None else self._blocks.take(number)
+        self._left -= number is not None
+
+    def _key(self, rows: pa.RecordBatch, i: int) -> tuple[Any, ...]:
+        values = ((rows[name][i].as_py(), direction) for name, direction in self._order.items())
+        return tuple(value if direction == "ascending" else -value for value, direction in values)

@@ -1,0 +1,247 @@
+"""What annotated reads say about the germline outside the CDR3, collected in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.vdj.annotation.aligned_pairs import (
+    REASONS,
+    AlignedSpans,
+    aligned_spans,
+    compared_spans,
+    differences,
+    disagreeing,
+)
+from plait.vdj.annotation.allele_groups import BASE_CODE, SegmentAlleles
+from plait.vdj.annotation.clonotype_sample import ClonotypeSample, RowFacts, pack
+from plait.vdj.annotation.row_values import booleans, integers, text_bytes, texts
+from plait.vdj.annotation.text_hashes import salted, text_sums
+from plait.vdj.calls import CallResolver
+from plait.vdj.germline import GermlineSet
+
+__all__ = ["MOST_CLONOTYPES", "AlleleEvidence"]
+
+#: Most clonotypes of a gene that are looked at, unless the caller says otherwise.
+MOST_CLONOTYPES = 2000
+
+_REQUIRED = ("sequence", "v_call", "j_call", "junction")
+_COUNTS = ("duplicate_count", "consensus_count")
+_USED = frozenset(
+    [*_REQUIRED, *_COUNTS, "annotation_status", "rev_comp", "v_cigar", "j_cigar"]
+    + [f"{part}_{of}_{end}" for part in "vj" for of in ("sequence", "germline") for end in ("start", "end")]
+)
+_STATUS = "annotation_status"
+_MOST_READS = 1 << 30
+
+
+class AlleleEvidence:
+    """Differences between annotated reads and the germline, by clonotype.
+
+    A clonotype is a junction with a V and a J gene. Of every gene the clonotypes with the smallest hashes are
+    kept, at most `most_clonotypes`, with all of their reads: so memory is bounded, and the result depends
+    neither on the order of the rows nor on how they are cut into batches.
+
+    Parameters
+    ----------
+    germline
+        The alleles that the reads were called with.
+    most_clonotypes
+        Most clonotypes of a gene (more exactly, of a group of its alleles) that are kept.
+
+    Attributes
+    ----------
+    germline : GermlineSet
+        The set.
+    rows : int
+        Rows seen.
+    segments : dict of str to SegmentAlleles
+        The alleles by segment, ``"V"`` and ``"J"``.
+    samples : dict of str to ClonotypeSample
+        What is kept.
+
+    Raises
+    ------
+    InvalidInput
+        If `most_clonotypes` is less than 1.
+    """
+
+    def __init__(self, germline: GermlineSet, *, most_clonotypes: int = MOST_CLONOTYPES) -> None:
+        if most_clonotypes < 1:
+            raise InvalidInput("most_clonotypes", found=most_clonotypes, expected="at least 1")
+        self.germline = germline
+        self.rows = 0
+        self.segments = {"V": SegmentAlleles(germline, "V"), "J": SegmentAlleles(germline, "J")}
+        self.samples = {
+            name: ClonotypeSample(len(segment.groups), most_clonotypes)
+            for name, segment in self.segments.items()
+        }
+        self._calls = {
+            "V": CallResolver(germline, "V", "first"),
+            "J": CallResolver(germline, "J", "first"),
+        }
+        self._left_out: Counter[str] = Counter()
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Rows that are no evidence, by reason; ``v_`` and ``j_`` reasons are those of one segment alone."""
+        return dict(sorted(self._left_out.items()))
+
+    def add(self, batch: pa.RecordBatch, *, source: str = "the table") -> None:
+        """Add annotated reads.
+
+        Parameters
+        ----------
+        batch
+            Columns of AIRR Rearrangements, typed or text: sequence, v_call, j_call, junction; for V and J
+            the cigar, or start and end in the read and in the germline; rev_comp, and duplicate_count or
+            consensus_count, where there are such. Rows whose annotation_status is not ``ok`` are left out.
+        source
+            Name of the table, for error messages.
+
+        Raises
+        ------
+        FormatError
+            If a column is missing or holds something else.
+        """
+        absent = [name for name in _REQUIRED if name not in batch.schema.names]
+        if absent:
+            raise FormatError(
+                source,
+                found=f"no column {', '.join(absent)}",
+                expected="annotated reads with their sequences (AIRR Rearrangement)",
+                hint="plait vdj annotate writes them",
+            )
+        self.rows += batch.num_rows
+        batch = batch.select([name for name in batch.schema.names if name in _USED])
+        free = self._annotated(batch)
+        for name in ("sequence", "junction"):
+            missing = free & np.asarray(texts(batch, name).is_null())
+            self._leave_out(f"missing_{name}", int(missing.sum()))
+            free &= ~missing
+        calls = {name: self._called(name, batch, free) for name in ("V", "J")}
+        chosen = np.flatnonzero(free)
+        if not chosen.size:
+            return
+        shared = _Shared(batch.take(pa.array(chosen)), source)
+        called = {name: found[chosen] for name, found in calls.items()}
+        spans = {name: self._spans(name, shared, called[name]) for name in ("V", "J")}
+        turned = shared.reverse & self._as_stated(shared, spans, called)
+        for name, other in (("V", "J"), ("J", "V")):
+            partner = self.segments[other].gene_of[called[other]]
+            self._add_segment(name, shared, spans[name], called[name], partner, turned)
+
+    def _as_stated(
+        self, shared: _Shared, spans: Mapping[str, AlignedSpans], called: Mapping[str, NDArray[np.int64]]
+    ) -> NDArray[np.bool_]:
+        """Whether the coordinates of a row are those of its reverse complement, as AIRR has it.
+
+        Many programs write the sequence turned already, and set rev_comp nevertheless.
+        """
+        better = np.zeros(shared.reverse.size, np.int64)
+        if shared.reverse.any():
+            for name, segment in self.segments.items():
+                for turned, sign in ((shared.reverse, 1), (np.zeros_like(shared.reverse), -1)):
+                    found = compared_spans(
+                        shared.letters, shared.starts, turned, spans[name], called[name], segment
+                    )
+                    better += sign * disagreeing(found)
+        return better <= 0
+
+    def _spans(self, name: str, shared: _Shared, alleles: NDArray[np.int64]) -> AlignedSpans:
+        part, sizes = name.lower(), np.diff(self.segments[name].starts)[alleles]
+        spans = aligned_spans(shared.batch, part, sizes, shared.lengths, source=shared.source)
+        for why, rows in enumerate(np.bincount(spans.reason, minlength=len(REASONS)).tolist()):
+            self._leave_out(f"{part}_{REASONS[why]}" if why else "", rows)
+        return spans
+
+    def _called(self, name: str, batch: pa.RecordBatch, free: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The first allele of each call; a row without one is counted, and no longer free."""
+        codes, found = self._calls[name].resolve(texts(batch, f"{name.lower()}_call"))
+        first = np.array([alleles[0] if alleles else -1 for _, alleles in found], np.int64)
+        rows = np.bincount(codes[free], minlength=len(found))
+        for (why, _), count in zip(found, rows.tolist(), strict=True):
+            self._leave_out(why, count if why else 0)
+        alleles = first[codes]
+        free &= alleles >= 0
+        return alleles
+
+    def _annotated(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Rows that our own annotation did not reject; of other programs, all."""
+        ok = np.ones(batch.num_rows, np.bool_)
+        if _STATUS in batch.schema.names:
+            stated = pc.fill_null(pc.equal(texts(batch, _STATUS), "ok"), False)
+            ok = stated.to_numpy(zero_copy_only=False).copy()
+            self._leave_out("not_ok", int((~ok).sum()))
+        return ok
+
+    def _leave_out(self, reason: str, rows: int) -> None:
+        if rows and reason:
+            self._left_out[reason] += rows
+
+    def _add_segment(
+        self,
+        name: str,
+        shared: _Shared,
+        spans: AlignedSpans,
+        alleles: NDArray[np.int64],
+        partner: NDArray[np.int64],
+        turned: NDArray[np.bool_],
+    ) -> None:
+        segment, sample = self.segments[name], self.samples[name]
+        outside = _cut(spans, segment.window[alleles])
+        covering = (spans.reason == 0) & (outside.length > 0)
+        self._leave_out(f"{name.lower()}_within", int((spans.reason == 0).sum() - covering.sum()))
+        found = differences(compared_spans(shared.letters, shared.starts, turned, outside, alleles, segment))
+        self._leave_out(f"{name.lower()}_unlike", int(found.bad.sum()))
+        group, hashes = segment.group_of[alleles], salted(shared.junction_sums, partner)
+        # Not earlier: what is counted must not depend on what the sample already holds.
+        good = covering & ~found.bad & sample.wanted(group, hashes)
+        rows = np.flatnonzero(good)
+        facts = RowFacts(
+            group[rows],
+            hashes[rows],
+            partner[rows],
+            np.where(shared.reverse, 0, shared.reads)[rows],
+            np.where(shared.reverse, shared.reads, 0)[rows],
+            shared.junction.take(pa.array(rows)),
+        )
+        kept = good[found.row]
+        row, base = found.row[kept], found.base[kept].astype(np.int64)
+        sample.add(
+            facts,
+            pack(alleles, outside.germline, outside.germline + outside.length)[rows],
+            (np.cumsum(good) - 1)[row],
+            pack(alleles[row], outside.germline[row] + found.place[kept], base),
+        )
+
+
+class _Shared:
+    """What both segments need of the rows."""
+
+    def __init__(self, batch: pa.RecordBatch, source: str) -> None:
+        self.batch = batch
+        self.source = source
+        self.junction = pc.utf8_upper(texts(batch, "junction"))
+        self.junction_sums = text_sums(text_bytes(self.junction))
+        self.reverse = booleans(batch, "rev_comp")
+        letters, self.starts = text_bytes(texts(batch, "sequence"))
+        self.letters = BASE_CODE[letters]
+        self.lengths = np.diff(self.starts)
+        counts: NDArray[np.int64] = np.full(batch.num_rows, -1, np.int64)
+        for name in _COUNTS:
+            counts = np.where(counts > 0, counts, integers(batch, name, source=source))
+        self.reads = np.clip(counts, 1, _MOST_READS)
+
+
+def _cut(spans: AlignedSpans, window: NDArray[np.int64]) -> AlignedSpans:
+    """Alignments without what lies in the CDR3; of length 0 where nothing is left."""
+    begin = np.clip(spans.germline, window[:, 0], window[:, 1])
+    end = np.maximum(np.minimum(spans.germline + spans.length, window[:, 1]), begin)
+    return AlignedSpans(spans.reason, spans.read + begin - spans.germline, begin, end - begin)

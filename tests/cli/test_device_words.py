@@ -1,0 +1,64 @@
+"""What commands say of devices: warnings and errors in the words of options."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, TargetUnavailable
+from plait.targets import device_trials
+
+FIX = "choose another one, or use device='cpu'"
+
+
+@pytest.fixture
+def listing(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let ``plait germline list`` do something else."""
+    return lambda does: monkeypatch.setattr("plait.cli.germline.bundled_germlines", does)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DeviceFailure("cuda:0", reason="a kernel stopped", fix=FIX),
+        DeviceMemoryError("cuda:0", needed=1, free=0, fix=FIX),
+        TargetUnavailable("cuda", reason="there is none", fix=FIX),
+    ],
+)
+def test_errors(plait: Any, listing: Any, error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    listing(fail)
+    found = plait("germline", "list")
+    assert (found.status, found.err.count("\n")) == (2, 1)
+    assert found.err.endswith("; choose another one, or use --device cpu\n")
+
+
+def test_other_errors_stay_as_they_are(plait: Any, listing: Any) -> None:
+    def fail() -> None:
+        raise InvalidInput("text", found="device='cpu'", expected="another")
+
+    listing(fail)
+    assert "found device='cpu'" in plait("germline", "list").err
+
+
+def test_a_warning_is_a_line(plait: Any, listing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def warn() -> tuple[()]:
+        device_trials.leave((0,), DeviceFailure("cuda:0", reason="a kernel stopped", fix=FIX))
+        device_trials.leave((0,), DeviceFailure("cuda:0", reason="a kernel stopped", fix=FIX))
+        warnings.warn("from elsewhere", UserWarning, stacklevel=1)
+        return ()
+
+    monkeypatch.setattr(device_trials._Found, "process", -1)
+    listing(warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        # pytest records what is shown by the function that it found.
+        monkeypatch.setattr(warnings, "showwarning", lambda *words: print("other", *words[:1]))
+        found = plait("germline", "list")
+    assert found.status == 0 and "other from elsewhere" in found.out
+    told = "device 'cuda:0' failed: a kernel stopped; choose another one, or use --device cpu"
+    assert found.err == f"plait: warning: {told}; the CPU does it instead\n"
