@@ -13,7 +13,7 @@ app = App(
     version=__version__,
     # The entry point tells the user how to go on.
     suppress_keyboard_interrupt=False,
-    help="Exact V(D)J recombination path counts, sequence alignment and database search.",
+    help="Exact V(D)J recombination path counts, sequence alignment and search, hyperspectral compression.",
 )
 
 _vdj = App(
@@ -54,6 +54,11 @@ app.command(
     "plait.cli.search:app",
     name="search",
     help="Search a database for sequences that are similar to those of a file.",
+)
+app.command(
+    "plait.cli.hsi:app",
+    name="hsi",
+    help="Compress hyperspectral cubes without loss (CCSDS 123), and get them back.",
 )
 app.command("plait.cli.germline:app", name="germline", help="List, show, check and convert germline sets.")
 app.command(

@@ -17,11 +17,18 @@ class BitWriter:
     def __init__(self) -> None:
         self._value = 0
         self._bits = 0
+        self._pieces: list[bytes] = []
 
     def put(self, value: int, bits: int) -> None:
         """Append a field; its value is taken modulo ``2**bits``, two's complement where it is negative."""
         self._value = (self._value << bits) | (value & ((1 << bits) - 1))
         self._bits += bits
+        if self._bits >= 4096:
+            # A number that grows with every field would take time that grows with the square of their number.
+            rest = self._bits % 8
+            self._pieces.append((self._value >> rest).to_bytes(self._bits // 8, "big"))
+            self._value &= (1 << rest) - 1
+            self._bits = rest
 
     def fill(self) -> None:
         """Append zero bits up to a whole byte."""
@@ -29,7 +36,7 @@ class BitWriter:
 
     def bytes(self) -> bytes:
         """What was put, a whole number of bytes."""
-        return self._value.to_bytes(self._bits // 8, "big")
+        return b"".join(self._pieces) + self._value.to_bytes(self._bits // 8, "big")
 
 
 class BitReader:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from plait._jit import shared
 from plait.lanes import highest_bit
-from plait.schedules.bit_words import filled, put
+from plait.schedules.bit_words import filled, put, take
 
-__all__ = ["AdaptiveCode", "code_row", "decode_row", "initial_sums", "next_count"]
+__all__ = ["AdaptiveCode", "code_rows", "count_at", "decode_rows", "initial_sums", "next_count"]
 
 
 class AdaptiveCode(NamedTuple):
@@ -24,6 +24,8 @@ class AdaptiveCode(NamedTuple):
         D, bits of a sample.
     limit
         U_max, zeros after which a residual follows as it is.
+    start
+        The counter at the start, ``2**gamma_0``.
     most
         Largest value of the counter, ``2**gamma_star - 1``.
     group
@@ -32,6 +34,7 @@ class AdaptiveCode(NamedTuple):
 
     depth: Any
     limit: Any
+    start: Any
     most: Any
     group: Any
 
@@ -53,13 +56,24 @@ def initial_sums(depth: int, exponent: int, constant: int) -> int:
 
 
 @shared
-def next_count(code: Any, count: int) -> int:
+def next_count(code: Any, count: int) -> Any:
     """The counter after one more sample."""
     return count + 1 if count < code.most else (count + 1) >> 1
 
 
 @shared
-def _exponent(code: Any, count: int, total: int) -> int:
+def count_at(code: Any, t: int) -> Any:
+    """The counter before the t-th sample of a band, of which the first, number 0, does not count."""
+    steps = max(t - 1, 0)
+    rise = code.most - code.start
+    if steps <= rise:
+        return code.start + steps
+    half = (code.most + 1) >> 1
+    return half + ((steps - rise - 1) & (half - 1))
+
+
+@shared
+def _exponent(code: Any, count: int, total: int) -> Any:
     """The parameter k of the next codeword."""
     mean = total + ((49 * count) >> 7)
     if 2 * count > mean:
@@ -71,65 +85,70 @@ def _exponent(code: Any, count: int, total: int) -> int:
 
 
 @shared
-def _next_sum(code: Any, count: int, total: int, residual: int) -> int:
+def _next_sum(code: Any, count: int, total: int, residual: int) -> Any:
     return total + residual if count < code.most else (total + residual + 1) >> 1
 
 
 @shared
-def code_row(code: Any, residuals: Any, row: int, counts: Any, sums: Any, cursor: Any) -> None:
-    """Append the codewords of a row.
+def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: int, k: int) -> Any:
+    zeros = value >> k
+    low = value & ((1 << k) - 1)
+    if zeros + k < 32 and zeros < code.limit:
+        return put(words, held, bits, at, (1 << k) | low, zeros + 1 + k)
+    if zeros < code.limit:
+        held, bits, at = put(words, held, bits, at, 1, zeros + 1)
+        return put(words, held, bits, at, low, k)
+    held, bits, at = put(words, held, bits, at, 0, code.limit)
+    return put(words, held, bits, at, value, code.depth)
+
+
+@shared
+def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """Append the codewords of rows.
 
     Parameters
     ----------
     code
         `AdaptiveCode`.
     residuals
-        Mapped residuals, int64, shape (columns, bands).
+        Mapped residuals, int64, shape (stacks, rows, columns, bands); one stack after the other is coded.
     row
-        Number of the row.
-    counts
-        Counter before each sample of the row, int64, shape (columns,).
+        Number of the first row.
     sums
-        Accumulators, int64, shape (bands,); changed in place.
+        Accumulators, int64, shape (stacks, bands); changed in place.
     cursor
         Where to write; room for 64 bits a residual. Changed in place.
     """
-    columns, bands = residuals.shape
+    stacks, rows, columns, bands = residuals.shape
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]
-    for first in range(0, bands, code.group):
-        last = min(first + code.group, bands)
-        for x in range(columns):
-            count = counts[x]
-            plain = row == 0 and x == 0
-            for z in range(first, last):
-                value = residuals[x, z]
-                if plain:
-                    held, bits, at = put(words, held, bits, at, value, code.depth)
+    for k in range(stacks * rows):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for first in range(0, bands, code.group):
+            last = min(first + code.group, bands)
+            count = count_at(code, start)
+            for x in range(columns):
+                if start + x == 0:
+                    for z in range(first, last):
+                        held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
                     continue
-                total = sums[z]
-                k = _exponent(code, count, total)
-                zeros = value >> k
-                low = value & ((1 << k) - 1)
-                if zeros + k < 32 and zeros < code.limit:
-                    held, bits, at = put(words, held, bits, at, (1 << k) | low, zeros + 1 + k)
-                elif zeros < code.limit:
-                    held, bits, at = put(words, held, bits, at, 1, zeros + 1)
-                    held, bits, at = put(words, held, bits, at, low, k)
-                else:
-                    held, bits, at = put(words, held, bits, at, 0, code.limit)
-                    held, bits, at = put(words, held, bits, at, value, code.depth)
-                sums[z] = _next_sum(code, count, total, value)
+                for z in range(first, last):
+                    value, total = residuals[stack, y, x, z], sums[stack, z]
+                    k = _exponent(code, count, total)
+                    held, bits, at = _put_codeword(words, held, bits, at, code, value, k)
+                    sums[stack, z] = _next_sum(code, count, total, value)
+                count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at
 
 
 @shared
-def decode_row(code: Any, residuals: Any, row: int, counts: Any, sums: Any, cursor: Any) -> None:
-    """Read the codewords of a row; the inverse of `code_row`.
+def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """Read the codewords of rows; the inverse of `code_rows`.
 
     Parameters
     ----------
-    code, row, counts, sums
+    code, row, sums
         As there.
     residuals
         Changed in place.
@@ -137,36 +156,38 @@ def decode_row(code: Any, residuals: Any, row: int, counts: Any, sums: Any, curs
         Where to read; behind the end of the words all bits are 0. Changed in place: whoever calls looks
         whether the next word lies too far behind the end.
     """
-    columns, bands = residuals.shape
+    stacks, rows, columns, bands = residuals.shape
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]
-    for first in range(0, bands, code.group):
-        last = min(first + code.group, bands)
-        for x in range(columns):
-            count = counts[x]
-            plain = row == 0 and x == 0
-            for z in range(first, last):
-                held, bits, at = filled(words, held, bits, at)
-                zeros = code.limit
-                if not plain:
-                    k = _exponent(code, count, sums[z])
-                    zeros = bits
-                    if held:
-                        zeros = bits - 1 - highest_bit(held)
-                if zeros < code.limit:
-                    bits -= zeros + 1
-                    held = held & ((1 << bits) - 1)
+    for k in range(stacks * rows):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for first in range(0, bands, code.group):
+            last = min(first + code.group, bands)
+            count = count_at(code, start)
+            for x in range(columns):
+                if start + x == 0:
+                    for z in range(first, last):
+                        value, held, bits, at = take(words, held, bits, at, code.depth)
+                        residuals[stack, y, x, z] = value
+                    continue
+                for z in range(first, last):
                     held, bits, at = filled(words, held, bits, at)
-                    bits -= k
-                    value = (zeros << k) | (held >> bits)
-                else:
-                    if not plain:
+                    total = sums[stack, z]
+                    zeros = bits - 1 - highest_bit(held) if held else bits
+                    if zeros < code.limit:
+                        k = _exponent(code, count, total)
+                        bits -= zeros + 1
+                        held = held & ((1 << bits) - 1)
+                        held, bits, at = filled(words, held, bits, at)
+                        bits -= k
+                        low = held >> bits
+                        held -= low << bits
+                        value = (zeros << k) | low
+                    else:
                         bits -= code.limit
-                    held, bits, at = filled(words, held, bits, at)
-                    bits -= code.depth
-                    value = held >> bits
-                held = held & ((1 << bits) - 1)
-                residuals[x, z] = value
-                if not plain:
-                    sums[z] = _next_sum(code, count, sums[z], value)
+                        value, held, bits, at = take(words, held, bits, at, code.depth)
+                    residuals[stack, y, x, z] = value
+                    sums[stack, z] = _next_sum(code, count, total, value)
+                count = next_count(code, count)
     state[0], state[1], state[2] = held, bits, at

@@ -1,4 +1,7 @@
-"""Bits in words of 32, the first bit in the highest: appended, and read one after the other."""
+"""Bits in words of 32, the first bit in the highest: appended, and read one after the other.
+
+What is read backwards lies in words whose lowest bit is read first.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, NamedTuple
 
 from plait._jit import shared
 
-__all__ = ["BitCursor", "filled", "put"]
+__all__ = ["BitCursor", "filled", "filled_backwards", "put", "take"]
 
 _WORD = 0xFFFFFFFF
 
@@ -44,6 +47,26 @@ def filled(words: Any, held: int, bits: int, at: int) -> Any:
     if bits < 32:
         word = words[at] if at < words.size else 0
         held = (held << 32) | word
+        bits += 32
+        at += 1
+    return held, bits, at
+
+
+@shared
+def take(words: Any, held: int, bits: int, at: int, size: int) -> Any:
+    """The number in the next bits, up to 32 of them; then what is held, its size, and the next word."""
+    held, bits, at = filled(words, held, bits, at)
+    bits -= size
+    value = held >> bits
+    return value, held - (value << bits), bits, at
+
+
+@shared
+def filled_backwards(words: Any, held: int, bits: int, at: int) -> Any:
+    """As `filled`, where the lowest bits come first."""
+    if bits < 32:
+        word = words[at] if at < words.size else 0
+        held |= word << bits
         bits += 32
         at += 1
     return held, bits, at

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from plait._jit import shared
 from plait.lanes import highest_bit
-from plait.schedules.bit_words import filled, put
+from plait.schedules.bit_words import filled, put, take
 
 __all__ = ["BlockCode", "blocks_left", "code_blocks", "decode_blocks"]
 
@@ -47,7 +47,7 @@ class BlockCode(NamedTuple):
 
 
 @shared
-def blocks_left(code: Any, block: int) -> int:
+def blocks_left(code: Any, block: int) -> Any:
     """Blocks up to the end of the segment, the interval or the image, this one among them."""
     own = block % code.interval
     return min(_SEGMENT - own % _SEGMENT, code.interval - own, code.blocks - block)
@@ -62,7 +62,7 @@ def _put_unary(words: Any, held: int, bits: int, at: int, zeros: int) -> Any:
 
 
 @shared
-def _best_code(code: Any, values: Any, start: int) -> int:
+def _best_code(code: Any, values: Any, start: int) -> Any:
     """The shortest code of a block: low bits split off, or -1 for pairs, -2 for numbers as they are."""
     best, least = -2, code.depth * code.size
     total = 0
@@ -156,13 +156,6 @@ def code_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
 
 
 @shared
-def _take(words: Any, held: int, bits: int, at: int, size: int) -> Any:
-    held, bits, at = filled(words, held, bits, at)
-    bits -= size
-    return held >> bits, held & ((1 << bits) - 1), bits, at
-
-
-@shared
 def _take_unary(words: Any, held: int, bits: int, at: int) -> Any:
     zeros = 0
     held, bits, at = filled(words, held, bits, at)
@@ -198,14 +191,14 @@ def _take_block(
     last = start + code.size
     if label == (1 << code.label) - 1:
         for i in range(start, last):
-            values[i], held, bits, at = _take(words, held, bits, at, code.depth)
+            values[i], held, bits, at = take(words, held, bits, at, code.depth)
         return held, bits, at
     k = label - 1
     for i in range(start, last):
         number, held, bits, at = _take_unary(words, held, bits, at)
         values[i] = number << k
     for i in range(start, last):
-        low, held, bits, at = _take(words, held, bits, at, k)
+        low, held, bits, at = take(words, held, bits, at, k)
         values[i] |= low
     return held, bits, at
 
@@ -232,10 +225,10 @@ def decode_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
     block, run = progress[0], progress[1]
     for start in range(0, values.size, code.size):
         if run == 0:
-            label, held, bits, at = _take(words, held, bits, at, code.label)
+            label, held, bits, at = take(words, held, bits, at, code.label)
             pairs = 0
             if label == 0:
-                pairs, held, bits, at = _take(words, held, bits, at, 1)
+                pairs, held, bits, at = take(words, held, bits, at, 1)
             if label:
                 held, bits, at = _take_block(code, label, values, start, words, held, bits, at)
             elif pairs:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from plait._jit import kernel
-from plait.schedules.adaptive_codes import code_row, decode_row
+from plait.schedules.adaptive_codes import code_rows, decode_rows
 from plait.schedules.band_wave import run_samples, skew, unskew
 from plait.schedules.block_codes import code_blocks, decode_blocks
+from plait.schedules.hybrid_words import code_small_rows, decode_small_rows
 
 __all__ = [
     "code_blocks_kernel",
-    "code_row_kernel",
+    "code_rows_kernel",
+    "code_small_rows_kernel",
     "decode_blocks_kernel",
-    "decode_row_kernel",
+    "decode_rows_kernel",
+    "decode_small_rows_kernel",
     "run_samples_kernel",
     "skew_kernel",
     "unskew_kernel",
@@ -39,15 +42,15 @@ def unskew_kernel(values: Any, first: int, samples: Any) -> None:
 
 
 @kernel
-def code_row_kernel(code: Any, residuals: Any, row: int, counts: Any, sums: Any, cursor: Any) -> None:
-    """See `plait.schedules.adaptive_codes.code_row`."""
-    code_row(code, residuals, row, counts, sums, cursor)
+def code_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """See `plait.schedules.adaptive_codes.code_rows`."""
+    code_rows(code, residuals, row, sums, cursor)
 
 
 @kernel
-def decode_row_kernel(code: Any, residuals: Any, row: int, counts: Any, sums: Any, cursor: Any) -> None:
-    """See `plait.schedules.adaptive_codes.decode_row`."""
-    decode_row(code, residuals, row, counts, sums, cursor)
+def decode_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """See `plait.schedules.adaptive_codes.decode_rows`."""
+    decode_rows(code, residuals, row, sums, cursor)
 
 
 @kernel
@@ -60,3 +63,19 @@ def code_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> No
 def decode_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> None:
     """See `plait.schedules.block_codes.decode_blocks`."""
     decode_blocks(code, values, cursor, progress)
+
+
+@kernel
+def code_small_rows_kernel(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """See `plait.schedules.hybrid_words.code_small_rows`."""
+    code_small_rows(code, tables, residuals, row, sums, open_words, cursor)
+
+
+@kernel
+def decode_small_rows_kernel(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """See `plait.schedules.hybrid_words.decode_small_rows`."""
+    decode_small_rows(code, tables, residuals, row, sums, open_words, cursor)

@@ -27,6 +27,7 @@ __all__ = ["EXTRAS", "CacheFacts", "CudaFacts", "DeviceFacts", "ExtraFacts", "Ma
 EXTRAS = {
     "cuda13": ("numba-cuda",),
     "demo": ("matplotlib", "pyimmunarch"),
+    "hsi": ("netCDF4", "numcodecs", "rasterio", "spectral", "xarray", "zarr"),
     "mpi": ("mpi4py",),
 }
 _CORE = ("numba", "llvmlite", "numpy", "pyarrow")

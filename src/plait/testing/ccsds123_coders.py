@@ -211,7 +211,8 @@ def decode_block_adaptive(bits: str, parameters: StreamParameters) -> NDArray[np
     assert isinstance(coder, BlockAdaptive)
     size, j = _identifier_bits(image.dynamic_range, coder.restricted), coder.block_size
     blocks = -(-image.samples // j)
-    reader, values = _Bits(bits), []
+    values: list[int] = []
+    reader = _Bits(bits)
     while len(values) < blocks * j:
         identifier = reader.field(size)
         if identifier == 0 and reader.field(1) == 0:
