@@ -22,6 +22,7 @@ from plait.hyperspectral.presets import CODER_KINDS, PRESETS
 
 CUBE = np.random.default_rng(0).integers(0, 4000, (23, 19, 7)).astype(np.uint16)
 HEADER = "ENVI\nsamples = 19\nlines = 23\nbands = 7\ndata type = 12\ninterleave = bsq\nbyte order = 1\n"
+BLOCKS = ("--coder", "block-adaptive")
 RAW = ("--shape", "23,19,7", "--dtype", "uint16", "--interleave", "bil", "--byte-order", "little")
 
 
@@ -102,6 +103,12 @@ def test_info_and_parameters_by_name(plait: Any, envi: Path) -> None:
     )
     coder = ("--coder", "block-adaptive", "--block-size", 16, "--reference-interval", 64, "--user-field", 7)
     shape = ("--order", "bsq", "--output-word-size", 4, "--dynamic-range", 16, "--preset", "best")
+    parts = {
+        "representatives": {"resolution": 1, "damping": 1},
+        "weight_offsets": {"own": [0] * 7, "others": [[1] * min(band, 2) for band in range(7)]},
+    }
+    envi.with_name("p.json").write_text(json.dumps(parts | {"mode": "full"}))
+    shape += ("--parameters", envi.with_name("p.json"))
     assert plait("hsi", "compress", envi, "-o", stream, *options, *coder, *shape).status == 0
     found = json.loads(plait("hsi", "info", stream, "--json").out)
     assert (found["kind"], found["rows"], found["columns"], found["bands"]) == ("stream", 23, 19, 7)
@@ -130,6 +137,8 @@ def test_tables_that_the_stream_does_not_carry(plait: Any, envi: Path) -> None:
     stream, tables = envi.with_name("out.c123"), envi.with_name("t.json")
     weights = [[1, 2, 3, *range(min(band, 3))] for band in range(7)]
     content: dict[str, Any] = {
+        "mode": "full",
+        "local_sum": "narrow-column",
         "weight_table_resolution": 5,
         "weight_table": weights,
         "weight_table_in_header": False,
@@ -177,6 +186,28 @@ def test_a_side_index(plait: Any, envi: Path) -> None:
     assert found.status == 2 and str(index) in found.err
     found = plait("hsi", "index", stream, "-o", stream)
     assert found.status == 2 and "which is also an input" in found.err
+
+
+def test_a_side_index_that_is_not_there(plait: Any, envi: Path) -> None:
+    stream, missing = envi.with_name("out.c123"), envi.with_name("missing.index")
+    assert plait("hsi", "compress", envi, "-o", stream).status == 0
+    for words in (("verify", stream), ("decompress", stream, "-o", envi.with_name("back.npy"))):
+        found = plait("hsi", *words, "--index", missing)
+        assert found.status == 2 and "index: found " in found.err and "No such file" in found.err
+    assert left(envi.parent) == ["out.c123", "out.c123.json"]
+
+
+def test_what_an_earlier_stream_was_is_forgotten(plait: Any, envi: Path) -> None:
+    stream, beside = envi.with_name("out.c123"), envi.with_name("out.c123.json")
+    words = ("hsi", "compress", envi, "-o", stream)
+    for others in (("--bare",), ("--blocks", "rows:4")):
+        assert plait(*words).status == 0 and beside.exists()
+        assert plait(*words, "--preset", "fast", *others).status == 0 and not beside.exists()
+        assert plait("hsi", "verify", stream, envi).status == 0
+        assert plait("hsi", "decompress", stream, "-o", envi.with_name("back.npy")).status == 0
+    beside.write_text('{"mine": 1}')
+    assert plait(*words, "--bare").status == 0
+    assert beside.read_text() == '{"mine": 1}'
 
 
 def test_verify_finds_what_differs(plait: Any, envi: Path) -> None:
@@ -237,6 +268,8 @@ def test_streams_that_end_early(plait: Any, envi: Path, size: int, blocks: tuple
         (("--checksum",), "checksum: found a plain stream"),
         (("--prediction-bands", "16"), "prediction_bands: found 16"),
         (("--block-size", "16"), "parameters: found block_size"),
+        ((*BLOCKS, "--reference-interval", "16"), "; --any-reference-interval writes it"),
+        ((*BLOCKS, "--restricted"), "restricted: found restricted code options for samples of 12 bits"),
         (("--preset", "slow"), "--preset"),
         (("--variable", "v"), "variable: found 'v'"),
         (("--index", "{}/i", "--blocks", "rows:4"), "index: found one for a container"),
@@ -244,7 +277,7 @@ def test_streams_that_end_early(plait: Any, envi: Path, size: int, blocks: tuple
     ],
     ids=[
         *("shape", "no-type", "range", "too-few-bits", "too-many-bits", "blocks", "checksum", "bands"),
-        *("other-coder", "preset", "variable", "index", "threads"),
+        *("other-coder", "interval", "restricted", "preset", "variable", "index", "threads"),
     ],
 )
 def test_wrong_options(plait: Any, envi: Path, words: tuple[str, ...], told: str) -> None:
@@ -252,6 +285,15 @@ def test_wrong_options(plait: Any, envi: Path, words: tuple[str, ...], told: str
         "hsi", "compress", envi, "-o", envi.with_name("out.c123"), *(one.format(envi.parent) for one in words)
     )
     assert (found.status, found.out) == (2, "") and told in found.err and left(envi.parent) == []
+
+
+def test_any_reference_interval_is_written_when_asked_for(plait: Any, envi: Path) -> None:
+    stream, back = envi.with_name("out.c123"), envi.with_name("back.npy")
+    words = ("-o", stream, *BLOCKS, "--reference-interval", 16, "--any-reference-interval")
+    assert plait("hsi", "compress", envi, *words).status == 0
+    assert json.loads(plait("hsi", "info", stream, "--json").out)["parameters"]["reference_interval"] == 16
+    assert plait("hsi", "decompress", stream, "-o", back).status == 0
+    assert np.array_equal(np.load(back), CUBE)
 
 
 def test_inputs_are_not_overwritten(plait: Any, envi: Path) -> None:

@@ -18,8 +18,10 @@ from plait.hyperspectral.parameters import (
     HybridCoder,
     ImageLayout,
     Predictor,
+    Representatives,
     SampleAdaptive,
     StreamParameters,
+    WeightOffsets,
 )
 from plait.testing.ccsds123_predictor import model_residuals
 from plait.testing.ccsds123_streams import model_stream
@@ -36,6 +38,11 @@ PREDICTOR = Predictor(
     weight_initial=-1,
     weight_final=3,
 )
+#: With these, a narrow column is the kind of predictor that other tests have compiled.
+COMPILED: dict[str, Any] = {
+    "representatives": Representatives(resolution=2, damping=3),
+    "weight_offsets": WeightOffsets(own=(0,), others=((),)),
+}
 SAMPLE_ADAPTIVE = "00000300020002100002080004202059008226 3728dacaea746e"
 BLOCK_ADAPTIVE = "000003000200021000020c0004202059000040 8041ff8aa2c50240bf40"
 
@@ -158,12 +165,23 @@ def test_restricted_code_options(depth: int) -> None:
     assert streams[0] != streams[1]
 
 
+@pytest.mark.parametrize("depth", [2, 4, 8, 9])
+def test_the_shortest_bodies_are_read(depth: int) -> None:
+    # Runs of 64 zero blocks take seven bits with two-bit samples, and some more with deeper ones.
+    image = ImageLayout(columns=64, rows=16, bands=8, dynamic_range=depth)
+    coder = BlockAdaptive(block_size=8, restricted=depth <= 4)
+    stream = _agrees(
+        np.full((16, 64, 8), image.middle), StreamParameters(image=image, coder=coder, interleaving_depth=8)
+    )
+    assert len(stream) == 19 + {2: 14, 4: 16, 8: 18, 9: 20}[depth]
+
+
 @pytest.mark.interpreted
 @pytest.mark.parametrize("coder", [SampleAdaptive(accumulator_constant=0), BlockAdaptive(), HybridCoder()])
 @pytest.mark.parametrize("signed", [False, True])
 def test_one_sample(coder: Any, signed: bool) -> None:
     image = ImageLayout(columns=1, rows=1, bands=1, dynamic_range=2, signed=signed)
-    predictor = Predictor(mode="reduced", local_sum="wide-column")
+    predictor = Predictor(mode="reduced", local_sum="narrow-column", **COMPILED)
     for value in range(image.least, image.largest + 1):
         for word in (1, 3, 8):
             parameters = StreamParameters(

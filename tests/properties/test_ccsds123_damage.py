@@ -99,3 +99,12 @@ def test_bytes_behind_the_end_are_ignored(which: int, order: str) -> None:
     stream = STREAMS[which, order]
     whole = decompress(stream)[0]
     np.testing.assert_array_equal(decompress(stream + bytes(300_000))[0], whole)
+
+
+@pytest.mark.parametrize("order", ["bi", "bsq"])
+def test_hybrid_streams_without_their_end_are_refused(order: str) -> None:
+    # They are read from their last bit on; that what is read ends at the header tells.
+    stream = STREAMS[2, order]
+    for cut in range(len(stream)):
+        with pytest.raises((BodyEnd, HeaderEnd)):
+            decompress(stream[:cut])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from plait.hyperspectral.parameters import (
     StreamParameters,
     WeightOffsets,
 )
+from plait.hyperspectral.presets import CODER_KINDS
 from plait.hyperspectral.supplementary import SupplementaryTable
 from plait.testing.ccsds123_strategies import stream_parameters
 
@@ -129,6 +131,12 @@ def test_reserved_bits_and_near_lossless_streams_are_refused(bit: int) -> None:
         parse_header(_with_bit(header, bit))
 
 
+def test_a_constant_and_a_table_are_refused() -> None:
+    header = write_header(StreamParameters(image=IMAGE))
+    with pytest.raises(InvalidInput, match=r"accumulator table: found a table, and the constant 5"):
+        parse_header(_with_bit(header, 8 * len(header) - 1))
+
+
 def test_a_large_table_that_is_not_there_takes_no_memory() -> None:
     image = ImageLayout(columns=65536, rows=65536, bands=65536, dynamic_range=16)
     header = bytearray(write_header(StreamParameters(image=image)))
@@ -157,3 +165,12 @@ def test_bits_there_and_back() -> None:
     assert reader.take_signed(3) == -1
     assert [reader.take(bits) for bits in (0, 40, 4095, 5000)] == [0, 9, 1, 2]
     assert reader.fill() == 0
+
+
+def test_the_page_of_parameters_names_all_of_them() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/reference/hyperspectral-parameters.md").read_text()
+    parts = (ImageLayout, Predictor, WeightOffsets, Representatives, SupplementaryTable)
+    names = {field.name for part in (*parts, *CODER_KINDS.values()) for field in fields(part)}
+    names |= {field.name for field in fields(StreamParameters)} - {"image", "predictor", "coder"}
+    rows = "".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    assert sorted(name for name in names if f"`{name}`" not in rows) == []

@@ -110,6 +110,17 @@ def test_zarr_reads_only_the_blocks_that_it_needs(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(found.oindex[[1, 6], :, :], array[[1, 6]])
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1, 100, 10_000])
+def test_parts_of_chunks_about_as_long_as_what_is_asked_for_first(
+    more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Asked for more last bytes than there are, zarr's MemoryStore may give fewer than there are.
+    found, array, kept = stored("yxz", "rows:2")
+    size = len(kept["c/0/0/0"].to_bytes())
+    monkeypatch.setattr("plait.hyperspectral.chunk_ranges._END", size + more)
+    assert np.array_equal(found[3:9, 2], array[3:9, 2]) and np.array_equal(found[...], array)
+
+
 def test_zarr_keeps_how_chunks_are_coded() -> None:
     options = {"preset": "fast", "parameters": {"coder": "block-adaptive", "block_size": 16, "order": "bsq"}}
     found, array, kept = stored("zyx", "rows:4", **options)

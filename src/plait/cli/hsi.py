@@ -109,6 +109,7 @@ def compress(
             index=index,
             checksum=checksum,
             keep_origin=not bare,
+            interoperable=not header.any_reference_interval,
             threads=threads,
             progress=progress,
         )

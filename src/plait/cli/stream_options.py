@@ -34,6 +34,8 @@ OrderOption = Literal["bi", "bsq"]
 # Values that may begin with a minus sign.
 Signed = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
 Number = WholeNumber | None
+#: Options that are no parameters of the header.
+_NOT_NAMED = ("parameters", "any_reference_interval")
 
 
 def _shape_of(text: str) -> tuple[int, int, int]:
@@ -121,6 +123,9 @@ class HeaderOptions:
         J of the block-adaptive coder: 8, 16, 32 or 64.
     reference_interval
         r of the block-adaptive coder, a multiple of 64 up to 4096.
+    any_reference_interval
+        Write any reference interval from 1 to 4096, though programs differ in what they do with those that
+        are no multiple of 64.
     restricted
         Restricted set of code options of the block-adaptive coder, for up to 4 bits.
     order
@@ -149,6 +154,7 @@ class HeaderOptions:
     accumulator_constant: Number = None
     block_size: Number = None
     reference_interval: Number = None
+    any_reference_interval: Annotated[bool, Parameter(negative="")] = False
     restricted: bool | None = None
     order: OrderOption | None = None
     interleaving_depth: Number = None
@@ -160,7 +166,7 @@ class HeaderOptions:
         from plait.hyperspectral.choices import read_parameters
 
         found = {} if self.parameters is None else read_parameters(self.parameters)
-        named = {name: value for name, value in asdict(self).items() if name != "parameters"}
+        named = {name: value for name, value in asdict(self).items() if name not in _NOT_NAMED}
         return found | {name: value for name, value in named.items() if value is not None}
 
 

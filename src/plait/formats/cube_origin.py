@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -139,6 +140,21 @@ class CubeOrigin:
     def write_beside(self, stream: str | os.PathLike[str]) -> None:
         """Write it beside a stream that is complete."""
         write_json(origin_path(stream), self.to_json(os.stat(stream).st_size))
+
+    @staticmethod
+    def remove_beside(stream: str | os.PathLike[str]) -> None:
+        """Remove what stands beside a stream since an earlier one of its name; no file that is another's.
+
+        Parameters
+        ----------
+        stream
+            The stream.
+        """
+        path = origin_path(stream)
+        with suppress(OSError, ValueError):
+            found = json.loads(path.read_bytes())
+            if isinstance(found, dict) and "plait_origin" in found:
+                path.unlink()
 
     @classmethod
     def read_beside(cls, stream: str | os.PathLike[str]) -> Self | None:

@@ -17,20 +17,26 @@ if TYPE_CHECKING:
         HybridCoder,
         ImageLayout,
         Predictor,
+        Representatives,
         SampleAdaptive,
         StreamParameters,
+        WeightOffsets,
     )
     from plait.hyperspectral.presets import preset_parameters
     from plait.hyperspectral.spectral_image import open_image
     from plait.hyperspectral.streams import compress_cube, open_stream
+    from plait.hyperspectral.supplementary import SupplementaryTable
 
 __all__ = [
     "BlockAdaptive",
     "HybridCoder",
     "ImageLayout",
     "Predictor",
+    "Representatives",
     "SampleAdaptive",
     "StreamParameters",
+    "SupplementaryTable",
+    "WeightOffsets",
     "as_cube",
     "compress",
     "compress_cube",
@@ -44,6 +50,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "SupplementaryTable": "supplementary",
     "as_cube": "cube_objects",
     "compress": "codec",
     "compress_cube": "streams",

@@ -146,6 +146,11 @@ class BodyReader:
         if used > self._bits:
             raise BodyEnd("the body ends before its last sample")
 
+    @property
+    def left(self) -> int:
+        """Bits that were not read."""
+        return 8 * len(self._body) - self.position
+
 
 class BackwardsReader(BodyReader):
     """Bits of a body from the last to the first.

@@ -37,13 +37,15 @@ async def needed_bytes(get: GetBytes, window: Window | None) -> Any:
     if window is None:
         return await get(0, None)
     end = await get(-_END, None)
-    if end is None or len(end) < _END:
-        # That was the whole chunk.
-        return end
+    if end is None:
+        return None
+    # Of a chunk that is shorter than what is asked for, some stores give only a part.
     extent = read_extent(end)
     if extent is None:
         return await get(0, None)
     whole, head, index = extent
+    if whole == len(end):
+        return end
     found = np.zeros(whole, np.uint8)
     missing = [(0, head), (index, whole - len(end))]
     found[-len(end) :] = np.frombuffer(end, np.uint8)

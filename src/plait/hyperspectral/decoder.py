@@ -93,8 +93,8 @@ class StreamDecoder:
         first = image.bands * image.dynamic_range
         rest = image.samples - image.bands
         if isinstance(coder, BlockAdaptive):
-            # A run of 64 blocks takes a label, a bit and a count of five bits.
-            return image.samples // (64 * coder.block_size)
+            # A run of 64 blocks takes a label, of one bit or more, a bit and a count of five bits.
+            return image.samples // (64 * coder.block_size) * 7 // 8
         if isinstance(coder, HybridCoder):
             # At most 256 numbers share an output word of a bit or more, with a bit at every rescaling.
             return (first + rest // 256) // 8
@@ -278,6 +278,7 @@ class _Stored:
             for band, bands in reversed(self._bands()):
                 for row, end in reversed(self._steps()):
                     self._read(coder, band, row, end, bands)
+            self._check_begin()
             return
         step = rows_at_a_time(image)
         for row in reversed(range(0, image.rows, step)):
@@ -285,6 +286,12 @@ class _Stored:
             coder.get(values, row)
             self._decoder.check(values)
             self._store.put(row, values)
+        self._check_begin()
+
+    def _check_begin(self) -> None:
+        if self._bits.left:
+            found = f"the first sample begins {self._bits.left:,} bits behind the header"
+            raise BodyEnd(f"{found}: the body is damaged, or its end is missing")
 
     def get(self, values: NDArray[np.int64], row: int) -> None:
         first = row - self._first

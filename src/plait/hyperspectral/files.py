@@ -19,7 +19,7 @@ from plait.formats.cube_source import FileCube
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.image_layout import ImageLayout
 from plait.hyperspectral.origins import attachment_of, origin_of
-from plait.hyperspectral.presets import preset_parameters
+from plait.hyperspectral.presets import check_interoperable, preset_parameters
 from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
 
 __all__ = [
@@ -65,6 +65,7 @@ def compress_file(
     index: str | os.PathLike[str] | None = None,
     checksum: bool = False,
     keep_origin: bool = True,
+    interoperable: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> CompressedFile:
@@ -93,6 +94,9 @@ def compress_file(
         As in `plait.hyperspectral.streams.compress_cube`.
     keep_origin
         Whether to keep what the file was.
+    interoperable
+        Whether to refuse what programs read differently, see
+        `plait.hyperspectral.presets.check_interoperable`.
 
     Raises
     ------
@@ -115,11 +119,14 @@ def compress_file(
             dynamic_range=bits,
             signed=source.dtype.kind == "i",
         )
+        chosen = preset_parameters(image, preset, **(parameters or {}))
+        if interoperable:
+            check_interoperable(chosen)
         attached = attachment_of(opened_cube.origin) if blocks is not None and keep_origin else None
         summary = compress_cube(
             source,
             output,
-            parameters=preset_parameters(image, preset, **(parameters or {})),
+            parameters=chosen,
             blocks=blocks,
             index=index,
             checksum=checksum,
@@ -129,6 +136,8 @@ def compress_file(
         )
         if keep_origin and attached is None:
             opened_cube.origin.write_beside(output)
+        else:
+            opened_cube.origin.remove_beside(output)
     finally:
         source.close()
     return CompressedFile(summary, opened_cube.origin.layout, source.notes)

@@ -244,6 +244,9 @@ def _take_coder(
         return HybridCoder(**facts, initial_sums=initial_sums)
     constant, in_header = bits.take(4), bool(bits.take(1))
     if constant != NO_CONSTANT:
+        if in_header:
+            found = f"a table, and the constant {constant}"
+            raise InvalidInput("accumulator table", found=found, expected="either, with a constant of 15")
         return SampleAdaptive(**facts, accumulator_constant=constant)
     if in_header:
         bits.require(4 * image.bands)

@@ -95,6 +95,8 @@ class KeptParts:
                 rows = self._cube.part_rows(part, own.last_row)
                 state = (part, own.first_row, next(rows), rows)
             _, row, samples, rows = state
+            # What fails on the way cannot be gone on with.
+            self._under_way = None
             while True:
                 low, high = max(row, common.first_row), min(row + len(samples), common.last_row)
                 if low < high:

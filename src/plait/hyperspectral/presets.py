@@ -11,7 +11,7 @@ from plait.hyperspectral.image_layout import ImageLayout, check_choice
 from plait.hyperspectral.parameters import StreamParameters
 from plait.hyperspectral.predictor_parameters import Predictor
 
-__all__ = ["CODER_KINDS", "PRESETS", "preset_parameters"]
+__all__ = ["CODER_KINDS", "PRESETS", "check_interoperable", "preset_parameters"]
 
 #: Kinds of entropy coders by name.
 CODER_KINDS: Final[dict[str, type]] = {
@@ -90,6 +90,35 @@ def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any)
         coder=CODER_KINDS[kind](**parts["coder"]),
         **parts["stream"],
     )
+
+
+def check_interoperable(parameters: StreamParameters) -> None:
+    """Check that a stream is one which all programs read alike.
+
+    Parameters
+    ----------
+    parameters
+        What its header will say.
+
+    Raises
+    ------
+    InvalidInput
+        If the reference interval of the block-adaptive coder is no multiple of 64, where programs differ in
+        what a run of zero blocks is; or restricted code options are asked for deeper samples than have them.
+    """
+    coder, depth = parameters.coder, parameters.image.dynamic_range
+    if not isinstance(coder, BlockAdaptive):
+        return
+    if coder.reference_interval % 64:
+        raise InvalidInput(
+            "reference_interval",
+            found=str(coder.reference_interval),
+            expected="a multiple of 64 up to 4096: programs differ in how they read others",
+            hint="--any-reference-interval writes it all the same",
+        )
+    if coder.restricted and depth > 4:
+        found = f"restricted code options for samples of {depth} bits"
+        raise InvalidInput("restricted", found=found, expected="them for up to 4 bits", hint="leave it out")
 
 
 def _names(kind: type) -> dict[str, tuple[str, ...]]:

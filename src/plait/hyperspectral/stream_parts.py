@@ -119,7 +119,7 @@ class StreamParts:
         Raises
         ------
         InvalidInput
-            If this is a container, which has an index of its own.
+            If this is a container, which has an index of its own, or the file cannot be read.
         FormatError
             If it is no side index, is damaged, or belongs to another stream.
         """
@@ -127,7 +127,12 @@ class StreamParts:
             expected = "none: a container of blocks has its own"
             raise InvalidInput("index", found=str(path), expected=expected)
         rows, columns, _ = self.shape
-        self._index = read_side_index(Path(path).read_bytes(), self._view, path, rows)
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            found = f"{os.fspath(path)!r}: {error.strerror or error}"
+            raise InvalidInput("index", found=found, expected="a file that can be read") from error
+        self._index = read_side_index(data, self._view, path, rows)
         ends = (0, *self._index.rows, rows)
         self.windows = tuple(Window(a, b, 0, columns) for a, b in itertools.pairwise(ends))
 

@@ -54,7 +54,13 @@ class SupplementaryTable:
         return 1 + self.exponent_bits + self.significand_bits if self.kind == "float" else self.depth
 
     def count(self, columns: int, rows: int, bands: int) -> int:
-        """Number of values for an image of this size."""
+        """Number of values for an image of a size.
+
+        Parameters
+        ----------
+        columns, rows, bands
+            The size.
+        """
         return (1, bands, bands * columns, rows * columns)[self.structure]
 
     @property
@@ -79,6 +85,11 @@ class SupplementaryTable:
 
     def check(self, columns: int, rows: int, bands: int) -> None:
         """Check the values, and that there are as many as an image needs.
+
+        Parameters
+        ----------
+        columns, rows, bands
+            Size of the image.
 
         Raises
         ------
