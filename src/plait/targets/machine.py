@@ -26,8 +26,9 @@ __all__ = ["EXTRAS", "CacheFacts", "CudaFacts", "DeviceFacts", "ExtraFacts", "Ma
 #: Packages that the extras for users bring.
 EXTRAS = {
     "cuda13": ("numba-cuda",),
-    "demo": ("matplotlib", "pyimmunarch"),
+    "demo": ("pyimmunarch",),
     "mpi": ("mpi4py",),
+    "report": ("jinja2", "vl-convert-python"),
 }
 _CORE = ("numba", "llvmlite", "numpy", "pyarrow")
 _LIBRARIES = ("numba-cuda", "cuda-bindings", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink")
