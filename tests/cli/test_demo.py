@@ -84,7 +84,7 @@ def test_demo(plait: Any, installed: Path, tmp_path: Path, draws: None) -> None:
     for text in (
         "Real human TRB repertoires of 12 donors",
         "300 rows of 1 file, 3 subjects",
-        "have no path count; statuses.tsv says why",
+        " no path count; statuses.tsv says why",
         "subjects clonotypes median count middle half of counts mean N2",
         "What these figures cannot say",
     ):

@@ -70,15 +70,25 @@ def test_what_adds_is_said_only_if_the_loss_is_above_zero(counts: Any, n2: Any) 
         assert claims == (ends is ABOVE)
         open_one = any("whether" in c and name in c and "cannot be told" in c for c in clauses)
         assert open_one == (ends is AROUND)
-        assert any(c.strip().startswith("without") and name in c for c in clauses) == (ends is BELOW)
+        unshown = any(c.strip().startswith("that") and name in c and "is not shown" in c for c in clauses)
+        assert unshown == (ends is BELOW)
         assert any("would add" in c and name in c for c in clauses) == (ends is MISSING)
         losses = [s for s in found["text"].split(". ") if s.lower().startswith(f"without {name}")]
         assert bool(losses) == (ends is not MISSING)
         assert all(("no certain sign" in s) == (ends is AROUND) for s in losses)
         assert all(("rises" in s, "falls" in s) == (ends is ABOVE, ends is BELOW) for s in losses)
-    assert headline.count("what the other predictors tell of sharing") == (
-        counts is not BELOW or n2 is not BELOW
-    )
+    assert headline.count("what the other predictors tell of sharing") == 1
+    assert ("does not follow" in found["text"]) == (BELOW in (counts, n2))
+
+
+def test_no_use_is_never_claimed() -> None:
+    """Predictors of no use often make predictions worse, and with few events useful ones do."""
+    found = driver_answer(groups(BELOW, ABOVE), STUDY)
+    first, second, _ = found["headline"].split("; ")
+    assert first == "The N2 region adds to what the other predictors tell of sharing"
+    assert second == "that path counts add to it is not shown"
+    for claim in ("predicted better", "path counts do not", "no use of"):
+        assert claim not in found["headline"] + found["text"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +98,7 @@ def test_what_adds_is_said_only_if_the_loss_is_above_zero(counts: Any, n2: Any) 
         (ABOVE, AROUND, "Here path counts do add"),
         (ABOVE, MISSING, "Here path counts do add"),
         (AROUND, ABOVE, "not excluded, but not shown"),
-        (BELOW, ABOVE, "the N2 region adds and path counts do not"),
+        (BELOW, ABOVE, "not excluded, but not shown"),
         (AROUND, AROUND, "do not decide"),
         (MISSING, ABOVE, "do not decide"),
         (BELOW, BELOW, "do not decide"),
@@ -121,7 +131,7 @@ def test_losses_are_told_in_per_cent_of_the_deviance() -> None:
         in text
     )
     assert (
-        "Without the N2 region, all other predictors kept, held-out deviance falls by 1 % (0.5 % to 1.5 %)."
+        "Without the N2 region, all other predictors kept, held-out deviance falls by 1 % (0.5 % to 1.5 %):"
         in text
     )
     rows = [entry | {"cv_deviance": None} for entry in groups((0.01, 0.03), AROUND)]
@@ -180,6 +190,7 @@ def test_a_chain_without_d() -> None:
     ("shared", "clonotypes", "expected"),
     [
         (12, 1000, "Only 12 clonotypes are shared"),
+        (1, 1000, "Only 1 clonotype is shared"),
         (990, 1000, "Only 10 clonotypes are not shared"),
         (100, 1000, ""),
         (None, 1000, ""),
@@ -187,9 +198,10 @@ def test_a_chain_without_d() -> None:
 )
 def test_few_events_are_told(shared: int | None, clonotypes: int, expected: str) -> None:
     study = {"shared_clonotypes": shared, "clonotypes": clonotypes}
-    text = driver_answer(groups(ABOVE, ABOVE), study)["text"]
-    assert expected in text
-    assert ("too few" in text) == bool(expected)
+    found = driver_answer(groups(ABOVE, ABOVE), study)
+    assert expected in found["text"]
+    assert ("too few" in found["text"]) == bool(expected)
+    assert found["headline"].endswith(f" ({expected.lower()})") == bool(expected)
 
 
 # What was chosen
@@ -223,6 +235,16 @@ def test_what_was_chosen(count: float, n2: float, expected: str) -> None:
     assert found["figures"]["path_counts_kept"] == int(count != 0)
     assert found["figures"]["n2_kept"] == int(n2 != 0)
     assert "not shown to have no effect" in found["text"] and "Published" in found["text"]
+
+
+def test_what_was_chosen_without_d() -> None:
+    """N1 stands in the place of N2."""
+    rows = [coefficient("log_path_count_pi4_nu10", 0.1), coefficient("n1_length", 0.0)]
+    found = chosen_answer(rows)
+    assert found is not None
+    assert found["headline"] == "The adaptive LASSO keeps path counts and no N1 predictor"
+    assert "N1: 0 of 1 kept." in found["text"] and "N2:" not in found["text"]
+    assert found["figures"]["n1_kept"] == 0
 
 
 def test_nothing_chosen_and_no_model() -> None:
@@ -290,6 +312,8 @@ def test_rows_may_be_texts() -> None:
     [
         ({"subjects": 1}, "With one subject nothing can be shared"),
         ({"subjects": 3}, "With only 3 subjects"),
+        ({"subjects": 3, "shared_by": 3}, "With only 3 subjects"),
+        ({"subjects": 3, "shared_by": 4}, "With 3 subjects nothing can be shared by 4"),
         (STUDY, "found in 2 subjects or more"),
         ({}, "drawn independently"),
     ],

@@ -150,6 +150,25 @@ def test_weak_is_said_only_of_weak_ones() -> None:
     assert "weak" not in next(sides_of([row(ends=(0.01, 0.15))]))["headline"]
 
 
+def test_nothing_is_told_at_length_where_nothing_could_be_estimated() -> None:
+    strata = [row(ends=MISSING, kind=kind) for kind in ("subject", "v_gene", "v_gene")]
+    text = correlation_answer("path_count", "sharing", [row(ends=MISSING), *strata])["text"]
+    assert "Spearman's rho cannot be estimated: too few rows, or no variation, n = 1,000 clonotypes." in text
+    assert "There is no interval for any subject, V gene: too few rows or too little variation." in text
+    assert "above zero" not in text and "one interval in twenty" not in text
+    text = correlation_answer("path_count", "sharing", [row(), row(kind="subject"), *strata[1:]])["text"]
+    assert "Of 1 subject, rho is above zero in 1" in text
+    assert "There is no interval for any of 2 V genes:" in text
+
+
+def test_frequency_of_rows_is_told() -> None:
+    by_reads, by_rows = (
+        correlation_answer("path_count", "frequency", [row(y=y)])["text"] for y in ("duplicate_count", "rows")
+    )
+    assert "Frequency is the number of rows" in by_rows
+    assert "number of rows" not in by_reads
+
+
 def test_figures_and_n_are_given() -> None:
     found = correlation_answer("path_count", "sharing", [row(), row(method="kendall", ends=(0.1, 0.2))])
     assert "0.250, 95 % interval 0.200 to 0.300, n = 1,000 clonotypes" in found["text"]

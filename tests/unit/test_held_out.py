@@ -50,7 +50,9 @@ def test_areas_that_cannot_be_known() -> None:
     assert all(map(math.isnan, roc_area(np.array([[0, 0], [3, 4]]), 0.95)))
     area, low, _ = roc_area(np.array([[5, 0], [0, 1]]), 0.95)
     assert area == 1 and math.isnan(low)
-    assert roc_area(np.array([[5, 0], [0, 5]]), 0.95) == (1, 1, 1)
+    for counts, expected in (([[5, 0], [0, 5]], 1), ([[0, 5], [5, 0]], 0)):
+        area, low, high = roc_area(np.array(counts), 0.95)
+        assert area == expected and math.isnan(low) and math.isnan(high)
 
 
 def test_points_of_the_curve() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj import sharing
+from plait.vdj.clonotype_names import whole_numbers
 
 Rows = list[tuple[str, str, str, str | None, int | None, int | None]]
 NAMES = ("junction", "v_call", "j_call", "subject_id", "duplicate_count", "path_count")
@@ -231,3 +232,24 @@ def test_counts_that_no_float_is() -> None:
     assert [(level["counted"], level["zero_counts"]) for level in told] == [(2, 0), (1, 0)]
     assert told[1]["path_count_median"] == float(large[0])
     assert found.correlation().n == 3
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["2.0", "", None, "7"]),
+        pa.array([2.0, None, None, 7.0]),
+        pa.array([2, None, None, 7], pa.uint64()),
+    ],
+    ids=["text", "float", "unsigned"],
+)
+def test_numbers_of_reads_may_be_written_as_floats(cells: pa.Array) -> None:
+    assert whole_numbers(cells, path="a.tsv", name="reads").to_pylist() == [2, None, None, 7]
+    assert whole_numbers(pa.nulls(2), path="a.tsv", name="reads").to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("cell", ["2.5", "-1", "x", "9223372036854775807", "1e300", "nan"])
+def test_numbers_that_reads_cannot_have_are_refused(cell: str) -> None:
+    """The largest whole number in two rows of a clonotype would make a sum below zero."""
+    with pytest.raises(FormatError, match=r"a\.tsv, column 'reads': found .*, expected whole numbers"):
+        whole_numbers(pa.array(["1", cell]), path="a.tsv", name="reads")

@@ -232,7 +232,7 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
             "study",
             found=f"{str(path)!r} without a file study.json" if path.is_dir() else f"no folder {str(path)!r}",
             expected="the output folder of a finished plait vdj study",
-            hint="if that run was stopped, start it again: it goes on where it was",
+            hint="if that run was stopped, repeat its command with --resume",
         )
     tables = {}
     for name, needed in COLUMNS.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.reports.plain_text import aligned, paragraph, percent
+from plait.vdj.convergence.claims import as_text
 from plait.vdj.convergence.run import Study
 from plait.vdj.convergence.table_text import number, read_table
 
@@ -36,7 +37,7 @@ def study_text(found: Study, *, seconds: float) -> str:
     ]
     if reused:
         lines += paragraph(f"Path counts of {_plural(reused, 'file')} were there already.")
-    lines += _left_out_lines(facts)
+    lines += _left_out_lines(found)
     for note in facts["notes"]:
         lines += paragraph(f"Note: {note}")
     if facts["clonotypes"]:
@@ -55,33 +56,44 @@ def _short(answer: Mapping[str, Any]) -> str:
     if figures.get("spearman") is None:
         return str(answer["text"])
     rho, low, high = (figures[f"spearman{end}"] for end in ("", "_low", "_high"))
-    interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
-    return f"Spearman's rho {rho:.3f}{interval}, n = {figures['n']:,}"
+    interval = "" if low is None or high is None else f" ({as_text(low)} to {as_text(high)})"
+    return f"Spearman's rho {as_text(rho)}{interval}, n = {figures['n']:,}"
 
 
 def _plural(n: int, word: str) -> str:
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
-def _left_out_lines(facts: Mapping[str, Any]) -> list[str]:
+def _left_out_lines(found: Study) -> list[str]:
+    facts = found.facts
     lines = []
     for reason, rows in sorted(facts["left_out"].items()):
         share = percent(rows, facts["rows"])
-        lines += paragraph(f"{rows:,} rows ({share}) are in no clonotype: {reason.replace('_', ' ', 1)}.")
+        are = f"{_plural(rows, 'row')} ({share}) {'is' if rows == 1 else 'are'}"
+        lines += paragraph(f"{are} in no clonotype: {reason.replace('_', ' ', 1)}.")
     uncounted = facts["clonotypes"] - facts["counted_clonotypes"]
     if uncounted:
-        lines += paragraph(
-            f"{uncounted:,} clonotypes ({percent(uncounted, facts['clonotypes'])}) have no path count; "
-            "statuses.tsv says why."
-        )
+        share = percent(uncounted, facts["clonotypes"])
+        have = f"{_plural(uncounted, 'clonotype')} ({share}) {'has' if uncounted == 1 else 'have'}"
+        lines += paragraph(f"{have} no path count; statuses.tsv says why{_most_often(found)}.")
     return lines
+
+
+def _most_often(found: Study) -> str:
+    """The most frequent reason for which rows were not counted."""
+    statuses = [row for row in read_table(found.tables["statuses"]) if row["status"] != "ok"]
+    if not statuses:
+        return ""
+    most = max(statuses, key=lambda row: int(row["rows"]))
+    return f"; most often: {most['meaning']} ({_plural(int(most['rows']), 'row')})"
 
 
 def _level_lines(found: Study) -> list[str]:
     levels = read_table(found.tables["sharing_levels"])
     rows = [["subjects", "clonotypes", "median count", "middle half of counts", "mean N2"]]
     for level in levels[:_MOST_LEVELS]:
-        middle = f"{_count(level['path_count_q25'])} - {_count(level['path_count_q75'])}"
+        ends = [_count(level[f"path_count_q{q}"]) for q in (25, 75)]
+        middle = "-" if ends == ["-", "-"] else " - ".join(ends)
         length = number(level.get("n2_length_mean"))
         rows.append(
             [

@@ -108,7 +108,8 @@ def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
     spread = (having * (below - area) ** 2).sum() / (positives - 1) / positives
     spread += (without * (above - area) ** 2).sum() / (negatives - 1) / negatives
     if not 0.0 < area < 1.0:
-        return Area(area, area, area)
+        # Where no pair is misplaced, nothing is left to judge the spread by.
+        return Area(area, math.nan, math.nan)
     z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
     width = z * math.sqrt(spread) / (area * (1.0 - area))
     middle = math.log(area / (1.0 - area))

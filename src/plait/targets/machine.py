@@ -25,6 +25,7 @@ __all__ = ["EXTRAS", "CacheFacts", "CudaFacts", "DeviceFacts", "ExtraFacts", "Ma
 
 #: Packages that the extras for users bring.
 EXTRAS = {
+    "cluster": ("distributed",),
     "cuda13": ("numba-cuda",),
     "demo": ("pyimmunarch",),
     "mpi": ("mpi4py",),

@@ -17,6 +17,8 @@ __all__ = ["CLONOTYPE", "GeneNames", "named_rows", "text_of", "whole_numbers"]
 
 #: The columns that make a clonotype: junction in upper case, first V gene, first J gene.
 CLONOTYPE = ("junction", "v_gene", "j_gene")
+#: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
+_MOST_COPIES = 1 << 40
 
 
 class GeneNames:
@@ -82,24 +84,40 @@ def text_of(column: pa.Array) -> pa.Array:
 
 
 def whole_numbers(column: pa.Array, *, path: str, name: str) -> pa.Array:
-    """A column as whole numbers, null where it is null or blank.
+    """A column of numbers of reads or molecules as whole numbers, null where it is null or blank.
 
     Parameters
     ----------
     column
-        Numbers, or text with numbers.
+        Numbers, or text with numbers; 12.0 is 12.
     path, name
         File and column, for messages.
 
     Raises
     ------
     FormatError
-        If there is something else in it.
+        If there is something else in it: text, a negative number, or one that no sequencer reaches, with
+        which sums would not fit.
     """
     if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
         texts = text_of(column)
         column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
     try:
-        return column.cast(pa.int64())
+        found = _as_int64(column)
     except pa.ArrowInvalid as error:
         raise FormatError(path, column=name, found=str(error), expected="whole numbers") from error
+    least, most = pc.min_max(found).values()
+    for value in (least.as_py(), most.as_py()):
+        if value is not None and not 0 <= value <= _MOST_COPIES:
+            raise FormatError(
+                path, column=name, found=f"{value}", expected=f"whole numbers from 0 to {_MOST_COPIES}"
+            )
+    return found
+
+
+def _as_int64(column: pa.Array) -> pa.Array:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        # Some programs write whole numbers as 12.0, for the sake of missing ones.
+        return column.cast(pa.float64()).cast(pa.int64())

@@ -73,6 +73,8 @@ def _limits(study: Mapping[str, Any]) -> dict[str, Any]:
     text = list(_CAUTIONS)
     if subjects is not None and subjects < 2:
         text.append("With one subject nothing can be shared.")
+    elif subjects is not None and shared_by is not None and subjects < shared_by:
+        text.append(f"With {whole(subjects)} subjects nothing can be shared by {whole(shared_by)}.")
     elif subjects is not None and subjects < _FEW_SUBJECTS:
         text.append(f"With only {whole(subjects)} subjects, sharing has few levels.")
     if shared_by is not None:

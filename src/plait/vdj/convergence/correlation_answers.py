@@ -13,6 +13,7 @@ from plait.vdj.convergence.claims import (
     interval_text,
     strength,
     verdict,
+    whole,
 )
 from plait.vdj.convergence.correlations import FREQUENCIES, SHARING
 
@@ -32,7 +33,8 @@ _X: Final = {
     "n2_length": "N2 length",
     "n2_at": "share of A and T in N2",
 }
-_KINDS: Final = {"subject": "subjects", "v_gene": "V genes", "j_gene": "J genes", "vj": "V and J pairs"}
+_KINDS: Final = {"subject": "subject", "v_gene": "V gene", "j_gene": "J gene", "vj": "V and J pair"}
+_BY_ROWS: Final = "Frequency is the number of rows: no file has numbers of reads or molecules."
 _ORDER: Final = (
     ("path_count", "sharing"),
     ("path_count", "frequency"),
@@ -71,7 +73,11 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
     """
     unit = "clonotypes" if y == "sharing" else "clonotypes in a subject"
     spearman, kendall = (_overall(rows, method) for method in ("spearman", "kendall"))
-    sentences = [f"Spearman's rho is {interval_text(spearman, unit)}."]
+    if spearman.value is None:
+        n = "" if spearman.n is None else f", n = {whole(spearman.n)} {unit}"
+        sentences = [f"Spearman's rho cannot be estimated: too few rows, or no variation{n}."]
+    else:
+        sentences = [f"Spearman's rho is {interval_text(spearman, unit)}."]
     if kendall.value is not None:
         sentences.append(f"Kendall's tau-b is {interval_text(kendall)}.")
     figures: dict[str, Any] = {
@@ -79,12 +85,13 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
         **_figures("kendall", kendall),
         "n": spearman.n,
     }
-    strata = _strata(rows)
-    sentences += strata
-    if strata:
+    sentences += _strata(rows)
+    if any(row["stratum_kind"] in _KINDS and _estimate(row).known for row in rows):
         sentences.append(
             "Where there is no association, one interval in twenty lies to one side of zero by chance."
         )
+    if any(row["y"] == "rows" for row in rows):
+        sentences.append(_BY_ROWS)
     if (x, y) == ("path_count", "frequency"):
         sentences.append(published_comparison(spearman))
         figures["published_spearman"] = PUBLISHED_CORRELATION
@@ -135,8 +142,12 @@ def _statement(x: str, y: str, spearman: Estimate) -> str:
 
 def _strata(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """In how many strata the interval lies where."""
+    kinds = {row["stratum_kind"] for row in rows} & set(_KINDS)
+    if kinds and not any(row["stratum_kind"] in _KINDS and _estimate(row).known for row in rows):
+        words = [word for kind, word in _KINDS.items() if kind in kinds]
+        return [f"There is no interval for any {', '.join(words)}: too few rows or too little variation."]
     found = []
-    for kind, plural in _KINDS.items():
+    for kind, word in _KINDS.items():
         of_kind = [
             verdict(_estimate(row))
             for row in rows
@@ -145,8 +156,12 @@ def _strata(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if not of_kind:
             continue
         count = {state: sum(one is state for one in of_kind) for state in Verdict}
+        named = f"{len(of_kind):,} {word}{'' if len(of_kind) == 1 else 's'}"
+        if count[Verdict.UNKNOWN] == len(of_kind):
+            found.append(f"There is no interval for any of {named}: too few rows or too little variation.")
+            continue
         text = (
-            f"Of {len(of_kind):,} {plural}, rho is above zero in {count[Verdict.ABOVE]:,}, below in "
+            f"Of {named}, rho is above zero in {count[Verdict.ABOVE]:,}, below in "
             f"{count[Verdict.BELOW]:,}, and of no sign that can be told in {count[Verdict.AROUND]:,}"
         )
         if count[Verdict.UNKNOWN]:

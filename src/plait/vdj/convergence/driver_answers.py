@@ -35,8 +35,15 @@ _NAMES: Final = {_COUNTS: "path counts", "n2": "the N2 region", "n1": "the inser
 _CLAUSES: Final = {
     Verdict.ABOVE: "{names} {verb} to {what}",
     Verdict.AROUND: "whether {names} {verb} to {what} cannot be told",
-    Verdict.BELOW: "without {names} sharing is predicted better",
+    # Not more than that: predictors of no use make held-out predictions surely worse in one sample of four or
+    # so, and useful ones do where events are few.
+    Verdict.BELOW: "that {names} {verb} to {what} is not shown",
     Verdict.UNKNOWN: "what {names} would add to {what} is not known",
+}
+_MEANT: Final = {
+    Verdict.AROUND: ", a change of no certain sign.",
+    Verdict.BELOW: ": predictors of little use often do that, and where events are few others do. That they "
+    "have no effect does not follow.",
 }
 _CAUTION: Final = (
     "A gain in prediction is an association, not a cause. Path counts and inserted nucleotides are computed "
@@ -46,6 +53,8 @@ _CAUTION: Final = (
 _LONGEST: Final = 5
 #: Share of the deviance below which a gain is called little.
 _LITTLE: Final = 0.01
+#: Clonotypes, shared and not shared, below which the headline says that they are few.
+_ENOUGH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,8 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
             "text": f"{_NO_REGRESSION} {PUBLISHED_DRIVERS}",
             "figures": {},
         }
-    headline = f"{_added(found)}; {_alone(states[2], found.group)}"
+    few = _few(study)
+    headline = f"{_added(found)}; {_alone(states[2], found.group)}{f' ({few})' if few else ''}"
     sentences = [
         _loss(_COUNTS, found.counts, found.deviance),
         _loss(found.group, found.inserted, found.deviance),
@@ -92,7 +102,7 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
         _alone_figures(found),
         f"{PUBLISHED_DRIVERS} {_beside_published(states[0], states[1], found.group)}",
         _CAUTION,
-        *_few(study),
+        f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else "",
     ]
     return {
         "id": "drivers",
@@ -122,12 +132,14 @@ def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
         (row for row in known if number(row["cv_1se"])),
         key=lambda row: (-abs(number(row["cv_1se"]) or 0.0), str(row["predictor"])),
     )
-    groups = {group: [row for row in known if _group(row) == group] for group in (_COUNTS, "n2")}
+    # Without a D gene, N1 is what is inserted.
+    inserted = next((group for group in ("n2", "n1") if any(_group(row) == group for row in known)), "n2")
+    groups = {group: [row for row in known if _group(row) == group] for group in (_COUNTS, inserted)}
     text = [
         f"The adaptive LASSO (one-standard-error rule) keeps {len(kept)} of {len(known)} predictors"
         + (f"; the largest standardised coefficients: {_listed(kept[:_LONGEST])}." if kept else "."),
     ]
-    for group, label in ((_COUNTS, "Path counts"), ("n2", "N2")):
+    for group, label in ((_COUNTS, "Path counts"), (inserted, inserted.upper())):
         mine = [row for row in kept if _group(row) == group]
         if groups[group]:
             text.append(
@@ -141,13 +153,13 @@ def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
     )
     return {
         "id": "chosen_predictors",
-        "headline": _chosen_headline(kept, groups),
+        "headline": _chosen_headline(kept, groups, inserted),
         "text": " ".join(text),
         "figures": {
             "kept": len(kept),
             "predictors": len(known),
             "path_counts_kept": sum(_group(row) == _COUNTS for row in kept),
-            "n2_kept": sum(_group(row) == "n2" for row in kept),
+            f"{inserted}_kept": sum(_group(row) == inserted for row in kept),
         },
     }
 
@@ -186,7 +198,7 @@ def _added(found: _Comparison) -> str:
             if state is Verdict.ABOVE and _is_little(lost[these[0]], found.deviance):
                 verb += " a little"
             clauses.append(_CLAUSES[state].format(names=names, verb=verb, what=what))
-            what = what if state is Verdict.BELOW else "it"
+            what = "it"
     return "; ".join(clauses)
 
 
@@ -232,7 +244,7 @@ def _loss(group: str, lost: Estimate, deviance: float | None) -> str:
         value, low, high = (as_text(one) for one in values)
     does = {Verdict.ABOVE: "rises", Verdict.BELOW: "falls"}.get(state, "changes")
     text = f"Without {name}, all other predictors kept, held-out deviance {does} by {value} ({low} to {high})"
-    return f"{text}, a change of no certain sign." if state is Verdict.AROUND else f"{text}."
+    return text + _MEANT.get(state, ".")
 
 
 def _alone_figures(found: _Comparison) -> str:
@@ -263,22 +275,21 @@ def _beside_published(counts: Verdict, inserted: Verdict, group: str) -> str:
         return "Here, too, the N2 region adds, but so do path counts."
     if counts is Verdict.ABOVE:
         return "Here path counts do add."
-    if inserted is Verdict.ABOVE and counts is Verdict.AROUND:
+    if inserted is Verdict.ABOVE and counts is not Verdict.UNKNOWN:
         return "Here, too, the N2 region adds; that path counts add nothing is not excluded, but not shown."
-    if inserted is Verdict.ABOVE and counts is Verdict.BELOW:
-        return "Here, too, the N2 region adds and path counts do not."
     return "These data do not decide it."
 
 
-def _few(study: Mapping[str, Any]) -> list[str]:
+def _few(study: Mapping[str, Any]) -> str:
+    """Of which kind there are few clonotypes, and how many; empty if there are enough."""
     shared, all_ones = number(study.get("shared_clonotypes")), number(study.get("clonotypes"))
     if shared is None or all_ones is None:
-        return []
+        return ""
     fewer = min(shared, all_ones - shared)
-    if fewer >= 100:
-        return []
+    if fewer >= _ENOUGH:
+        return ""
     kind = "shared" if shared == fewer else "not shared"
-    return [f"Only {whole(fewer)} clonotypes are {kind}, too few to lean on these figures."]
+    return f"only {whole(fewer)} clonotype{' is' if fewer == 1 else 's are'} {kind}"
 
 
 def _figures(found: _Comparison) -> dict[str, Any]:
@@ -301,7 +312,7 @@ def _group(row: Mapping[str, Any]) -> str:
     name = str(row["predictor"])
     if "path_count" in name:
         return _COUNTS
-    return "n2" if name.startswith("n2_") else ""
+    return name[:2] if name.startswith(("n1_", "n2_")) else ""
 
 
 def _listed(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -317,23 +328,18 @@ def _coefficient(row: Mapping[str, Any]) -> str:
 
 
 def _chosen_headline(
-    kept: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[Mapping[str, Any]]]
+    kept: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[Mapping[str, Any]]], inserted: str
 ) -> str:
     if not kept:
         return "The adaptive LASSO keeps no predictor of sharing"
     of = {group: any(_group(row) == group for row in kept) for group in groups}
-    if of[_COUNTS] and of["n2"]:
-        return "The adaptive LASSO keeps both path counts and N2 predictors"
-    if of["n2"]:
-        return (
-            "The adaptive LASSO keeps N2 predictors and no path count"
-            if groups[_COUNTS]
-            else ("The adaptive LASSO keeps N2 predictors")
-        )
+    name = inserted.upper()
+    if of[_COUNTS] and of[inserted]:
+        return f"The adaptive LASSO keeps both path counts and {name} predictors"
+    if of[inserted]:
+        return f"The adaptive LASSO keeps {name} predictors{' and no path count' if groups[_COUNTS] else ''}"
     if of[_COUNTS]:
         return (
-            "The adaptive LASSO keeps path counts and no N2 predictor"
-            if groups["n2"]
-            else ("The adaptive LASSO keeps path counts")
+            f"The adaptive LASSO keeps path counts{f' and no {name} predictor' if groups[inserted] else ''}"
         )
-    return "The adaptive LASSO keeps neither path counts nor N2 predictors"
+    return f"The adaptive LASSO keeps neither path counts nor {name} predictors"

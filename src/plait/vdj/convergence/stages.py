@@ -306,7 +306,13 @@ def begin(settings: StudySettings, folder: StudyFolder, *, resume: bool) -> None
 def _key(samples: list[CountedSample], parts: int) -> dict[str, Any]:
     """What must be equal for the rows that were put aside to be used, beside the settings."""
     inputs = [
-        [sample.digest, sample.counts.name, sample.subject, sample.subject_column, sample.duplicate_count]
+        {
+            "content": sample.digest,
+            "counts": sample.counts.name,
+            "subject": sample.subject,
+            "subject column": sample.subject_column,
+            "duplicate_count": sample.duplicate_count,
+        }
         for sample in samples
     ]
     return {"inputs": inputs, "parts": parts}
