@@ -44,6 +44,16 @@ _vdj.command(
 _vdj.command(
     "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
 )
+_vdj.command(
+    "plait.cli.study:study",
+    name="study",
+    help="Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
+)
+_vdj.command(
+    "plait.cli.report:report",
+    name="report",
+    help="Write the report of a study as one HTML file, with its figures.",
+)
 app.command(_vdj)
 app.command(
     "plait.cli.align:align",
@@ -65,5 +75,5 @@ app.command(
     "plait.cli.doctor:doctor", name="doctor", help="Tell what plait can use on this machine, and what not."
 )
 app.command(
-    "plait.cli.demo:demo", name="demo", help="Count the repertoires of 12 human donors, and draw sharing."
+    "plait.cli.demo:demo", name="demo", help="Study the repertoires of 12 human donors, up to a report."
 )
