@@ -46,9 +46,9 @@ class Costs:
     #: This script, --measure: the one process that reads the input and writes the counts of 55 models.
     write_counts: float = 19.2
     #: benchmarks/vdj_study.py, 3 million rows: sorting and grouping rows, and the tables.
-    study: float = 21.0
-    #: benchmarks/study_regression.py: 30 predictors, 100 penalties, 5 folds.
-    regression: float = 70.0
+    study: float = 17.0
+    #: benchmarks/study_regression.py, 3.4 million rows: 30 predictors, 100 penalties, 5 folds, 50 halves.
+    regression: float = 28.5
     #: 10,000 simulated reads of 150 bases, FASTQ with gzip to AIRR in Parquet.
     read_bytes: float = 20.0
     rearrangement_bytes: float = 133.0
@@ -58,7 +58,7 @@ class Costs:
     count_bytes: float = 264.0
     clonotype_bytes: float = 97.0
     #: Columns of the regression; read anew in every pass.
-    design_bytes: float = 60.0
+    design_bytes: float = 59.0
 
 
 def measured(table: Path, costs: Costs) -> Costs:
