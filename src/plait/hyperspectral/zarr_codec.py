@@ -92,8 +92,13 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
         ----------
         input_byte_length, chunk_spec
             Of a chunk.
+
+        Raises
+        ------
+        NotImplementedError
+            Always: zarr asks codecs whose output has no fixed size to say so by this error.
         """
-        raise NotImplementedError
+        raise NotImplementedError("the size of a compressed chunk is not known before it is compressed")
 
     async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
         return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
