@@ -15,7 +15,7 @@ CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: ## Count the paths of 12 human donors' repertoires; writes demo-output/
+demo: ## Study 12 human donors' repertoires; writes a report into demo-output/
 	@sh tools/environment.sh demo
 	@$(BIN)/plait demo -o "$(DEMO_OUTPUT)"
 
@@ -62,4 +62,4 @@ bench: setup ## Speed of path counting beside the published figures
 
 clean: ## Remove what the targets above made, .venv included
 	rm -rf .venv build dist demo-output docs/_build docs/reference/api .mypy_cache .pytest_cache .ruff_cache
-	rm -rf .hypothesis .import_linter_cache
+	rm -rf .hypothesis .import_linter_cache ci-artifacts

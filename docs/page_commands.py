@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
 import runpy
 import shlex
@@ -46,10 +47,14 @@ class Page:
         self.folder = Path(self._kept.name)
 
     def run(self) -> None:
-        """Run the next block and print what its commands print."""
-        for line in self._blocks.pop(0).replace("\\\n", " ").splitlines():
+        """Run the next block and print what its commands print; a file that ends with END is written."""
+        lines = iter(self._blocks.pop(0).replace("\\\n", " ").splitlines())
+        for line in lines:
             words = shlex.split(line, comments=True)
-            if words:
+            if words[:2] == ["cat", ">"]:
+                text = itertools.takewhile(lambda text: text != "END", lines)
+                (self.folder / words[2]).write_text("".join(f"{one}\n" for one in text))
+            elif words:
                 self._run(line, words)
 
     @property

@@ -7,12 +7,15 @@ import functools
 import importlib.util
 import os
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from plait.executors.dask import DaskExecutor
 
 # No deadline: the first example of a test may compile a kernel.
 settings.register_profile("dev", max_examples=30, deadline=None)
@@ -183,6 +186,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(reason=f"the shared data sets are not at {folder} (PLAIT_SHARED_DATA names their folder)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def dask_cluster() -> Iterator[DaskExecutor]:
+    """Two worker processes; tests that kill one of them get another."""
+    from plait.executors.dask import DaskExecutor
+
+    with DaskExecutor(workers=2) as executor:
+        yield executor
 
 
 @pytest.fixture(scope="session")

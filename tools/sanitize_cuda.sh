@@ -25,18 +25,22 @@ set -- \
     "tests/parity/test_cuda_search.py::TestSmall::test_local_with_32_bits" \
     "tests/parity/test_cuda_search.py::TestSmall::test_other_modes"
 
+# Errors of calls of the driver are left out: each becomes an exception, and a test fails. Those that do not are
+# look-ups of functions that an older driver does not have, dozens of them when cuda-bindings starts.
 worst=0
-for tool in memcheck racecheck; do
-    log=$folder/sanitizer-$tool.txt
+for tool in "memcheck --report-api-errors no" racecheck; do
+    name=${tool%% *}
+    log=$folder/sanitizer-$name.txt
     {
         echo "# $(date -u +%Y-%m-%d), $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1)"
         echo "# compute-sanitizer --tool $tool $python -m pytest -m gpu --require-gpu $*"
     } >"$log"
-    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
+    # shellcheck disable=SC2086  # a tool with its options
+    compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 20 \
         "$python" -m pytest -q -m gpu --require-gpu -p no:cacheprovider "$@" >>"$log" 2>&1
     status=$?
     echo "# exit status $status" >>"$log"
-    echo "$tool: exit status $status, $(grep -c '^=========' "$log") lines of the sanitizer, see $log"
+    echo "$name: exit status $status, $(grep -c '^=========' "$log") lines of the sanitizer, see $log"
     [ "$status" -gt "$worst" ] && worst=$status
 done
 exit "$worst"

@@ -6,8 +6,9 @@
 
 TABLE is an AIRR table of mouse TRB rearrangements, by default that in the folder PLAIT_SHARED_DATA. The
 first distinct sequences (junction, V, J) that can be counted are taken. Counts of every sequence, number of
-N nucleotides and D are compared with those of dp1 on the CPU. Then the run is repeated on 2, 4, .. devices,
-as many as there are. Published figures come from other machines, and from other sequences.
+N nucleotides and D are compared with those of dp1 on the CPU. Then the run is repeated on 1, 2, 4, ..
+devices, as many as there are, the better of two each time. Published figures come from other machines, and
+from other sequences.
 """
 
 from __future__ import annotations
@@ -177,8 +178,9 @@ def one_layout(
     }  # fmt: skip
     number = 1
     while number <= len(devices()):
-        seconds, again = timed_run(devices()[:number], tables, texts, most, layout)
-        wrong = differences(again, wanted)
+        runs = [timed_run(devices()[:number], tables, texts, most, layout) for _ in range(2)]
+        seconds = min(seconds for seconds, _ in runs)
+        wrong = sum(differences(again, wanted) for _, again in runs)
         result["scaling"][number] = seconds
         result["equal"] &= not wrong
         print(

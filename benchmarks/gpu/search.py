@@ -1,6 +1,6 @@
 """Speed of database search on a GPU, with the scores checked against the CPU.
 
-    python benchmarks/gpu/search.py [--sequences 570000] [--seed 1] [--devices 0] [--quick]
+    python benchmarks/gpu/search.py [--sequences 570000] [--seed 1] [--devices 0] [--quick] [--only devices]
 
 The database is drawn: as many proteins as Swiss-Prot has, their lengths log-normal with a mean of 360 and up
 to 35,213 residues, of Swiss-Prot's composition. Relatives of the queries are put among them, some of which
@@ -146,19 +146,18 @@ class Bench:
         slot = cuda_search_slots.Slot(self.devices[0])
         sent = slot.send(self.blocks, np.flatnonzero(lengths), 1 << 23)
         stream = slot.arrays.stream
-        targets = PackedTargets(sent.texts.codes, offsets, stream=stream)
+        targets = PackedTargets(sent.texts.codes, offsets, stream, slot.arrays)
         out = cuda.device_array(offsets.size - 1, np.int32)
         packed_scores(query, targets, out, stream=stream)
         stream.synchronize()
-        times = []
+        begin, end = cuda.event(), cuda.event()
+        begin.record(stream)
         for _ in range(self.repeat):
-            begin, end = cuda.event(), cuda.event()
-            begin.record(stream)
             packed_scores(query, targets, out, stream=stream)
-            end.record(stream)
-            end.synchronize()
-            times.append(begin.elapsed_time(end) / 1e3)
-        told(f"kernel, resident, {what}", min(times), letters.size * self.residues)
+        end.record(stream)
+        end.synchronize()
+        seconds = begin.elapsed_time(end) / 1e3 / self.repeat
+        told(f"kernel, resident, {what}", seconds, letters.size * self.residues)
         print("  clocks:", clocks())
 
     def with_transfer(self, queries: list[Any], what: str, repeat: int | None = None) -> None:
@@ -240,16 +239,21 @@ def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
 
 
 def several_devices(bench: Bench, queries: list[Any]) -> None:
-    """The same scores from one device and from all, and how much faster."""
+    """The same scores from 1, 2, 4, .. devices, and how much faster."""
     own = [bench.query(letters) for letters in queries]
-    devices = bench.devices
-    results = []
-    for some in (devices[:1], devices):
-        bench.devices = some
-        bench.with_transfer(queries, f"{len(queries)} queries of 352 on {len(some)} devices")
-        results.append(cuda_search.sweep_blocks(some, own, bench.blocks, nothing))
-    same = all(map(np.array_equal, *results))
-    print(f"check {len(devices)} devices against one: {'OK' if same else 'WRONG'}", flush=True)
+    devices, call = bench.devices, cuda_search.sweep_blocks
+    cells = sum(letters.size for letters in queries) * bench.residues
+    alone, expected = 0.0, []
+    number = 1
+    while number <= len(devices):
+        some = devices[:number]
+        call(some, own, bench.blocks, nothing)
+        seconds, found = best_of(lambda some=some: call(some, own, bench.blocks, nothing), bench.repeat)
+        told(f"scores with transfer, {len(queries)} queries of 352 on {number} devices", seconds, cells)
+        alone, expected = alone or seconds, expected or found
+        same = "OK" if all(map(np.array_equal, found, expected)) else "WRONG"
+        print(f"  {alone / seconds:.2f} times as fast as one; against one: {same}", flush=True)
+        number *= 2
 
 
 def main() -> None:
@@ -260,6 +264,7 @@ def main() -> None:
     parser.add_argument("--devices", default="0")
     parser.add_argument("--repeat", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="leave out what takes more than a few seconds")
+    parser.add_argument("--only", help="what to run, such as check or devices")
     given = parser.parse_args()
     devices = [int(number) for number in given.devices.split(",")]
     rng = np.random.default_rng(given.seed)
@@ -303,7 +308,8 @@ def main() -> None:
             ("search", lambda: bench.searched(many, "20 queries, 2,000 hits", name, evalue=None, top=100)),
         ]
     for what, call in works:
-        attempt(what, call)
+        if given.only in (None, what):
+            attempt(what, call)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/gpu/search_kernel.py [--targets 500000] [--repeat 5] [--seed 1] [--quick]
 
 First scores of random and related targets, short and long, are compared with those of the CPU. Then the
-kernel is timed with CUDA events, the median of the repeats: with targets as long as the query
+kernel is timed with CUDA events, calls queued one behind the other: with targets as long as the query
 (compute-bound), and with lengths as in Swiss-Prot (log-normal, up to 35,213 residues). TCUPS are million
 million cells a second, a cell being a residue of a query against one of a target; padding does not count. The
 limit is that of the integer units, which compute 64 lanes a clock on every multiprocessor, 3.5 operations for
@@ -33,6 +33,7 @@ from plait.lanes.packed import PACKED_LIMIT
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda import cuda
 from plait.targets.cuda_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
+from plait.targets.cuda_search_arrays import SlotArrays
 
 LONGEST = 35_213
 #: Integer operations of two cells.
@@ -102,17 +103,18 @@ def check(
     print(f"query of {length:5d}, {lengths.size} targets: OK, best {want.max()}, {redone} not exact")
 
 
-def seconds_of(call: Callable[[], None], repeat: int) -> float:
-    """Median time of a call on the device."""
+def seconds_of(call: Callable[[], None], repeat: int, stream: Any = 0) -> float:
+    """Time of a call that is queued behind others, as in a search; the median of three rounds."""
     call()
     times = []
-    for _ in range(repeat):
+    for _ in range(3):
         start, end = cuda.event(), cuda.event()
-        start.record()
-        call()
-        end.record()
+        start.record(stream)
+        for _ in range(repeat):
+            call()
+        end.record(stream)
         end.synchronize()
-        times.append(cuda.event_elapsed_time(start, end) / 1e3)
+        times.append(cuda.event_elapsed_time(start, end) / 1e3 / repeat)
     return statistics.median(times)
 
 
@@ -125,9 +127,11 @@ class Timing:
         self.rng, self.scoring, self.letters, self.repeat = rng, scoring, letters, repeat
         offsets = offsets_of(lengths)
         codes = rng.integers(0, letters, offsets[-1], dtype=np.uint8)
+        self.memory = SlotArrays()
+        self.stream = self.memory.stream
         for _ in range(2):
             start = time.perf_counter()
-            self.targets = PackedTargets(codes, offsets)
+            self.targets = PackedTargets(codes, offsets, self.stream, self.memory)
             cuda.synchronize()
             taken = time.perf_counter() - start
         rate = codes.size / taken / 1e9
@@ -140,11 +144,12 @@ class Timing:
         """Time a query, and print a line."""
         query = self.rng.integers(0, self.letters, length, dtype=np.uint8)
         form = PackedQuery(query, table_of(self.scoring), self.scoring.gap_open, self.scoring.gap_extend)
-        seconds = seconds_of(lambda: packed_scores(form, self.targets, self.out), self.repeat)
+        call = lambda: packed_scores(form, self.targets, self.out, self.stream)  # noqa: E731
+        seconds = seconds_of(call, self.repeat, self.stream)
         rate = length * self.targets.residues / seconds / 1e12
         # The clock is that under load.
         for _ in range(int(0.4 / seconds) + 1):
-            packed_scores(form, self.targets, self.out)
+            call()
         limit = self.multiprocessors * 64 * clock() * 2 / OPERATIONS / 1e12
         cuda.synchronize()
         shape = shape_for(form, self.targets)

@@ -9,7 +9,8 @@ times. Rates are
 
 - resident: texts and counts in the memory of the device, the median of several runs;
 - arrays to arrays: encoded texts in host memory to counts in host memory;
-- Parquet to columns: a Parquet file in host memory, read, encoded, counted and assembled by threads.
+- Parquet to columns: a Parquet file in host memory, read, encoded, counted and assembled by threads; beside
+  it what their time goes to, and the same for sums over D genes.
 
 Arrays of results are the same in every run, so that their memory is there when time is taken.
 
@@ -28,6 +29,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -201,35 +203,71 @@ def arrays_to_arrays(
     return texts.start.size / median(run, repeat)
 
 
+class Stages:
+    """Seconds of threads, by what they do."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, watched."""
+
+        def watched(*arguments: Any) -> Any:
+            begin = time.perf_counter()
+            result = call(*arguments)
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
+            return result
+
+        return watched
+
+    def shares(self) -> dict[str, float]:
+        """Percent of each."""
+        return {name: 100 * own / sum(self.seconds.values()) for name, own in self.seconds.items()}
+
+
 def parquet_to_columns(
-    germline: GermlineSet, model: PathModel, columns: Any, threads: int, repeat: int
-) -> float:
-    """Rows/s from a Parquet file in host memory to the columns of the result."""
+    germline: GermlineSet, model: PathModel, columns: Any, options: argparse.Namespace, *, totals: bool
+) -> tuple[float, dict[str, float]]:
+    """Rows/s from a Parquet file in host memory to the columns of the result, and what time goes to."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from plait.vdj.counting import PathCounter
 
     file = io.BytesIO()
-    pq.write_table(pa.table(columns._asdict()), file, row_group_size=1 << 16)
+    pq.write_table(
+        pa.concat_tables([pa.table(columns._asdict())] * options.tile), file, row_group_size=1 << 16
+    )
     content = pa.py_buffer(file.getvalue())
-    counter = PathCounter(germline, model, device="cuda:0")
+    counter: Any = PathCounter(germline, model, device="cuda:0")
+    stages = Stages()
 
-    def count(group: int) -> int:
+    def read(group: int) -> list[Any]:
         rows = pq.ParquetFile(pa.BufferReader(content)).read_row_group(group, use_threads=False)
-        parts = (rows[name].cast(pa.large_string()).combine_chunks() for name in columns._fields)
-        return len(counter.count(*parts))
+        return [rows[name].cast(pa.large_string()).combine_chunks() for name in columns._fields]
 
+    read = stages.timed("reading", read)
+    counter.items = stages.timed("encoding", counter.items)
+    raw = counter._counter
+    raw.run = stages.timed("device and copies", raw.run)
+    raw.totals = stages.timed("device and copies", raw.totals)
+    counter._assemble = stages.timed("assembling", counter._assemble)
+    call = counter.totals if totals else counter.count
     groups = range(pq.ParquetFile(pa.BufferReader(content)).num_row_groups)
+    rows = options.tile * len(columns.junction)
 
     def run() -> float:
+        stages.seconds.clear()
         begin = time.perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            rows = sum(pool.map(count, groups))
-        assert rows == len(columns.junction)
+        with ThreadPoolExecutor(options.threads) as pool:
+            assert (
+                sum(len(part.status) for part in pool.map(lambda group: call(*read(group)), groups)) == rows
+            )
         return time.perf_counter() - begin
 
-    return len(columns.junction) / median(run, repeat)
+    return rows / median(run, options.repeat), stages.shares()
 
 
 def read(options: argparse.Namespace, germline: GermlineSet) -> tuple[Texts, Any]:
@@ -275,8 +313,11 @@ def measure(case: tuple[Any, ...], germline: GermlineSet, texts: Texts, columns:
     }  # fmt: skip
     found["shares"] = profile(CASES.index(case), options)
     if columns is not None:
-        whole = parquet_to_columns(germline, model, columns, options.threads, options.repeat)
+        whole, stages = parquet_to_columns(germline, model, columns, options, totals=False)
         found |= {"parquet_per_second": whole, "parquet_share_of_bus": whole * text_bytes / bus}
+        found |= {"parquet_stages": stages}
+        sums = parquet_to_columns(germline, model, columns, options, totals=True)
+        found |= {"parquet_totals_per_second": sums[0], "parquet_totals_stages": sums[1]}
     return found
 
 
@@ -300,9 +341,14 @@ def told(found: dict[str, Any]) -> str:
         lines.insert(1, f"{'':32} of what the device can do: {parts}; {each:,.0f} warp instructions/seq")
     if "parquet_per_second" in found:
         share = found["parquet_share_of_bus"]
-        lines.append(
-            f"{'':32} {found['parquet_per_second']:13,.0f} seq/s Parquet to columns: {share:.0%} of the bus"
-        )
+        for name, told, of_bus in (
+            ("parquet", "Parquet to columns", f": {share:.0%} of the bus"),
+            ("parquet_totals", "Parquet to sums over D genes", ""),
+        ):
+            stages = ", ".join(f"{stage} {part:.0f} %" for stage, part in found[f"{name}_stages"].items())
+            lines.append(
+                f"{'':32} {found[f'{name}_per_second']:13,.0f} seq/s {told}{of_bus}; threads: {stages}"
+            )
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, vdj
+    from plait import align, hyperspectral, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,10 +34,11 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "hyperspectral",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "vdj")
+_SUBJECTS = ("align", "hyperspectral", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,8 @@
     |- CountOverflow       (OverflowError)        an exact count does not fit the asked-for integer
     |- DeviceFailure       (RuntimeError)         a device stopped in the middle of the work
     |- DeviceMemoryError   (MemoryError)          a device has too little memory
-    |- TargetUnavailable   (RuntimeError)         the asked-for device cannot be used here
+    |- TargetUnavailable   (RuntimeError)         the asked-for device or cluster cannot be used here
+    |- TaskFailed          (RuntimeError)         a part of the work failed on every worker that tried it
     `- Unsupported         (NotImplementedError)  a valid request that plait does not serve
 
 Errors carry their facts as attributes, so that callers need not parse text.
@@ -24,12 +25,21 @@ __all__ = [
     "InvalidInput",
     "PlaitError",
     "TargetUnavailable",
+    "TaskFailed",
     "Unsupported",
 ]
 
 
 class PlaitError(Exception):
     """Base class of all errors raised by plait."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors travel between processes whole; by default they would be made anew of their text alone."""
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[PlaitError], args: tuple[object, ...]) -> PlaitError:
+    return kind.__new__(kind, *args)
 
 
 class InvalidInput(PlaitError, ValueError):
@@ -200,6 +210,29 @@ class TargetUnavailable(PlaitError, RuntimeError):
         self.reason = reason
         self.fix = fix
         super().__init__(f"target {target!r} is unavailable: {reason}; {fix}")
+
+
+class TaskFailed(PlaitError, RuntimeError):
+    """A part of the work failed on every worker of a cluster that tried it.
+
+    Parameters
+    ----------
+    task
+        The part, for example rows of a file.
+    reason
+        What happened.
+    fix
+        What to do.
+    unexpected
+        Whether it is an error of plait itself, not of the cluster.
+    """
+
+    def __init__(self, task: str, *, reason: str, fix: str, unexpected: bool = False) -> None:
+        self.task = task
+        self.reason = reason
+        self.fix = fix
+        self.unexpected = unexpected
+        super().__init__(f"{task} failed: {reason}; {fix}")
 
 
 class Unsupported(PlaitError, NotImplementedError):

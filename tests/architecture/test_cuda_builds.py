@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,16 @@ EXAMPLES = [
 def test_every_kernel_has_examples() -> None:
     names = {name for name in KERNELS if name.startswith("plait.")}
     assert names and {name for name, _ in EXAMPLES} == names
+
+
+def test_loaded_code_is_not_given_back_twice() -> None:
+    # With two devices of one generation numba-cuda would; two in a machine are not needed to see how.
+    from plait.targets.cuda import teach
+
+    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
+    assert "_module_finalizer" in driver.load_module_image.__code__.co_names
+    teach()
+    assert driver._module_finalizer(None, None) is None
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,30 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("testing", "cli", "vdj", "align", "formats", "executors", "targets", "schedules", "recurrences"),
-    *("algebras", "lanes", "_jit", "_native", "types", "alphabets", "settings", "errors", "_version"),
+    *(
+        "testing",
+        "cli",
+        "vdj",
+        "align",
+        "hyperspectral",
+        "statistics",
+        "formats",
+        "executors",
+        "targets",
+        "schedules",
+    ),
+    *(
+        "recurrences",
+        "algebras",
+        "lanes",
+        "_jit",
+        "_native",
+        "types",
+        "alphabets",
+        "settings",
+        "errors",
+        "_version",
+    ),
 ]
 
 VIOLATIONS = {

@@ -16,7 +16,6 @@ import pytest
 from plait.errors import InvalidInput
 from plait.vdj.demo_data import demo_repertoires
 from plait.vdj.germline import load_germline
-from plait.vdj.sharing_table import CLONOTYPE
 
 DONORS = ("A", "B", "C")
 
@@ -56,52 +55,58 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_device_can_be_named(plait: Any, installed: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+@pytest.fixture
+def draws() -> None:
+    pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
+    pytest.importorskip("jinja2", reason="reports are made with Jinja, of plait's extra report")
+
+
+@pytest.fixture
+def undrawn(draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of figures with nothing in them: drawing takes longer than the rest of a small demo."""
+    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"", b""))
+
+
+def test_a_device_can_be_named(plait: Any, installed: Path, tmp_path: Path, undrawn: None) -> None:
     words = ("demo", "-o", tmp_path / "out", "--rows", 12, "--device", "reference")
     assert plait(*words).status == 0
-    metadata = pq.read_schema(tmp_path / "out" / "demo.parquet").metadata
+    (counts,) = (tmp_path / "out" / "study" / "counts").glob("*.parquet")
+    metadata = pq.read_schema(counts).metadata
     assert json.loads(metadata[b"plait.provenance"])["device"] == "reference"
 
 
-def test_demo(plait: Any, installed: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+def test_demo(plait: Any, installed: Path, tmp_path: Path, draws: None) -> None:
     out = tmp_path / "new" / "folder"
     found = plait("demo", "-o", out)
     assert found.status == 0
-    assert found.err.startswith("plait: counting the repertoires of 12 donors under 55 models\n")
+    assert found.err.startswith("plait: studying the repertoires of 12 donors under 55 models\n")
     told = " ".join(found.out.split())
     for text in (
-        "300 real human TRB rows of 3 donors, counted under 55 models",
-        "299 rows were counted.",
-        "1 were not: the germline set has no such V gene or allele (TRBV99 1)",
-        "donors clonotypes median count middle half of counts count 0",
-        "Spearman's rank correlation of path count and number of donors",
+        "Real human TRB repertoires of 12 donors",
+        "300 rows of 1 file, 3 subjects",
+        " no path count; statuses.tsv says why",
+        "subjects clonotypes median count middle half of counts mean N2",
+        "What these figures cannot say",
     ):
         assert text in told
+    assert "plait vdj report" not in told
     assert max(len(line) for line in found.out.splitlines() if str(out) not in line) <= 80
-    names = sorted(path.name for path in out.iterdir())
-    assert names == [
-        "demo.parquet",
-        "demo.parquet.summary.json",
-        "demo.png",
-        "sharing.tsv",
-        "sharing.tsv.json",
-    ]
-    table = pq.read_table(out / "demo.parquet")
-    assert table.num_rows == 300
-    assert table.schema.field("path_count_sweep_by_d").type.list_size == 3 * 55
-    assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
-    clonotypes = [line.split("\t") for line in (out / "sharing.tsv").read_text().splitlines()]
-    assert clonotypes[0] == [*CLONOTYPE, "subjects", "rows", "duplicate_count", "path_count"]
-    assert sum(int(line[4]) for line in clonotypes[1:]) == 300
+    assert found.out.splitlines()[-1] == str(out / "study" / "report.html")
+    assert sorted(path.name for path in out.iterdir()) == ["samples.csv", "study"]
+    described = json.loads((out / "study" / "study.json").read_text())
+    assert described["rows"] == 300 and described["inputs"][0]["file"] == str(installed)
+    assert len(described["parameters"]["sweep_pi"]) * len(described["parameters"]["sweep_nu"]) == 55
+    assert "<!doctype html>" in (out / "study" / "report.html").read_text("utf-8")
+    assert (out / "study" / "figures" / "vj_usage.png").read_bytes().startswith(b"\x89PNG")
+    again = plait("demo", "-o", out)
+    assert again.status == 0 and "Path counts of 1 file were there already" in again.out
 
 
-def test_fewer_rows(plait: Any, installed: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+def test_fewer_rows(plait: Any, installed: Path, tmp_path: Path, undrawn: None) -> None:
     found = plait("demo", "-o", tmp_path / "out", "--rows", "20")
-    assert found.status == 0 and found.out.startswith("20 real human TRB rows of 3 donors")
-    assert set(pq.read_table(tmp_path / "out" / "demo.parquet")["Sample"].to_pylist()) == set(DONORS)
+    assert found.status == 0 and "20 rows of 1 file, 3 subjects" in found.out
+    taken = pq.read_table(tmp_path / "out" / "repertoires.parquet")
+    assert taken.num_rows == 20 and set(taken["Sample"].to_pylist()) == set(DONORS)
 
 
 @pytest.mark.parametrize("rows", [0, -5])
@@ -110,8 +115,7 @@ def test_rows_must_be_some(plait: Any, tmp_path: Path, rows: int) -> None:
     assert found.status == 2 and f"rows: found {rows}, expected at least 1" in found.err
 
 
-def test_without_the_data(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+def test_without_the_data(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draws: None) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     found = plait("demo", "-o", tmp_path / "out")
     assert found.status == 2
@@ -119,13 +123,12 @@ def test_without_the_data(plait: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert not (tmp_path / "out").exists()
 
 
-def test_without_matplotlib(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_what_draws(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # None in the table of modules makes an import fail.
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     found = plait("demo", "-o", tmp_path / "out")
     assert found.status == 2
-    assert "matplotlib cannot be imported" in found.err and "plait[demo]" in found.err
+    assert "vl_convert" in found.err and "plait[report]" in found.err
     assert not (tmp_path / "out").exists()
 
 
@@ -135,15 +138,7 @@ def test_a_package_without_the_file(installed: Path) -> None:
         demo_repertoires()
 
 
-def test_the_figure_is_the_same_for_the_same_data(plait: Any, installed: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
-    for name in ("a", "b"):
-        assert plait("demo", "-o", tmp_path / name, "--rows", "50").status == 0
-    assert (tmp_path / "a" / "demo.png").read_bytes() == (tmp_path / "b" / "demo.png").read_bytes()
-
-
-def test_the_data_of_the_package(tmp_path: Path, plait: Any) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
+def test_the_data_of_the_package(tmp_path: Path, plait: Any, undrawn: None) -> None:
     try:
         path = demo_repertoires()
     except InvalidInput as error:

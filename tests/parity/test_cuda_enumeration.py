@@ -117,10 +117,29 @@ def test_shares_add_up(shares: int, mouse: GermlineSet) -> None:
     assert all(part.any() for part in parts)
 
 
-def test_several_devices(mouse: GermlineSet) -> None:
+@pytest.mark.parametrize("devices", [1, 2, 5])
+@pytest.mark.parametrize("sizes", [(100_000, 70), (3,), (1, 511, 20_000)])
+def test_pieces_are_all_texts_once(sizes: tuple[int, ...], devices: int) -> None:
+    from plait.targets.cuda_enumeration import _pieces
+
+    pieces = _pieces(sizes, devices, 9000)
+    for group, size in enumerate(sizes):
+        own = [(first, last) for number, first, last in pieces if number == group]
+        assert [first for first, _ in own] == [0, *(last for _, last in own[:-1])]
+        assert own[-1][1] == size
+    assert all(0 < last - first <= 9000 for _, first, last in pieces)
+    if devices > 1:
+        # Nobody waits long for the last one.
+        assert pieces[-1].last - pieces[-1].first <= 1024
+        assert pieces[0].last - pieces[0].first <= 1024
+
+
+def test_several_devices(mouse: GermlineSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    from plait.targets import cuda_enumeration
     from plait.targets.cuda import SIMULATED
     from plait.targets.cuda_devices import devices
 
+    monkeypatch.setattr(cuda_enumeration, "_LEAST_TEXTS", 1)
     most = 2 if SIMULATED else 8
     tables = chain_tables(mouse, PathModel(name="exhaustive", max_n=most), "vdj")
     texts = texts_of(mouse, (*PLAIN, *CODED))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import os
 import random
-import weakref
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -139,29 +137,32 @@ def test_two_pairs_at_the_same_time() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.cuda_simulator
-@pytest.mark.parametrize("costs", [(5, 2), (3, 3)])
-def test_memory_that_a_launch_reads_is_not_given_back(
-    monkeypatch: pytest.MonkeyPatch, costs: tuple[int, int]
-) -> None:
+def test_what_is_still_copied_is_not_written_over() -> None:
     from plait.targets import cuda_long
+    from plait.targets.cuda_devices import on_device
 
-    class Kernel:
-        read: tuple[weakref.ref[Any], ...] = ()
+    device, go_on, order = cuda_long._Device(0), threading.Event(), list[bool]()
 
-        def launch(self, blocks: int, threads: int, gap: Any, *rest: Any, **how: Any) -> None:
-            self.read = tuple(map(weakref.ref, gap))
+    class First:
+        def fetch_kept(self, stream: Any) -> None:
+            assert go_on.wait(300)
 
-    started = Kernel()
-    monkeypatch.setattr(cuda_long, "kernel", SimpleNamespace(sweep_stripes=started))
-    pair = SimpleNamespace(costs=SimpleNamespace(gap_open=costs[0], gap_extend=costs[1], local=True))
-    coded = SimpleNamespace(kind=None, shared=0)
-    names = ("task", "sides", "kept", "following", "shape")
-    visit = SimpleNamespace(watched=True)
-    memory = SimpleNamespace(visit=visit, stripes=1, **dict.fromkeys(names))
-    device = SimpleNamespace(stream=0, facts=SimpleNamespace(multiprocessors=1))
-    cuda_long._launch(pair, coded, memory, device)  # type: ignore[arg-type]
-    gc.collect()
-    assert started.read and all(array() is not None for array in started.read)
+    class Second:
+        def fetch_kept(self, stream: Any) -> None:
+            order.append(first.done())
+
+    with on_device(0):
+        own = [cuda_long._kept(device, "rows", 2, 3)]
+        first = device.keep(First())  # type: ignore[arg-type]
+        own.append(cuda_long._kept(device, "rows", 2, 3))
+        for k, array in enumerate(own):
+            array.copy_to_device(np.full((2, 3), k))
+        assert [np.unique(array.copy_to_host()).tolist() for array in own] == [[0], [1]]
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(device.keep, Second())  # type: ignore[arg-type]
+            go_on.set()
+            second.result(300).result(300)
+    assert order == [True] and device.turn == 0
 
 
 @pytest.mark.skipif(

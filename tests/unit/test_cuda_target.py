@@ -81,7 +81,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, trials: Trials) -> Calls:
     module("cuda_chain", "run_chain", serves=lambda kind, alg, tables: alg == "served")
     module("cuda_enumeration", "run_enumeration")
     module("cuda_search", "run_blocks", "sweep_blocks")
-    tiles = SimpleNamespace(serves=lambda pair, region: True, grid=lambda region, limit: "grid")
+    tiles = SimpleNamespace(visits=4, serves=lambda pair, region: True, grid=lambda region, limit: "grid")
     module("cuda_long", many_tiles=lambda devices: tiles)
     return found
 
@@ -158,7 +158,7 @@ def test_long_pairs(calls: Calls) -> None:
     region = Tile(0, 100, 0, 100)
     for sparing in (False, True):
         many = CudaTarget([0, 2], 1, sparing=sparing).tile_steps().many
-        assert many is not None and many.visits == 2
+        assert many is not None and many.visits == 4
         assert many.serves(pair(10**6), region)
         assert many.serves(pair(100), region) is not sparing
         assert many.grid(region, 0) == "grid"

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.reports.sharing_figure import draw_sharing
 from plait.vdj import sharing
+from plait.vdj.clonotype_names import whole_numbers
 
 Rows = list[tuple[str, str, str, str | None, int | None, int | None]]
 NAMES = ("junction", "v_call", "j_call", "subject_id", "duplicate_count", "path_count")
@@ -222,7 +222,7 @@ def test_rank_correlation() -> None:
         sharing(as_table(drawn(5)).drop_columns(["path_count"])).correlation()
 
 
-def test_counts_that_no_float_is(tmp_path: Path) -> None:
+def test_counts_that_no_float_is() -> None:
     large = [33730171352645632, 33730171352645633, 3]
     rows: Rows = [("ACG" * (k + 1), "TRBV1", "TRBJ1-1", "a", 1, n) for k, n in enumerate(large)]
     rows.append(("ACG", "TRBV1", "TRBJ1-1", "b", 1, large[0]))
@@ -232,6 +232,24 @@ def test_counts_that_no_float_is(tmp_path: Path) -> None:
     assert [(level["counted"], level["zero_counts"]) for level in told] == [(2, 0), (1, 0)]
     assert told[1]["path_count_median"] == float(large[0])
     assert found.correlation().n == 3
-    pytest.importorskip("matplotlib", reason="figures need matplotlib, of plait's extra demo")
-    draw_sharing(found, tmp_path / "x.png", subject="donors", source="x", limits="y")
-    assert (tmp_path / "x.png").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["2.0", "", None, "7"]),
+        pa.array([2.0, None, None, 7.0]),
+        pa.array([2, None, None, 7], pa.uint64()),
+    ],
+    ids=["text", "float", "unsigned"],
+)
+def test_numbers_of_reads_may_be_written_as_floats(cells: pa.Array) -> None:
+    assert whole_numbers(cells, path="a.tsv", name="reads").to_pylist() == [2, None, None, 7]
+    assert whole_numbers(pa.nulls(2), path="a.tsv", name="reads").to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("cell", ["2.5", "-1", "x", "9223372036854775807", "1e300", "nan"])
+def test_numbers_that_reads_cannot_have_are_refused(cell: str) -> None:
+    """The largest whole number in two rows of a clonotype would make a sum below zero."""
+    with pytest.raises(FormatError, match=r"a\.tsv, column 'reads': found .*, expected whole numbers"):
+        whole_numbers(pa.array(["1", cell]), path="a.tsv", name="reads")

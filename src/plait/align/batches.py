@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.schedules.choice_walk import Costs
 from plait.schedules.pair_setup import choice_bytes, make_setup
 from plait.schedules.pair_sweep import FreeEnds, PairList, PairResults
-from plait.schedules.tiles import LongPair, TileSteps, align_long, score_long
+from plait.schedules.tiles import LongPair, Tile, TileSteps, align_long, score_long
 from plait.targets.devices import resolve
 from plait.targets.protocol import Target
 from plait.targets.told_cells import Told
@@ -90,12 +91,7 @@ def _long_pair(
     batch: PairBatch, scoring: Scoring, free: FreeEnds, target: Target, progress: Callable[[int], None]
 ) -> LongPair:
     task = _task(batch, scoring, free)
-    choices, checkpoints = _CHOICES_OF_A_TILE, _CHECKPOINTS
-    if target.tile_steps().many is not None:
-        # Sweeping again costs less there than choices here, and less of it is needed with more checkpoints.
-        choices = _CHOICES_BESIDE_MANY
-        checkpoints = min(max(free_bytes() // _SHARE_OF_MEMORY, _CHECKPOINTS), _MOST_CHECKPOINTS)
-    return LongPair(
+    pair = LongPair(
         setup=make_setup(task, keep=False),
         costs=Costs(
             batch.queries.codes,
@@ -106,10 +102,17 @@ def _long_pair(
             free.local,
         ),
         free=free,
-        choice_limit=choices,
-        checkpoint_limit=checkpoints,
+        choice_limit=_CHOICES_OF_A_TILE,
+        checkpoint_limit=_CHECKPOINTS,
         progress=progress,
     )
+    many = target.tile_steps().many
+    whole = Tile(0, batch.queries.codes.size, 0, batch.targets.codes.size)
+    if many is None or not many.serves(pair, whole):
+        return pair
+    # Sweeping again costs less there than choices here, and less of it is needed with more checkpoints.
+    checkpoints = min(max(free_bytes() // _SHARE_OF_MEMORY, _CHECKPOINTS), _MOST_CHECKPOINTS)
+    return replace(pair, choice_limit=_CHOICES_BESIDE_MANY, checkpoint_limit=checkpoints)
 
 
 def _on_long_pair(

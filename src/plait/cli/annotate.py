@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plait.cli.console import RowProgress, say, say_if_compiling
-from plait.cli.options import DeviceOption, OutputOption, WholeNumber
+from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Limits:
 
 
 _DEFAULT = Limits()
+_HERE = ExecutorParameters()
 
 
 def annotate(
@@ -88,6 +89,7 @@ def annotate(
     threads: WholeNumber | None = None,
     resume: Annotated[bool, Flag] = False,
     device: DeviceOption = "auto",
+    place: ExecutorParameters = _HERE,
 ) -> None:
     """Find V, D, J and the junction of every read.
 
@@ -129,12 +131,15 @@ def annotate(
         Name of the repertoire of a file, once for each file of reads, in their order; by default the name of
         the file without suffixes.
     threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
     resume
         Take over what a stopped run of the same command had annotated.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
+    place
+        Where reads are annotated.
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
@@ -154,7 +159,7 @@ def annotate(
     if device != "reference":
         say_if_compiling("joined_kernels", 30)
     start = time.perf_counter()
-    with RowProgress("annotating", "reads") as progress:
+    with place.open(threads) as executor, RowProgress("annotating", "reads") as progress:
         found = annotate_files(
             reads,
             output,
@@ -166,7 +171,7 @@ def annotate(
             repertoire_ids=repertoire_id or None,
             keep_failed=keep_failed,
             device=device,
-            threads=threads,
+            executor=executor,
             resume=resume,
             progress=progress,
         )

@@ -13,7 +13,7 @@ app = App(
     version=__version__,
     # The entry point tells the user how to go on.
     suppress_keyboard_interrupt=False,
-    help="Exact V(D)J recombination path counts, sequence alignment and database search.",
+    help="Exact V(D)J recombination path counts, sequence alignment and search, hyperspectral compression.",
 )
 
 _vdj = App(
@@ -57,6 +57,16 @@ _vdj.command(
 _vdj.command(
     "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
 )
+_vdj.command(
+    "plait.cli.study:study",
+    name="study",
+    help="Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
+)
+_vdj.command(
+    "plait.cli.report:report",
+    name="report",
+    help="Write the report of a study as one HTML file, with its figures.",
+)
 app.command(_vdj)
 app.command(
     "plait.cli.align:align",
@@ -68,10 +78,15 @@ app.command(
     name="search",
     help="Search a database for sequences that are similar to those of a file.",
 )
+app.command(
+    "plait.cli.hsi:app",
+    name="hsi",
+    help="Compress hyperspectral cubes without loss (CCSDS 123), and get them back.",
+)
 app.command("plait.cli.germline:app", name="germline", help="List, show, check and convert germline sets.")
 app.command(
     "plait.cli.doctor:doctor", name="doctor", help="Tell what plait can use on this machine, and what not."
 )
 app.command(
-    "plait.cli.demo:demo", name="demo", help="Count the repertoires of 12 human donors, and draw sharing."
+    "plait.cli.demo:demo", name="demo", help="Study the repertoires of 12 human donors, up to a report."
 )

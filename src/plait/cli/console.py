@@ -91,6 +91,18 @@ class Bar:
         text = rate.format(done / elapsed) if elapsed > 0 else ""
         self._progress.update(self._task, completed=completed, total=total, done=done, rate=text)
 
+    def rename(self, title: str) -> None:
+        """Begin something else: another title, and the time from now on.
+
+        Parameters
+        ----------
+        title
+            Stands before the bar.
+        """
+        if self._progress is None or self._progress.tasks[0].description == title:
+            return
+        self._progress.reset(self._task, description=title, done=0, rate="")
+
     def __enter__(self) -> Self:
         if self._progress is not None:
             self._progress.start()

@@ -13,6 +13,7 @@ from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
     DeviceOption,
+    ExecutorParameters,
     LayoutOption,
     ModelParameters,
     OutputOption,
@@ -23,6 +24,7 @@ from plait.cli.options import (
 __all__ = ["count"]
 
 _DEFAULT = ModelParameters()
+_HERE = ExecutorParameters()
 
 
 def count(
@@ -39,6 +41,7 @@ def count(
     threads: WholeNumber | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     device: DeviceOption = "auto",
+    place: ExecutorParameters = _HERE,
 ) -> None:
     """Count the recombination paths of every row of one or more tables.
 
@@ -66,41 +69,43 @@ def count(
     long
         Write one row per input row, D allele and model in the place of lists.
     threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
     resume
         Take over what a stopped run of the same command had counted.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
+    place
+        Where rows are counted.
     """
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
-    from plait.vdj.counting import PathCounter
+    from plait.vdj.counting import CounterSettings
     from plait.vdj.germline import load_germline
 
     alleles = load_germline(germline, anchors=anchors)
     for note in alleles.notes:
         say(f"germline set {alleles.name}: {note}")
-    counter = PathCounter(
-        alleles,
-        parameters.model_of(),
+    settings = CounterSettings(
+        germline=alleles,
+        model=parameters.model_of(),
         chain=chain,
         ambiguous=ambiguous,
         overflow=overflow,
         device=device,
-        threads=1,
     )
     if device != "reference":
         say_if_compiling()
     start = time.perf_counter()
-    with RowProgress("counting") as progress:
+    with place.open(threads) as executor, RowProgress("counting") as progress:
         counted = count_files(
             inputs,
             output,
-            counter,
+            settings,
             layout=layout,
             long=long,
-            threads=threads,
+            executor=executor,
             resume=resume,
             progress=progress,
         )

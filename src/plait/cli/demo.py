@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say, say_if_compiling
+from plait.cli.console import say, say_if_compiling
 from plait.cli.options import DeviceOption, WholeNumber
 
 __all__ = ["demo"]
@@ -19,23 +19,23 @@ def demo(
     rows: WholeNumber | None = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Count the TRB repertoires of 12 human donors under 55 models, and draw path counts against sharing.
+    """Study the TRB repertoires of 12 human donors, from path counts under 55 models to a report.
 
     Parameters
     ----------
     output
-        Folder for demo.parquet, sharing.tsv and demo.png; made if it is not there.
+        Folder for samples.csv and study, which holds report.html; made if it is not there.
     rows
         Take only so many rows, spread over the donors.
     device
         Where to count: auto, cpu, cuda, cuda:N or cuda:all.
     """
-    from plait.reports.demo import demo_counter, run_demo
+    from plait.cli.study import StudyBar
+    from plait.reports.demo import run_demo
 
-    counter = demo_counter(device)
-    say("counting the repertoires of 12 donors under 55 models")
+    say("studying the repertoires of 12 donors under 55 models")
     if device != "reference":
         say_if_compiling()
-    with RowProgress("counting") as progress:
-        told = run_demo(output, counter, rows=rows, progress=progress)
+    with StudyBar() as progress:
+        told = run_demo(output, rows=rows, device=device, progress=progress)
     print(told, end="")

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from plait.cli.standard_input import with_hyphens
-from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable
+from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
 
 __all__ = ["main"]
@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except (DeviceFailure, DeviceMemoryError, TargetUnavailable) as error:
         return _failed(_for_commands(str(error)), _WRONG_REQUEST)
+    except TaskFailed as error:
+        return _failed(str(error), _INTERNAL_ERROR if error.unexpected else _WRONG_REQUEST)
     except PlaitError as error:
         return _failed(str(error), _WRONG_REQUEST)
     except MemoryError:
@@ -128,7 +130,7 @@ def _own_warnings() -> Iterator[None]:
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
     hint = ""
-    if words[:2] in (["vdj", "annotate"], ["vdj", "count"]):
+    if words[:2] in (["vdj", "annotate"], ["vdj", "count"], ["vdj", "study"]):
         hint = "; the same command with --resume continues where it stopped"
     print(f"plait: stopped{hint}", file=sys.stderr)
     return getattr(stop, "status", 128 + signal.SIGINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,6 +13,7 @@ from cyclopts import Parameter, Token
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from plait.executors.protocol import Executor
     from plait.vdj.models import PathModel
 
 __all__ = [
@@ -19,6 +21,8 @@ __all__ = [
     "ChainOption",
     "DeviceOption",
     "EmptyDOption",
+    "ExecutorOption",
+    "ExecutorParameters",
     "LayoutOption",
     "ModelOption",
     "ModelParameters",
@@ -33,6 +37,7 @@ __all__ = [
 AmbiguousOption = Literal["first", "all", "fail"]
 ChainOption = Literal["auto", "vj", "vdj", "vddj"]
 EmptyDOption = Literal["positions", "once", "none"]
+ExecutorOption = Literal["local", "dask"]
 LayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr"]
 ModelOption = Literal["dp2", "dp1", "exhaustive"]
 OverflowOption = Literal["null", "float", "wide"]
@@ -148,4 +153,50 @@ class ModelParameters:
             sweep_nu=values_of("--sweep-nu", self.sweep_nu),
             empty_d=self.empty_d,
             **({} if self.max_n is None else {"max_n": self.max_n}),
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExecutorParameters:
+    """Options that say where the work is done.
+
+    Attributes
+    ----------
+    executor
+        local: threads of this process; dask: a Dask cluster.
+    scheduler
+        dask: address of a scheduler that runs, as tcp://host:8786; otherwise workers are started on this
+        machine.
+    scheduler_file
+        dask: file in which a scheduler that runs has written its address.
+    workers
+        dask: worker processes to start on this machine; otherwise as many as its processors allow.
+    worker_memory
+        dask: memory of each worker that is started, as 4GiB; otherwise its share of this machine's.
+    """
+
+    executor: ExecutorOption = "local"
+    scheduler: str | None = None
+    scheduler_file: Path | None = None
+    workers: WholeNumber | None = None
+    worker_memory: str | None = None
+
+    def open(self, threads: int | None) -> AbstractContextManager[Executor]:
+        """The executor they ask for; closed on exit.
+
+        Parameters
+        ----------
+        threads
+            The option ``--threads``: threads of this process, or of each worker that is started.
+        """
+        from plait.executors.choice import open_executor
+
+        return open_executor(
+            self.executor,
+            threads=threads,
+            scheduler=self.scheduler,
+            scheduler_file=self.scheduler_file,
+            workers=self.workers,
+            worker_memory=self.worker_memory,
         )

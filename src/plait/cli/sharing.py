@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plait.cli.options import LayoutOption, OutputOption
+from plait.cli.options import ExecutorParameters, LayoutOption, OutputOption
 
 __all__ = ["sharing"]
+
+_HERE = ExecutorParameters()
 
 
 def sharing(
@@ -15,6 +17,7 @@ def sharing(
     subject: str | None = None,
     by_subject: Path | None = None,
     layout: LayoutOption = "airr",
+    place: ExecutorParameters = _HERE,
 ) -> None:
     """Count in how many individuals each clonotype (junction, V gene, J gene) occurs.
 
@@ -30,9 +33,14 @@ def sharing(
         A second table to write, one row per clonotype and individual.
     layout
         Column names of the inputs.
+    place
+        Where rows are grouped.
     """
     from plait.reports.sharing_text import sharing_text
     from plait.vdj.sharing_files import share_files
 
-    found = share_files(inputs, output, by_subject=by_subject, subject=subject, layout=layout)
+    with place.open(None) as executor:
+        found = share_files(
+            inputs, output, by_subject=by_subject, subject=subject, layout=layout, executor=executor
+        )
     print(sharing_text(found, output), end="")

@@ -30,9 +30,26 @@ class LocalExecutor:
         if threads < 1:
             raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
         self.threads = threads
-        self._most = threads + waiting
+        self._waiting = waiting
 
-    def map(self, function: Callable[[B], R], batches: Iterable[B]) -> Generator[R, None, None]:
+    @property
+    def slots(self) -> int:
+        """The number of threads."""
+        return self.threads
+
+    @property
+    def elsewhere(self) -> bool:
+        """No: batches stay in this process."""
+        return False
+
+    def map(
+        self,
+        function: Callable[[B], R],
+        batches: Iterable[B],
+        *,
+        most: int | None = None,
+        named: Callable[[B], str] | None = None,
+    ) -> Generator[R, None, None]:
         """Results in input order, whatever the order in which batches finish.
 
         At most ``threads + waiting`` batches are held. When the caller stops early, or an error is raised,
@@ -44,13 +61,18 @@ class LocalExecutor:
             Called with one batch, in one of the threads.
         batches
             Read in the calling thread, only as fast as results are taken.
+        most
+            Most threads to use.
+        named
+            Not used: errors are raised as they are.
         """
-        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="plait")
+        threads = self.threads if most is None else min(self.threads, most)
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")
         under_way: deque[Future[R]] = deque()
         try:
             for batch in batches:
                 under_way.append(pool.submit(function, batch))
-                if len(under_way) >= self._most:
+                if len(under_way) >= threads + self._waiting:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()

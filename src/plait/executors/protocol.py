@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Protocol, TypeVar
 
 __all__ = ["Executor"]
@@ -14,6 +14,41 @@ R = TypeVar("R")
 class Executor(Protocol):
     """Runs a function on batches; the caller merges the results, in order."""
 
-    def map(self, function: Callable[[B], R], batches: Iterable[B]) -> Iterator[R]:
-        """Results in input order; only a bounded number of batches is held at a time."""
+    @property
+    def slots(self) -> int:
+        """Batches worked on at a time."""
+        ...
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether batches are worked on in other processes.
+
+        Functions, batches and results must be picklable then, and files be where all machines find them under
+        the same path.
+        """
+        ...
+
+    def map(
+        self,
+        function: Callable[[B], R],
+        batches: Iterable[B],
+        *,
+        most: int | None = None,
+        named: Callable[[B], str] | None = None,
+    ) -> Generator[R, None, None]:
+        """Results in input order; only a bounded number of batches is held at a time.
+
+        Closing the generator drops batches that have not started.
+
+        Parameters
+        ----------
+        function
+            Called with one batch.
+        batches
+            Read only as fast as results are taken.
+        most
+            Most batches to work on at a time in one process, where that is what limits memory.
+        named
+            What a batch is called in an error: its file and rows, for example.
+        """
         ...

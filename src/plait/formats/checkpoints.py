@@ -28,6 +28,8 @@ _KIND: Final = "plait checkpoint"
 _VERSION: Final = 1
 _BLOCK_NAME: Final = re.compile(r"block-(\d{8,})\.arrows")
 _CHECK_BYTES = 4
+#: Differences to another run that a message names.
+_MOST_SHOWN: Final = 4
 
 
 class Checkpoint:
@@ -218,9 +220,11 @@ def _check_same(directory: Path, stored: dict[str, Any], now: dict[str, Any]) ->
         if _shown(before, name) != _shown(after, name)
     ]
     if differing:
+        more = f" and {len(differing) - _MOST_SHOWN} more" if len(differing) > _MOST_SHOWN else ""
+        shown = "; ".join(differing[:_MOST_SHOWN]) + more
         raise InvalidInput(
             "resume",
-            found=f"a checkpoint of another run in {str(directory)!r}: {'; '.join(differing)}",
+            found=f"a checkpoint of another run in {str(directory)!r}: {shown}",
             expected="the same parameters, inputs and version",
             hint="repeat the former command, or start anew without resuming",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from plait.errors import FormatError
 __all__ = ["ParquetInput"]
 
 _COLUMN_BUFFER_BYTES = 1 << 20
+_BATCH_ROWS = 1 << 14
 
 
 class ParquetInput:
@@ -83,6 +84,51 @@ class ParquetInput:
                 yield batch.cast(self.schema)
             self.bytes_read = size
 
+    @property
+    def row_count(self) -> int:
+        """Number of rows, as the file says it.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged.
+        """
+        with self._open() as file:
+            return int(file.metadata.num_rows)
+
+    def rows(self, first: int, end: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some rows; row groups that hold none of them are passed over.
+
+        Parameters
+        ----------
+        first, end
+            The first row, from 0, and the end, not included.
+        columns
+            Names of the columns.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Rows with these columns, in their order.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged.
+        """
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        with self._open() as file:
+            groups, before = _row_groups(file.metadata, first, end)
+            # Rows are decoded from the start of a row group; batches that end before the first are dropped.
+            batches = file.iter_batches(_BATCH_ROWS, groups, list(columns)) if groups else ()
+            for batch in batches:
+                start, stop = max(first - before, 0), min(end - before, batch.num_rows)
+                before += batch.num_rows
+                if start < stop:
+                    yield batch.slice(start, stop - start).select(schema.names).cast(schema)
+                if before >= end:
+                    break
+
     @contextmanager
     def _open(self) -> Iterator[arrow_parquet.ParquetFile]:
         try:
@@ -101,6 +147,20 @@ class ParquetInput:
                 expected="a complete Parquet file",
                 hint="copy or write the file again",
             ) from error
+
+
+def _row_groups(metadata: arrow_parquet.FileMetaData, first: int, end: int) -> tuple[list[int], int]:
+    """Numbers of the row groups with some of the rows, and the number of rows before them."""
+    groups: list[int] = []
+    start = before = 0
+    for number in range(metadata.num_row_groups):
+        stop = start + metadata.row_group(number).num_rows
+        if stop <= first:
+            before = stop
+        elif start < end:
+            groups.append(number)
+        start = stop
+    return groups, before
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

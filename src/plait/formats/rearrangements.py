@@ -23,6 +23,7 @@ from plait.formats.compression import FileKind, check_readable, sniff
 from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
 from plait.formats.parquet import ParquetInput
+from plait.formats.row_ranges import RowRange, named_records, row_ranges
 from plait.formats.schemas import conform, is_text, union_schema
 
 __all__ = ["RearrangementReader", "open_rearrangements"]
@@ -128,6 +129,8 @@ class RearrangementReader:
         self.roles = assign_roles(layout, [(file.path, file.schema.names) for file in self._files])
         self.schema = self._role_types(union_schema([(file.path, file.schema) for file in self._files]))
         self._running: Generator[pa.RecordBatch, None, None] | None = None
+        #: Number of the first row of each file that has been begun.
+        self._starts = {0: 0}
 
     @property
     def blank_lines(self) -> int:
@@ -142,8 +145,44 @@ class RearrangementReader:
         self.close()
         for file in self._files:
             file.bytes_read = file.blank_lines = 0
+        self._starts = {0: 0}
         self._running = read_ahead(reblock(self._rows(), self.block_rows))
         return self._running
+
+    def ranges(self, columns: Sequence[str]) -> Iterator[RowRange] | None:
+        """The blocks as ranges of rows that can be read in other processes; None if a file is not Parquet.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to read, in this order.
+        """
+        files = [file for file in self._files if isinstance(file, ParquetInput)]
+        if len(files) < len(self._files):
+            return None
+        paths = [path for path, _, _ in self.identities]
+        counts = [file.row_count for file in files]
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return row_ranges(list(zip(paths, counts, strict=True)), self.block_rows, schema)
+
+    def named(self, first: int, rows: int) -> str:
+        """What rows are called in messages: records, from 0, of files.
+
+        Parameters
+        ----------
+        first
+            Number of the first row, in all files together; rows that have not been read are of the last file.
+        rows
+            How many.
+        """
+        names = []
+        for number, (path, _, _) in enumerate(self.identities):
+            start = self._starts.get(number)
+            following = self._starts.get(number + 1, first + rows)
+            if start is None or following <= first or start >= first + rows:
+                continue
+            names.append(named_records(path, max(first, start) - start, min(first + rows, following) - start))
+        return " and ".join(names)
 
     def close(self) -> None:
         """End an iteration under way; its thread and files are closed on return."""
@@ -160,8 +199,11 @@ class RearrangementReader:
         self.close()
 
     def _rows(self) -> Generator[pa.RecordBatch, None, None]:
-        for file in self._files:
+        rows = 0
+        for number, file in enumerate(self._files):
+            self._starts[number] = rows
             for batch in file.batches(self.block_rows):
+                rows += batch.num_rows
                 yield conform(batch, self.schema)
 
     def _role_types(self, schema: pa.Schema) -> pa.Schema:

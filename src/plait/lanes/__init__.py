@@ -9,7 +9,7 @@ interpreted.
 """
 
 from plait._jit import implemented_in as _implemented_in
-from plait.lanes.bits import lowest_bit, population
+from plait.lanes.bits import highest_bit, lowest_bit, population
 from plait.lanes.groups import (
     add_saturating,
     any_bits,
@@ -60,6 +60,7 @@ __all__ = [
     "any_bits",
     "equal",
     "greater",
+    "highest_bit",
     "host_lanes",
     "lanes_of",
     "largest_lane",

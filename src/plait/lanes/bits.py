@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["lowest_bit", "population"]
+__all__ = ["highest_bit", "lowest_bit", "population"]
+
+
+def highest_bit(word: int) -> int:
+    """Index of the highest set bit of a word that is not zero.
+
+    >>> highest_bit(0b10100)
+    4
+    """
+    return (int(word) & 0xFFFFFFFFFFFFFFFF).bit_length() - 1
 
 
 def lowest_bit(word: int) -> int:

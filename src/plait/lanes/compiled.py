@@ -11,7 +11,7 @@ from typing import Any
 
 from plait._jit import specialise
 from plait.lanes import bits, groups
-from plait.lanes.bit_instructions import count_ones, count_trailing_zeros
+from plait.lanes.bit_instructions import count_ones, count_trailing_zeros, last_one
 from plait.lanes.instructions import (
     element_load,
     element_store,
@@ -32,6 +32,7 @@ from plait.lanes.instructions import (
     vector_or,
     vector_select,
     vector_shift_in,
+    vector_shift_left,
     vector_shift_right,
     vector_splat,
     vector_store,
@@ -107,6 +108,10 @@ def _or_groups(a, b):  # type: ignore[no-untyped-def]
 
 def _shift_groups(a, b):  # type: ignore[no-untyped-def]
     return vector_shift_right(a, b)
+
+
+def _shift_groups_left(a, b):  # type: ignore[no-untyped-def]
+    return vector_shift_left(a, b)
 
 
 def _add_saturating(a, b):  # type: ignore[no-untyped-def]
@@ -197,6 +202,10 @@ def _widen_number(like, value):  # type: ignore[no-untyped-def]
     return number_widen(like, value)
 
 
+def _highest_bit(word):  # type: ignore[no-untyped-def]
+    return last_one(word)
+
+
 def _lowest_bit(word):  # type: ignore[no-untyped-def]
     return count_trailing_zeros(word)
 
@@ -217,6 +226,7 @@ def _by_mask(number: Any, group: Any) -> Any:
     return lambda mask, *rest: group if isinstance(mask, LaneMask) else number
 
 
+specialise(bits.highest_bit, lambda word: _highest_bit)
 specialise(bits.lowest_bit, lambda word: _lowest_bit)
 specialise(bits.population, lambda word: _population)
 specialise(groups.load, _by_width(_load_one, _load_group))
@@ -241,4 +251,5 @@ specialise(operator.sub, _by_operand(None, _subtract_groups))
 specialise(operator.mul, _by_operand(None, _multiply_groups))
 specialise(operator.and_, _by_operand(None, _and_groups))
 specialise(operator.or_, _by_operand(None, _or_groups))
+specialise(operator.lshift, _by_operand(None, _shift_groups_left))
 specialise(operator.rshift, _by_operand(None, _shift_groups))

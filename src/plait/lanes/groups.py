@@ -3,11 +3,11 @@
 These are the definitions. In Python a group of one lane is a number and a wider one a NumPy array, whose
 type is the type of its lanes; compiled, it is a number or a vector register
 (`plait.lanes.instructions`). Arithmetic that wraps is written ``a + b``, ``a - b`` and ``a * b``, bit
-operations ``a & b``, ``a | b`` and ``a >> b`` (by less than the bits of a lane); the rest are functions. Both
-operands of an operation have the same lane type.
+operations ``a & b``, ``a | b``, ``a << b`` and ``a >> b`` (by less than the bits of a lane); the rest are
+functions. Both operands of an operation have the same lane type.
 
-One lane is held to its type by the functions, but not by the operators: ``+ - * & | >>`` of two numbers are
-those of Numba, with a result of 64 bits that wraps when it is stored. Results of operators on one lane
+One lane is held to its type by the functions, but not by the operators: ``+ - * & | << >>`` of two numbers
+are those of Numba, with a result of 64 bits that wraps when it is stored. Results of operators on one lane
 narrower than that must be stored, or widened, before a function takes them.
 
 Memory contract: see `plait.lanes`. Arrays of another order or number of dimensions are refused when a kernel

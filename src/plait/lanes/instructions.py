@@ -43,6 +43,7 @@ __all__ = [
     "vector_or",
     "vector_select",
     "vector_shift_in",
+    "vector_shift_left",
     "vector_shift_right",
     "vector_splat",
     "vector_store",
@@ -185,6 +186,18 @@ vector_subtract = _arithmetic("sub", "fsub")
 vector_multiply = _arithmetic("mul", "fmul")
 vector_and = _arithmetic("and_", None)
 vector_or = _arithmetic("or_", None)
+
+
+@intrinsic
+def vector_shift_left(typing_context: Any, a: Any, b: Any) -> Any:
+    """Shift left, by less than the bits of a lane."""
+    if a != b or not _is_integer(a):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.shl(*args)
+
+    return a(a, b), generate
 
 
 @intrinsic

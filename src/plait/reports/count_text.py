@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from plait.reports.plain_text import aligned, paragraph, percent
 from plait.vdj.count_files import CountedFiles
+from plait.vdj.results import STATUS_MEANINGS
 from plait.vdj.summary import CountSummary
 
 __all__ = ["MEANINGS", "count_text"]
 
 #: Every status in plain words.
-MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "ok": "counted",
-        "missing_junction": "the junction is empty",
-        "invalid_symbol": "the junction holds something that is no nucleotide code",
-        "too_short": "the junction cannot hold both conserved codons",
-        "too_long": "the junction is a whole read, or more",
-        "missing_v_call": "the V call is empty",
-        "unknown_v_call": "the germline set has no such V gene or allele",
-        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
-        "no_v_anchor": "the conserved Cys of this V allele is not known",
-        "missing_j_call": "the J call is empty",
-        "unknown_j_call": "the germline set has no such J gene or allele",
-        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
-        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
-        "count_overflow": "the count does not fit; see --overflow",
-    }
-)
+MEANINGS = STATUS_MEANINGS
 #: Genes with this share of zero counts, over so many rows, are listed; at most so many of them.
 _NOTABLE = 0.05
 _FEWEST_ROWS = 20

@@ -171,8 +171,10 @@ class Visit(NamedTuple):
 class ManyTiles(Protocol):
     """A target that sweeps many tiles together. It finds the best value of each, but not its place."""
 
-    visits: int
-    """Visits at a time."""
+    @property
+    def visits(self) -> int:
+        """Visits at a time."""
+        ...
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """Whether it can, and is worth its start for a region."""

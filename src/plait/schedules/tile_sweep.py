@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from math import isqrt
 from threading import Lock
 from typing import Any
 
@@ -26,12 +27,27 @@ from plait.schedules.tile_grid import (
     tile_grid,
 )
 
-__all__ = ["Sweep", "sweep_tile"]
+__all__ = ["Sweep", "bytes_to_seek", "sweep_tile"]
 
 _NOWHERE = 1 << 60
 _TAKING = Lock()
 #: Cells of a tile in which one thread looks for the end of an alignment.
 _SOUGHT_CELLS = 1 << 24
+
+
+def bytes_to_seek(cells: int, limit: int) -> int:
+    """Bytes of edges that are kept where the end of an alignment is all that is wanted.
+
+    Those of tiles as long as an eighth of the matrix, one of which is swept again.
+
+    Parameters
+    ----------
+    cells
+        Of the matrix.
+    limit
+        No more than these.
+    """
+    return min(limit, 16 * 8 * isqrt(cells))
 
 
 class Sweep:
@@ -158,7 +174,8 @@ class Sweep:
             if tile.cells <= _SOUGHT_CELLS:
                 best, _ = sweep_tile(self.pair, self.steps, tile, edges, corner, False)
             else:
-                part_of = Sweep(self.pair, self.steps, tile, edges, corner, self.pair.checkpoint_limit, True)
+                limit = bytes_to_seek(tile.cells, self.pair.checkpoint_limit)
+                part_of = Sweep(self.pair, self.steps, tile, edges, corner, limit, True)
                 part_of.run()
                 best = part_of.best
             self._take(best)

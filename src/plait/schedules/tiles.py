@@ -18,13 +18,10 @@ from numpy.typing import NDArray
 
 from plait.schedules.antidiagonal import Edges
 from plait.schedules.tile_grid import LongPair, Tile, TileSteps
-from plait.schedules.tile_sweep import Sweep
+from plait.schedules.tile_sweep import Sweep, bytes_to_seek
 from plait.schedules.tile_walk import Walk
 
 __all__ = ["LongPair", "Tile", "TileSteps", "align_long", "score_long"]
-
-#: Bytes of edges from which the end of an alignment is found, where no more than that is wanted.
-_BYTES_TO_SEEK = 1 << 30
 
 
 def _whole(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
@@ -52,9 +49,13 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
     steps
         Of the target.
     """
-    # Where many tiles are swept together, the end in any cell is found from their edges.
-    seek = steps.many is not None and pair.free.anywhere
-    return _first_pass(pair, steps, min(pair.checkpoint_limit, _BYTES_TO_SEEK) if seek else 0).best
+    limit = 0
+    if steps.many is not None and pair.free.anywhere:
+        whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
+        if steps.many.serves(pair, whole):
+            # Where many tiles are swept together, the end in any cell is found from their edges.
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit)
+    return _first_pass(pair, steps, limit).best
 
 
 def align_long(

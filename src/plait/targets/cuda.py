@@ -242,6 +242,7 @@ def teach() -> None:
     # A few targets, or one long pair, cannot fill a device; a warning of every such launch helps nobody.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     prepare()
+    _keep_libraries()
     specialise(groups.add_saturating, _sum_of, target="cuda")
     specialise(groups.subtract_saturating, _difference_of, target="cuda")
     specialise(warps.lane_index, lambda: _lane_index, target="cuda")
@@ -261,6 +262,17 @@ def teach() -> None:
     specialise(warps.shuffle_up, lambda value, distance: _shuffle_up, target="cuda")
     specialise(warps.shuffle_down, lambda value, distance: _shuffle_down, target="cuda")
     specialise(warps.shuffle_xor, lambda value, mask: _shuffle_xor, target="cuda")
+
+
+def _keep_libraries() -> None:
+    """Leave loaded code where it is when the process ends.
+
+    Devices of one generation share what the driver has loaded, but numba-cuda gives it back once for each of
+    them: the second time damages the memory of the process.
+    """
+    from numba.cuda.cudadrv import driver
+
+    driver._module_finalizer = lambda context, code: None
 
 
 # Numbers of 32 and 64 bits do not come near their limits on a GPU: the host chooses the width from a bound of

@@ -37,8 +37,9 @@ __all__ = ["ChainLaunch", "run_chain", "serves"]
 _SLOTS: Final = 6
 #: Bytes of results of a piece: enough to keep a device busy, few enough for several to be on their way.
 _PIECE: Final = 64 << 20
-#: Fewest texts worth a piece of their own.
-_LEAST: Final = 4096
+#: Fewest texts worth a piece, and a thread, of their own; and those of which symbols may lie apart.
+_LEAST: Final = 1 << 16
+_APART: Final = 4096
 #: Warps of a block.
 _WARPS: Final = 4
 #: Chains kept on devices.
@@ -173,7 +174,7 @@ def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
     results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
     # Symbols may be shared, and texts between those of a piece: `_piece_of` keeps to twice the mean.
     each = results + 10 + 2 * -(-int(np.minimum(texts.length, _LONGEST).sum()) // count)
-    free, tightest = least_free_memory(devices)
+    free, tightest = least_free_memory(devices, tidy=False)
     return plan(
         count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
         slots=1 if SIMULATED else _SLOTS, device=f"cuda:{tightest}",
@@ -241,7 +242,7 @@ def _piece_of(texts: Texts, first: int, last: int) -> Texts:
     length = np.where(length > _LONGEST, 0, length)
     begin, end = int(start.min()), int((start + length).max())
     total = int(length.sum())
-    if end - begin <= 2 * total + _LEAST:
+    if end - begin <= 2 * total + _APART:
         return Texts(texts.symbols[begin:end], start - begin, length, *ends)
     # They are from all over the place.
     compact = np.cumsum(length) - length

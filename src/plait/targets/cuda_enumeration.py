@@ -13,9 +13,9 @@ What such a string has in common with those of all other threads is compared fir
 So the comparisons of N strings are as many as lists are long times 4^n, none is left out, and nothing is
 concluded from a wanted string but by an N string that equals it.
 
-N strings are shared out by their number: with a share k of m, a device takes those from ``4^n k / m`` on, and
-its threads theirs by their number in the grid. Shares may belong to devices and to ranks of MPI
-(`plait.executors.mpi`); their counts are added.
+Devices of one machine take pieces of the texts in turn, smaller and smaller ones, so that they are done at
+the same time. Ranks of MPI (`plait.executors.mpi`) share out the N strings, as the published programs do:
+with a share k of m, those from ``4^n k / m`` on; their counts are added.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,10 @@ FINDING = -1
 
 #: Pairs of a text and a choice of D that are prepared together, and numbers in a list (512 MB).
 _PAIRS = 1 << 15
+#: Of the texts that are left, the share that is one piece where several devices take them: one of so many for
+#: each device. Fewest texts of a piece.
+_SHARE_LEFT = 2
+_LEAST_TEXTS = 1024
 _LIST_NUMBERS = 1 << 27
 #: Comparisons per launch, so that none runs for more than about a second.
 _COMPARISONS = 2.0**43
@@ -79,6 +84,14 @@ class _Chunk(NamedTuple):
     edges: NDArray[np.uint64]
 
 
+class _Piece(NamedTuple):
+    """Texts `first` to `last` of a group, for one device."""
+
+    group: int
+    first: int
+    last: int
+
+
 class _Room(NamedTuple):
     """Device memory of a chunk; there are two, so that one is read while the other is worked on."""
 
@@ -102,7 +115,7 @@ def run_enumeration(
     Parameters
     ----------
     devices
-        Numbers of CUDA devices; the N strings are shared out over them.
+        Numbers of CUDA devices; the texts are shared out over them.
     tables
         The chain, of rows `PerInsertions`.
     texts
@@ -135,6 +148,12 @@ def run_enumeration(
     if not texts.start.size:
         return
     groups = arrange(tables, texts, layout)
+    strings = [(4**n * number // of, 4**n * (number + 1) // of) for n in range(most + 1)]
+    step = max(1, _PAIRS // (groups[0].fragments.first.size - 1))
+    pieces = _pieces([group.items.size for group in groups], len(devices), step)
+    waiting: SimpleQueue[_Piece] = SimpleQueue()
+    for piece in pieces:
+        waiting.put(piece)
     adding, stop = threading.Lock(), threading.Event()
 
     def add(items: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
@@ -142,10 +161,9 @@ def run_enumeration(
             out[items] += counts
 
     def run(device: int, place: int) -> None:
-        part, parts = number * len(devices) + place, of * len(devices)
-        strings = [(4**n * part // parts, 4**n * (part + 1) // parts) for n in range(most + 1)]
+        largest = max(piece.last - piece.first for piece in pieces)
         try:
-            _Enumerator(device, groups, strings, observe, stop).run(add)
+            _Enumerator(device, groups, strings, largest, observe, stop).run(waiting, add)
         except BaseException:
             stop.set()
             raise
@@ -162,8 +180,27 @@ def run_enumeration(
             raise
 
 
+def _pieces(sizes: Sequence[int], devices: int, step: int) -> list[_Piece]:
+    """Groups of texts cut into pieces of at most `step`; for several devices, small ones first and last."""
+    left = sum(sizes)
+    made: list[_Piece] = []
+    for group, size in enumerate(sizes):
+        first = 0
+        while first < size:
+            most = step
+            if devices > 1:
+                # Small ones at first, with which they begin soon.
+                most = _LEAST_TEXTS if len(made) < devices else left // (_SHARE_LEFT * devices)
+                most = min(step, max(most, _LEAST_TEXTS))
+            last = min(first + most, size)
+            made.append(_Piece(group, first, last))
+            left -= last - first
+            first = last
+    return made
+
+
 class _Enumerator:
-    """One device's share of the work; the device is current on this thread.
+    """What one device does; the device is current on this thread.
 
     While the device works on one chunk of texts, the next one is prepared and the counts of the last one are
     fetched, in a stream of their own.
@@ -174,10 +211,13 @@ class _Enumerator:
         device: int,
         groups: list[Group],
         strings: list[tuple[int, int]],
+        largest: int,
         observe: Observe | None,
         stop: threading.Event,
     ) -> None:
         self._groups = groups
+        self._loaded: dict[int, _Loaded] = {}
+        self._largest = largest
         self._strings = strings
         self._levels = len(strings)
         self._choices = groups[0].fragments.first.size - 1
@@ -189,10 +229,13 @@ class _Enumerator:
         self._most_numbers = min(_LIST_NUMBERS, free_memory() // 16)
         self._lists = cuda.device_array(1, np.int32)
 
-    def run(self, add: Callable[[NDArray[np.int64], NDArray[np.int64]], None]) -> None:
-        """Find, compare and hand counts to `add`, a chunk of texts at a time."""
-        step = max(1, min(_PAIRS // self._choices, max(group.items.size for group in self._groups)))
-        pairs = step * self._choices
+    def run(
+        self,
+        waiting: SimpleQueue[_Piece],
+        add: Callable[[NDArray[np.int64], NDArray[np.int64]], None],
+    ) -> None:
+        """Find, compare and hand counts to `add`, a chunk of texts at a time, while pieces are waiting."""
+        pairs = self._largest * self._choices
         edges = self._levels * (pairs + 1)
         rooms = [
             _Room(cuda.device_array(edges, np.uint64), cuda.device_array((pairs, self._levels), np.int64))
@@ -201,7 +244,7 @@ class _Enumerator:
         turns, under_way = itertools.cycle(rooms), None
         # Giving memory back would wait for the device.
         with cuda.defer_cleanup():
-            for chunk in self._all_chunks(step):
+            for chunk in self._all_chunks(waiting):
                 room = next(turns)
                 begun = self._start(chunk, room)
                 if under_way is not None:
@@ -212,19 +255,28 @@ class _Enumerator:
             if under_way is not None:
                 self._collect(*under_way, add)
 
-    def _all_chunks(self, step: int) -> Iterator[_Chunk]:
-        numbers = cuda.device_array((step * self._choices, self._levels), np.int64)
-        for group in self._groups:
+    def _all_chunks(self, waiting: SimpleQueue[_Piece]) -> Iterator[_Chunk]:
+        numbers = cuda.device_array((self._largest * self._choices, self._levels), np.int64)
+        while True:
+            try:
+                piece = waiting.get_nowait()
+            except Empty:
+                return
+            yield from self._chunks(self._load(piece.group), piece.first, piece.last, numbers)
+
+    def _load(self, number: int) -> _Loaded:
+        """A group of texts, which stays in device memory."""
+        if number not in self._loaded:
+            group = self._groups[number]
             packed = isinstance(group.letters, PackedLetters)
-            loaded = _Loaded(
+            self._loaded[number] = _Loaded(
                 group.items,
                 _on_device(group.letters, self._aside),
                 _on_device(group.fragments, self._aside),
                 compare_packed if packed else compare_bytes,
                 PACKED_ENTRY if packed else BYTE_ENTRY,
             )
-            for first in range(0, group.items.size, step):
-                yield from self._chunks(loaded, first, min(first + step, group.items.size), numbers)
+        return self._loaded[number]
 
     def _chunks(self, group: _Loaded, first: int, last: int, numbers: Any) -> list[_Chunk]:
         """Cut texts so that their lists fit the memory, and comparing takes no more than a moment."""

@@ -28,6 +28,7 @@ from plait.targets import cuda_long_kernel as kernel
 from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_devices import device_facts, least_free_memory, on_device
 from plait.targets.cuda_long_plan import Capacity, plan_grid
+from plait.targets.cuda_search_arrays import SlotArrays
 
 __all__ = ["GpuTiles", "many_tiles"]
 
@@ -105,12 +106,19 @@ class _Coded:
 
 
 class _Device:
-    """A place for one launch on a device: its streams, and the copy of what is kept that is under way."""
+    """A place for one launch on a device: arrays and streams, and the copy of what is kept that is under way.
+
+    Arrays are those of the launch before, unless they are too small: to give memory back, the driver would
+    wait for all kernels of the device.
+    """
 
     def __init__(self, number: int) -> None:
         self.facts = device_facts(number)
         with on_device(number):
-            self.stream, self.copying = cuda.stream(), cuda.stream()
+            self.arrays, self.copying = SlotArrays(), cuda.stream()
+        self.stream = self.arrays.stream
+        #: Which of two arrays what is kept goes to, while the other one is copied.
+        self.turn = 0
         self._copier = ThreadPoolExecutor(1, thread_name_prefix="plait-kept")
         self._copy: Future[None] | None = None
 
@@ -120,6 +128,7 @@ class _Device:
             # Of another launch, perhaps of another pair: its memory is given back first.
             wait([self._copy])
         self._copy = self._copier.submit(self._fetch, memory)
+        self.turn = 1 - self.turn
         return self._copy
 
     def _fetch(self, memory: _Memory) -> None:
@@ -127,11 +136,19 @@ class _Device:
             memory.fetch_kept(self.copying)
 
 
+def _kept(device: _Device, name: str, count: int, size: int) -> Any:
+    """Room for edges that are kept."""
+    if not count:
+        return cuda.device_array((0, size), np.int64)
+    return device.arrays.room(f"kept {name} {device.turn}", (count, size), np.int64)
+
+
 class _Memory:
     """What a launch has on the device."""
 
-    def __init__(self, coded: _Coded, visit: Visit, stream: Any) -> None:
-        self.visit, self.stream = visit, stream
+    def __init__(self, coded: _Coded, visit: Visit, device: _Device) -> None:
+        self.visit, self.stream = visit, device.stream
+        upload, room = device.arrays.upload, device.arrays.room
         tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
         rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
         query, target = coded.part(tile)
@@ -142,27 +159,24 @@ class _Memory:
         left[:rows] = _together(edges.column_h, edges.column_e)
         height = 32 * kernel.ROWS
         self.stripes = query.size // height
-        self.task = kernel.Task(self._to(query), self._to(target), self._to(coded.scores))
+        self.task = kernel.Task(
+            upload("query", query), upload("target", target), upload("scores", coded.scores)
+        )
         self.sides = kernel.Sides(
-            self._to(_marked(edges.row_h, edges.row_f)),
-            self._to(left),
-            cuda.device_array(query.size, np.int64, stream=stream),
+            upload("row", _marked(edges.row_h, edges.row_f)),
+            upload("left", left),
+            room("right", query.size, np.int64),
         )
         self.kept = kernel.Kept(
-            cuda.device_array((kept[0], columns), np.int64, stream=stream),
-            cuda.device_array((kept[1], query.size), np.int64, stream=stream),
-            self._to(np.full(tiles, -(2**31), np.int32)),
+            _kept(device, "rows", kept[0], columns),
+            _kept(device, "columns", kept[1], query.size),
+            upload("best", np.full(tiles, -(2**31), np.int32)),
         )
-        self.following = self._to(np.zeros(1, np.int32))
-        #: The costs, which the launch reads until it is done.
-        self.gap: Any = None
+        self.following = upload("following", np.zeros(1, np.int32))
         side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
         self.shape = kernel.Shape(
             *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
         )
-
-    def _to(self, values: NDArray[Any]) -> Any:
-        return cuda.to_device(np.ascontiguousarray(values), stream=self.stream)
 
     def _from(self, values: Any) -> Any:
         found = values.copy_to_host(stream=self.stream)
@@ -231,12 +245,7 @@ class GpuTiles:
         device = self._free.get()
         try:
             with on_device(device.facts.number):
-                memory = _Memory(coded, visit, device.stream)
-                _launch(pair, coded, memory, device)
-                memory.fetch_edges()
-                if visit.kept is not None:
-                    visit.copies.append(device.keep(memory))
-                return memory.fetch_best()
+                return _sweep(pair, coded, visit, device)
         finally:
             self._free.put(device)
 
@@ -247,16 +256,25 @@ class GpuTiles:
             return self._last
 
 
+def _sweep(pair: LongPair, coded: _Coded, visit: Visit, device: _Device) -> NDArray[np.int64]:
+    """Sweep tiles on the current device."""
+    memory = _Memory(coded, visit, device)
+    _launch(pair, coded, memory, device)
+    memory.fetch_edges()
+    if visit.kept is not None:
+        visit.copies.append(device.keep(memory))
+    return memory.fetch_best()
+
+
 def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> None:
     costs, stream = pair.costs, device.stream
     opening, prolong = (
-        cuda.to_device(np.full(32, -cost, np.int32), stream=stream)
-        for cost in (costs.gap_open, costs.gap_extend)
+        device.arrays.upload(name, np.full(32, -cost, np.int32))
+        for name, cost in (("opening", costs.gap_open), ("prolong", costs.gap_extend))
     )
     gap: Any = AffineGap(opening, prolong)
     if costs.gap_open == costs.gap_extend:
         gap = LinearGap(prolong)
-    memory.gap = gap
     free = SaturatingMaxPlus(np.int32(0), np.int32(0))
     algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
     ends = Anywhere() if memory.visit.watched else AtEdges()

@@ -28,7 +28,7 @@ _FEW_BYTES = 1 << 28
 _SIDE_BY_ROOT = 16
 #: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
 CELLS_OF_A_LAUNCH = 1 << 35
-#: Launches side by side for each device, if there are several.
+#: Launches side by side for each device.
 _LAUNCHES_PER_DEVICE = 3
 
 
@@ -66,6 +66,25 @@ def _even_parts(tiles: int, most: int) -> NDArray[np.int64]:
     return (np.arange(parts + 1, dtype=np.int64) * tiles) // parts
 
 
+def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
+    """Rows of tiles, at least `side`, of which launches of all warps are made up without a rest."""
+    most = capacity.warps * capacity.height
+    if rows <= most or side > most:
+        return side
+    tiles = -(-rows // most) * (most // side)
+    return max(side, _round_up(-(-rows // tiles), capacity.height))
+
+
+def _across(rows: int, columns: int, side: int, limit: int, capacity: Capacity) -> int:
+    """Columns of tiles: fewer than rows where several devices would have nothing to do."""
+    if capacity.devices == 1:
+        return side
+    parts = _LAUNCHES_PER_DEVICE * capacity.devices
+    narrow = max(_round_up(-(-columns // parts), capacity.height), LEAST_TILE)
+    kept = 8 * (-(-rows // side) * columns + -(-columns // narrow) * rows)
+    return narrow if narrow < side and kept <= limit else side
+
+
 def _launch(rows: int, columns: int, side: int, capacity: Capacity) -> tuple[int, int]:
     """Most rows and columns of a launch."""
     height = capacity.height
@@ -74,8 +93,8 @@ def _launch(rows: int, columns: int, side: int, capacity: Capacity) -> tuple[int
     across = min(columns, CELLS_OF_A_LAUNCH * capacity.multiprocessors // down)
     # Edges of the launch, and 16 bytes for each row of a tile and each of its columns.
     across = min(across, max(capacity.memory - 64 * down, 0) // (16 * down // side + 64))
-    if capacity.devices > 1:
-        across = min(across, columns // (_LAUNCHES_PER_DEVICE * capacity.devices))
+    # While one ends, with fewer and fewer stripes, another one begins.
+    across = min(across, columns // (_LAUNCHES_PER_DEVICE * capacity.devices))
     return most_rows, max(across, LEAST_COLUMNS)
 
 
@@ -93,20 +112,22 @@ def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     height = capacity.height
-    side = height
+    side = across = height
     if checkpoint_limit:
         side = LEAST_TILE
         if 16 * rows * columns // side > _FEW_BYTES:
             side = max(side, _SIDE_BY_ROOT * math.isqrt(rows + columns))
         side = _round_up(max(side, -(-16 * rows * columns // checkpoint_limit)), height)
+        side = _side_of_launches(rows, side, capacity)
         # A region that is cut to be walked through must come out in smaller pieces.
         side = min(side, max(height, _round_up(-(-max(rows, columns) // 2), height)))
+        across = _across(rows, columns, side, checkpoint_limit, capacity)
     most_rows, most_columns = _launch(rows, columns, side, capacity)
-    down = cuts(region.row, region.row_end, side)
-    across = cuts(region.column, region.column_end, side)
-    visit_rows = _even_parts(down.size - 1, most_rows // side)
-    visit_columns = _even_parts(across.size - 1, -(-most_columns // side))
+    tile_rows = cuts(region.row, region.row_end, side)
+    tile_columns = cuts(region.column, region.column_end, across)
+    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side)
+    visit_columns = _even_parts(tile_columns.size - 1, most_columns // across)
     if not checkpoint_limit:
-        down, across = down[visit_rows], across[visit_columns]
-        visit_rows, visit_columns = np.arange(down.size), np.arange(across.size)
-    return Grid(region, down, across, visit_rows, visit_columns)
+        tile_rows, tile_columns = tile_rows[visit_rows], tile_columns[visit_columns]
+        visit_rows, visit_columns = np.arange(tile_rows.size), np.arange(tile_columns.size)
+    return Grid(region, tile_rows, tile_columns, visit_rows, visit_columns)

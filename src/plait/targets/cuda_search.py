@@ -26,6 +26,8 @@ __all__ = ["run_blocks", "sweep_blocks"]
 
 #: Residues of a part that are worth a device of their own.
 _LEAST_RESIDUES = 1 << 20
+#: Those that are worth to be a part of their own while another one is computed with.
+_WORTH = 1 << 24
 
 
 def run_blocks(
@@ -100,9 +102,10 @@ def sweep_blocks(
             scores[k][first:last] = own
         progress(int(part.lengths.sum(dtype=np.int64)) * sum(queries[k].rows.size for k in served))
 
-    # Something for every device.
-    own = max(int(blocks.lengths.sum(dtype=np.int64)) // len(devices) + 1, _LEAST_RESIDUES)
-    shares = shares_of(blocks.lengths, plan._replace(residues=min(plan.residues, own)), needs)
+    total = int(blocks.lengths.sum(dtype=np.int64))
+    shares = shares_of(
+        blocks.lengths, plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices))), needs
+    )
     if len(shares) == 1:
         run(shares[0])
     else:
@@ -112,6 +115,17 @@ def sweep_blocks(
     for k in served:
         offer_border(queries[k], blocks.lengths, scores[k])
     return scores
+
+
+def _residues_of_a_part(total: int, most: int, devices: int) -> int:
+    """Residues of a part: every one of several devices gets as many parts as the others, of one size."""
+    if devices == 1:
+        return most
+    # Two, where they are worth it: one is computed with while the other is sent.
+    rounds = max(-(-total // (most * devices)), min(total // (_WORTH * devices), 2), 1)
+    # Blocks are not cut, so parts come out a little smaller.
+    own = total // (rounds * devices)
+    return min(max(own + own // 64 + 1, _LEAST_RESIDUES), most)
 
 
 def _of_part(

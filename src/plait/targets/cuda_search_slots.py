@@ -354,9 +354,10 @@ class Slots:
     def release(self) -> None:
         """Give back the memory of slots that are free."""
         with self._changed:
-            slots = [slot for free in self._free.values() for slot in free]
-            for slot in slots:
-                slot.release()
+            for device, slots in self._free.items():
+                with on_device(device):
+                    for slot in slots:
+                        slot.release()
 
 
 #: Those of this process.

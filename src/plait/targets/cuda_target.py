@@ -185,7 +185,6 @@ class _LongTiles:
     """`plait.targets.cuda_long.GpuTiles`, made when there is a region for it."""
 
     def __init__(self, devices: tuple[int, ...], sparing: bool) -> None:
-        self.visits = len(devices)
         self._devices = devices
         self._sparing = sparing
 
@@ -194,6 +193,11 @@ class _LongTiles:
         from plait.targets import cuda_long
 
         return cuda_long.many_tiles(self._devices)
+
+    @property
+    def visits(self) -> int:
+        """Visits at a time, of all devices."""
+        return self._tiles.visits
 
     def serves(self, pair: LongPair, region: Tile) -> bool:
         """Whether it can, and is worth its start for a region."""

@@ -25,9 +25,12 @@ __all__ = ["EXTRAS", "CacheFacts", "CudaFacts", "DeviceFacts", "ExtraFacts", "Ma
 
 #: Packages that the extras for users bring.
 EXTRAS = {
+    "cluster": ("distributed",),
     "cuda13": ("numba-cuda",),
-    "demo": ("matplotlib", "pyimmunarch"),
+    "demo": ("pyimmunarch",),
+    "hsi": ("netCDF4", "numcodecs", "rasterio", "spectral", "xarray", "zarr"),
     "mpi": ("mpi4py",),
+    "report": ("jinja2", "vl-convert-python"),
 }
 _CORE = ("numba", "llvmlite", "numpy", "pyarrow")
 _LIBRARIES = ("numba-cuda", "cuda-bindings", "cuda-core", "nvidia-nvvm", "nvidia-nvjitlink")

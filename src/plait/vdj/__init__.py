@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from plait.vdj.annotation.annotate import Annotations, annotate
     from plait.vdj.annotation.annotation_settings import AnnotationSettings
     from plait.vdj.annotation.new_alleles import NewAlleles, find_new_alleles
+    from plait.vdj.convergence.run import Study
+    from plait.vdj.convergence.study import study
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
@@ -28,11 +30,13 @@ __all__ = [
     "PathModel",
     "PathTotals",
     "SharingTable",
+    "Study",
     "annotate",
     "count_paths",
     "explain",
     "find_new_alleles",
     "sharing",
+    "study",
 ]
 
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
@@ -48,11 +52,13 @@ _HOME = {
     "PathModel": "models",
     "PathTotals": "results",
     "SharingTable": "sharing_table",
+    "Study": "convergence.run",
     "annotate": "annotation.annotate",
     "count_paths": "counting",
     "explain": "explanation",
     "find_new_alleles": "annotation.new_alleles",
     "sharing": "sharing_table",
+    "study": "convergence.study",
 }
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
+from plait.executors.protocol import Executor
 from plait.formats.atomic import write_json
 from plait.formats.blocks import read_ahead
 from plait.formats.checkpoints import Checkpoint, kept_if_useful
@@ -21,7 +22,8 @@ from plait.formats.rearrangements import RearrangementReader, open_rearrangement
 from plait.formats.tables import open_table
 from plait.settings import source_digest, thread_count
 from plait.vdj.columns import ResultColumns
-from plait.vdj.counting import PathCounter
+from plait.vdj.count_blocks import BlockCounter, CountedBlock, CountPlan, counted_blocks
+from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
 from plait.vdj.progress import Progress
 from plait.vdj.summary import CountSummary
@@ -75,11 +77,12 @@ class CountedFiles:
 def count_files(
     inputs: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
-    counter: PathCounter,
+    counter: PathCounter | CounterSettings,
     *,
     layout: str = "airr",
     long: bool = False,
     threads: int | None = None,
+    executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> CountedFiles:
@@ -95,13 +98,16 @@ def count_files(
     output
         The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
     counter
-        What is counted; made with ``threads=1``, since blocks are what runs in parallel.
+        What is counted; made with ``threads=1``, since blocks are what runs in parallel. Or the settings, of
+        which one is made where the work is done.
     layout
         Column layout of the inputs.
     long
         Write one row per input row, D allele and model instead of lists.
     threads
         Blocks worked on at a time, at most 12 (exhaustive: as many as asked for, and 2 on a GPU).
+    executor
+        Where blocks are counted; by default so many threads of this process. The output is the same.
     resume
         Take over the blocks that a killed run of the same inputs and parameters has computed.
     progress
@@ -116,30 +122,31 @@ def count_files(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    workers = LocalExecutor(thread_count() if threads is None else threads).threads
-    exhaustive = counter.model.name == "exhaustive"
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
+    block_counter = BlockCounter(counter)
+    plan = block_counter.plan_on(executor)
+    exhaustive = plan.settings.model.name == "exhaustive"
     # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
-    slow = exhaustive and not counter.on_gpu
-    most = workers if slow else _MOST_ENUMERATED if exhaustive else _MOST_BLOCKS
-    executor = LocalExecutor(min(workers, most))
-    columns = ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
+    slow = exhaustive and not plan.on_gpu
+    most = executor.slots if slow else _MOST_ENUMERATED if exhaustive else _MOST_BLOCKS
     input_bytes = max(_row_bytes(path, layout) for path in inputs)
-    block_rows = _block_rows(columns, counter.overflow, long, input_bytes)
+    block_rows = _block_rows(plan.columns, plan.settings.overflow, long, input_bytes)
     if slow:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         block_rows = _FEWEST_ROWS
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
-        run = _Run(reader, counter, columns, long)
+        run = _Run(reader, plan, long)
         with open_table(output, run.schema, metadata=run.metadata(), inputs=inputs) as table:
             checkpoint = Checkpoint(
                 Path(f"{os.fspath(output)}.checkpoint"), key=run.key(block_rows), resume=resume
             )
             resumed = len(checkpoint.blocks())
-            work = executor.map(lambda block: run.compute(checkpoint, *block), enumerate(reader))
+            work = counted_blocks(reader, block_counter, checkpoint, run.rows, executor, most=most)
             # Closed before the reader and the table are, whatever happens: other threads work on both.
             with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
-                for batch, part in results:
-                    run.summary.merge(part)
+                for batch, found in results:
+                    run.add(found)
                     table.write(batch)
                     if progress is not None:
                         progress(Progress(run.summary.rows, reader.bytes_read(), reader.total_bytes))
@@ -160,15 +167,14 @@ def count_files(
 class _Run:
     """Everything that is fixed for one run, and its totals."""
 
-    def __init__(
-        self, reader: RearrangementReader, counter: PathCounter, columns: ResultColumns, long: bool
-    ) -> None:
+    def __init__(self, reader: RearrangementReader, plan: CountPlan, long: bool) -> None:
         self._reader = reader
-        self._counter = counter
-        self._columns = columns
+        self._provenance = plan.provenance.as_dict()
+        self._columns = plan.columns
         self._long = long
+        self._devices: set[str] = set()
         self.summary = CountSummary()
-        result = long_schema(columns) if long else columns.schema
+        result = long_schema(self._columns) if long else self._columns.schema
         taken = set(reader.schema.names) | set(result.names)
         self.renamed = {}
         for name in reader.schema.names:
@@ -188,47 +194,46 @@ class _Run:
             name: [{"axis": axis, "values": values} for axis, values in found]
             for name, found in self._columns.axes.items()
         }
-        provenance = self._counter.provenance.as_dict()
-        facts = {"provenance": provenance, "list_axes": axes, "layout": self._reader.layout.name}
+        facts = {"provenance": self._provenance, "list_axes": axes, "layout": self._reader.layout.name}
         return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
 
     def key(self, block_rows: int) -> dict[str, object]:
         """What must be equal for a run to be resumed."""
         package = Path(__file__).parents[1]
         return {
-            "provenance": self._counter.provenance.as_dict(),
+            "provenance": self._provenance,
             "sources": source_digest(package.rglob("*.py")),
             "layout": self._reader.layout.name,
             "inputs": [list(identity) for identity in self._reader.identities],
             "block_rows": block_rows,
         }
 
+    def add(self, found: CountedBlock) -> None:
+        """Add a block to the totals."""
+        self.summary.merge(found.summary)
+        if found.device is not None:
+            self._devices.add(found.device)
+
     def facts(self, blank_lines: int) -> dict[str, Any]:
         """Content of the summary file."""
+        # The name of a GPU that fails on the way becomes longer; and workers may differ.
+        names = sorted(self._devices)
+        last = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
+        device = " and ".join(last) or self._provenance["device"]
         return {
-            "provenance": self._counter.provenance.as_dict(),
+            "provenance": {**self._provenance, "device": device},
             "inputs": [path for path, _, _ in self._reader.identities],
             "blank_lines": blank_lines,
             "renamed_columns": self.renamed,
             **self.summary.as_dict(),
         }
 
-    def compute(
-        self, checkpoint: Checkpoint, index: int, block: pa.RecordBatch
-    ) -> tuple[pa.RecordBatch, CountSummary]:
-        """The output rows of a block, and its share of the summary."""
-        roles = self._reader.roles
-        junction, v, j = (block[roles[name]] for name in ("junction", "v_call", "j_call"))
-        result = checkpoint.get(index)
-        if result is None:
-            result = self._columns.batch(self._counter.count(junction, v, j))
-            checkpoint.put(index, result)
-        part = CountSummary()
-        part.add(result, {"v": v, "j": j})
+    def rows(self, index: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The output rows of a block."""
         if self._long:
             first = index * self._reader.block_rows
-            return long_batch(block, result, self._columns, self.schema, first), part
-        return pa.record_batch([*block.columns, *result.columns], schema=self.schema), part
+            return long_batch(block, result, self._columns, self.schema, first)
+        return pa.record_batch([*block.columns, *result.columns], schema=self.schema)
 
 
 def _row_bytes(path: str | os.PathLike[str], layout: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from plait.vdj.regions import region_columns
 from plait.vdj.results import STATUSES, PathCounts, PathTotals
 from plait.vdj.row_counts import RowSums, by_model, named_counts
 
-__all__ = ["PathCounter", "count_paths"]
+__all__ = ["CounterSettings", "PathCounter", "count_paths"]
 
 _OVERFLOW = STATUSES.index("count_overflow")
 _ALGEBRA = {
@@ -121,6 +121,42 @@ def count_paths(
     return counts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterSettings:
+    """What a `PathCounter` is made of; picklable, so that one can be made where the work is.
+
+    Attributes
+    ----------
+    germline, model, chain, ambiguous, overflow, device
+        As for `count_paths`; the device is one of the machine that counts.
+    """
+
+    germline: GermlineSet
+    model: PathModel
+    chain: Chain | Literal["auto"] = "auto"
+    ambiguous: Ambiguity = "first"
+    overflow: Overflow = "null"
+    device: str = "auto"
+
+    def counter(self, threads: int | None = None) -> PathCounter:
+        """Make the counter.
+
+        Parameters
+        ----------
+        threads
+            CPU threads.
+        """
+        return PathCounter(
+            self.germline,
+            self.model,
+            chain=self.chain,
+            ambiguous=self.ambiguous,
+            overflow=self.overflow,
+            device=self.device,
+            threads=threads,
+        )
+
+
 class PathCounter:
     """Counts batches of junctions under one model; the tables of the model are made once.
 
@@ -128,6 +164,11 @@ class PathCounter:
     ----------
     germline, model, chain, ambiguous, overflow, device, threads
         As for `count_paths`.
+
+    Attributes
+    ----------
+    settings : CounterSettings
+        What it was made of.
     """
 
     def __init__(
@@ -150,6 +191,14 @@ class PathCounter:
         self.overflow = overflow
         if overflow not in ("null", "float", "wide"):
             raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
+        self.settings = CounterSettings(
+            germline=self.germline,
+            model=self.model,
+            chain=chain,
+            ambiguous=ambiguous,
+            overflow=overflow,
+            device=device,
+        )
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
         self._target = resolve(device, threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from plait.types import Provenance
 
-__all__ = ["STATUSES", "PathCounts", "PathTotals"]
+__all__ = ["STATUSES", "STATUS_MEANINGS", "PathCounts", "PathTotals"]
 
 #: Every value of the status column. All but the first are reasons for having no counts.
 STATUSES = (
@@ -29,6 +30,25 @@ STATUSES = (
     "ambiguous_j_call",
     "no_j_anchor",
     "count_overflow",
+)
+#: Every one of them in plain words.
+STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "ok": "counted",
+        "missing_junction": "the junction is empty",
+        "invalid_symbol": "the junction holds something that is no nucleotide code",
+        "too_short": "the junction cannot hold both conserved codons",
+        "too_long": "the junction is a whole read, or more",
+        "missing_v_call": "the V call is empty",
+        "unknown_v_call": "the germline set has no such V gene or allele",
+        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
+        "no_v_anchor": "the conserved Cys of this V allele is not known",
+        "missing_j_call": "the J call is empty",
+        "unknown_j_call": "the germline set has no such J gene or allele",
+        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
+        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
+        "count_overflow": "the count does not fit; see --overflow",
+    }
 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from plait._version import __version__
+from plait.executors.protocol import Executor
 from plait.formats.tables import open_table
 from plait.vdj.sharing_table import SharingTable, sharing
 
@@ -26,19 +27,20 @@ def share_files(
     by_subject: _Path | None = None,
     subject: str | None = None,
     layout: str = "airr",
+    executor: Executor | None = None,
 ) -> SharingTable:
     """Count sharing over files and write it.
 
     Parameters
     ----------
-    inputs, subject, layout
+    inputs, subject, layout, executor
         As for `plait.vdj.sharing`.
     output
         The table of clonotypes.
     by_subject
         The table of clonotypes and subjects, if it is wanted.
     """
-    found = sharing(inputs, subject=subject, layout=layout)
+    found = sharing(inputs, subject=subject, layout=layout, executor=executor)
     write_sharing(found.clonotypes, output, found, inputs=inputs)
     if by_subject is not None:
         write_sharing(found.by_subject, by_subject, found, inputs=[*inputs, output])

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput
-from plait.formats.layouts import Layout, assign_roles, layout_named
-from plait.formats.rearrangements import open_rearrangements
-from plait.vdj.calls import first_gene
+from plait.errors import InvalidInput
+from plait.executors.local import LocalExecutor
+from plait.executors.protocol import Executor
+from plait.formats.layouts import layout_named
+from plait.formats.rearrangements import RearrangementReader, open_rearrangements
+from plait.vdj.clonotype_names import CLONOTYPE
+from plait.vdj.sharing_rows import PATH_COUNT, ClonotypeGrouper, GroupedRows
 
 __all__ = ["CLONOTYPE", "RankCorrelation", "SharingTable", "sharing"]
 
 _Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-#: The columns that make a clonotype.
-CLONOTYPE: Final = ("junction", "v_gene", "j_gene")
-_PATH_COUNT = "path_count"
 _BLOCK_ROWS = 65536
+#: Blocks grouped at a time; putting them together, which one thread does, is slower than so many.
+_MOST_BLOCKS = 4
 #: Blocks are merged once they hold this share of the rows merged so far, so that every row is merged a
 #: bounded number of times; and not before there are this many.
 _GROWTH = 0.5
@@ -94,14 +97,14 @@ class SharingTable:
             "clonotypes": pa.array([int((shared == level).sum()) for level in levels], pa.int64()),
             "rows": pa.array([int(rows[shared == level].sum()) for level in levels], pa.int64()),
         }
-        if _PATH_COUNT in self.clonotypes.column_names:
+        if PATH_COUNT in self.clonotypes.column_names:
             counts = self._path_counts()
             groups = [counts[(shared == level) & ~np.isnan(counts)] for level in levels]
             found["counted"] = pa.array([group.size for group in groups], pa.int64())
             found["zero_counts"] = pa.array([int((group == 0).sum()) for group in groups], pa.int64())
             for name, q in (("q25", 0.25), ("median", 0.5), ("q75", 0.75)):
                 values = [float(np.quantile(group, q)) if group.size else None for group in groups]
-                found[f"{_PATH_COUNT}_{name}"] = pa.array(values, pa.float64())
+                found[f"{PATH_COUNT}_{name}"] = pa.array(values, pa.float64())
         return pa.table(found)
 
     def correlation(self) -> RankCorrelation:
@@ -112,7 +115,7 @@ class SharingTable:
         InvalidInput
             If the input had no path counts.
         """
-        if _PATH_COUNT not in self.clonotypes.column_names:
+        if PATH_COUNT not in self.clonotypes.column_names:
             raise InvalidInput(
                 "path_count",
                 found="a table without this column",
@@ -128,12 +131,14 @@ class SharingTable:
 
     def _path_counts(self) -> NDArray[np.float64]:
         """The path counts as floating-point numbers, rounded above 2^53; NaN where there is none."""
-        column = self.clonotypes[_PATH_COUNT].cast(pa.float64(), safe=False)
+        column = self.clonotypes[PATH_COUNT].cast(pa.float64(), safe=False)
         values: NDArray[np.float64] = column.to_numpy()
         return values
 
 
-def sharing(source: _Source, *, subject: str | None = None, layout: str = "airr") -> SharingTable:
+def sharing(
+    source: _Source, *, subject: str | None = None, layout: str = "airr", executor: Executor | None = None
+) -> SharingTable:
     """Count in how many individuals each clonotype occurs, and how often in each.
 
     Junctions are compared in upper case. The V and the J gene are the first gene of the call, as it is
@@ -147,6 +152,9 @@ def sharing(source: _Source, *, subject: str | None = None, layout: str = "airr"
         Column that tells individuals apart; by default that of the layout, ``subject_id`` in AIRR tables.
     layout
         Column layout of the source.
+    executor
+        Where rows of files are grouped, before they are put together here; by default in this process. The
+        tables are the same.
 
     Returns
     -------
@@ -184,48 +192,45 @@ def sharing(source: _Source, *, subject: str | None = None, layout: str = "airr"
     chosen = layout_named(layout)
     if isinstance(source, pa.Table | pa.RecordBatch):
         blocks = source.to_batches() if isinstance(source, pa.Table) else [source]
-        return _Merger("the table", source.schema, chosen, subject).run(iter(blocks))
+        grouper = ClonotypeGrouper("the table", source.schema, chosen, subject)
+        return _Merger(grouper).run(grouper(block) for block in blocks)
+    workers = executor or LocalExecutor(1)
     with open_rearrangements(source, layout=layout, block_rows=_BLOCK_ROWS) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
-        return _Merger(name, reader.schema, chosen, subject).run(iter(reader))
+        grouper = ClonotypeGrouper(name, reader.schema, chosen, subject)
+        with closing(_grouped_blocks(reader, grouper, workers)) as parts:
+            return _Merger(grouper).run(parts)
+
+
+def _grouped_blocks(
+    reader: RearrangementReader, grouper: ClonotypeGrouper, executor: Executor
+) -> Generator[GroupedRows, None, None]:
+    """Blocks grouped one by one; workers read Parquet by themselves, text is sent to them."""
+    ranges = reader.ranges(grouper.columns) if executor.elsewhere else None
+    if ranges is not None:
+        return executor.map(grouper, ranges, named=lambda part: part.name)
+    blocks = (block.select(grouper.columns) for block in reader)
+    return executor.map(grouper, blocks, most=_MOST_BLOCKS)
 
 
 class _Merger:
-    """Groups rows block by block."""
+    """Puts grouped blocks together."""
 
-    def __init__(self, name: str, schema: pa.Schema, layout: Layout, subject: str | None) -> None:
-        self._roles = assign_roles(layout, [(name, schema.names)])
-        if subject is not None:
-            self._roles["subject"] = subject
-        if self._roles.get("subject") not in schema.names:
-            wanted = subject or " or ".join(layout.columns.get("subject", ("subject_id",)))
-            raise FormatError(
-                name,
-                found=f"the columns {', '.join(map(repr, schema.names[:20]))}",
-                expected=f"a column {wanted!r} that tells individuals apart",
-                hint="name the column with --subject",
-            )
-        self._sums = ["rows"]
-        count = self._roles.get("count")
-        if count is not None and pa.types.is_null(schema.field(count).type):
-            count = None
-        self._count = count
-        if count is not None:
-            self._sums.append("duplicate_count")
-        self._counted = _PATH_COUNT in schema.names
-        self._name = name
+    def __init__(self, grouper: ClonotypeGrouper) -> None:
+        self._grouper = grouper
+        self._sums = grouper.sums
         self._left_out: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
-        self._genes: dict[str, str] = {}
 
-    def run(self, blocks: Iterator[pa.RecordBatch]) -> SharingTable:
+    def run(self, parts: Iterable[GroupedRows]) -> SharingTable:
         merged: pa.Table | None = None
         fresh: list[pa.Table] = []
         waiting = 0
-        for block in blocks:
-            part = self._grouped(self._named(block))
-            fresh.append(part)
-            waiting += part.num_rows
+        for part in parts:
+            self._rows.update(part.subjects)
+            self._left_out.update(part.left_out)
+            fresh.append(part.table)
+            waiting += part.table.num_rows
             known = 0 if merged is None else merged.num_rows
             if waiting >= max(_FEWEST_TO_MERGE, _GROWTH * known):
                 merged, fresh, waiting = self._merged(merged, fresh), [], 0
@@ -233,77 +238,19 @@ class _Merger:
 
     def _merged(self, merged: pa.Table | None, fresh: list[pa.Table]) -> pa.Table:
         tables = fresh if merged is None else [merged, *fresh]
-        return self._grouped(pa.concat_tables(tables)) if tables else self._empty()
-
-    def _empty(self) -> pa.Table:
-        texts = {name: pa.array([], pa.large_string()) for name in (*CLONOTYPE, "subject")}
-        sums = {name: pa.array([], pa.int64()) for name in self._sums}
-        counts = {_PATH_COUNT: pa.array([], pa.large_string())} if self._counted else {}
-        return pa.table({**texts, **sums, **counts})
-
-    def _named(self, block: pa.RecordBatch) -> pa.Table:
-        """The rows of a block that have a clonotype and a subject, with one row each."""
-        columns = {
-            "junction": pc.utf8_upper(_text(block[self._roles["junction"]])),
-            "v_gene": self._gene(block[self._roles["v_call"]]),
-            "j_gene": self._gene(block[self._roles["j_call"]]),
-            "subject": _text(block[self._roles["subject"]]),
-        }
-        kept = np.ones(block.num_rows, np.bool_)
-        for name, column in columns.items():
-            blank = kept & ~np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
-            if blank.any():
-                self._left_out[f"missing_{name}"] += int(blank.sum())
-            kept &= ~blank
-        columns["rows"] = pa.array(np.ones(block.num_rows, np.int64))
-        if self._count is not None:
-            columns["duplicate_count"] = self._whole_numbers(block[self._count])
-        if self._counted:
-            columns[_PATH_COUNT] = _number_or_text(block[_PATH_COUNT])
-        table = pa.table(columns).filter(pa.array(kept))
-        for entry in pc.value_counts(table["subject"]).to_pylist():
-            self._rows[entry["values"]] += entry["counts"]
-        return table
-
-    def _gene(self, calls: pa.Array) -> pa.Array:
-        encoded = _text(calls).dictionary_encode()
-        for call in encoded.dictionary.to_pylist():
-            if call not in self._genes:
-                self._genes[call] = first_gene(call)
-        genes = pa.array([self._genes[call] for call in encoded.dictionary.to_pylist()], pa.large_string())
-        return genes.take(encoded.indices)
-
-    def _whole_numbers(self, column: pa.Array) -> pa.Array:
-        if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
-            column = _or_null(_text(column))
-        try:
-            return column.cast(pa.int64())
-        except pa.ArrowInvalid as error:
-            raise FormatError(
-                self._name, column=self._count, found=str(error), expected="whole numbers"
-            ) from error
-
-    def _grouped(self, table: pa.Table) -> pa.Table:
-        """One row per clonotype and subject, in order of first appearance."""
-        aggregations: list[tuple[str, str, Any]] = [(name, "sum", None) for name in self._sums]
-        if self._counted:
-            aggregations.append((_PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
-        grouped = table.group_by([*CLONOTYPE, "subject"], use_threads=False).aggregate(aggregations)
-        return grouped.rename_columns(
-            [name.removesuffix("_sum").removesuffix("_first") for name in grouped.column_names]
-        )
+        return self._grouper.grouped(pa.concat_tables(tables)) if tables else self._grouper.empty()
 
     def _finished(self, by_subject: pa.Table) -> SharingTable:
         aggregations: list[tuple[str, str, Any]] = [("subject", "count", None)]
         aggregations += [(name, "sum", None) for name in self._sums]
-        if self._counted:
-            aggregations.append((_PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
+        if self._grouper.counted:
+            aggregations.append((PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
         grouped = by_subject.group_by(list(CLONOTYPE), use_threads=False).aggregate(aggregations)
         columns = {name: grouped[name] for name in CLONOTYPE}
         columns["subjects"] = grouped["subject_count"].cast(pa.int32())
         columns |= {name: grouped[f"{name}_sum"] for name in self._sums}
-        if self._counted:
-            columns[_PATH_COUNT] = self._numbers(grouped[f"{_PATH_COUNT}_first"])
+        if self._grouper.counted:
+            columns[PATH_COUNT] = self._grouper.numbers(grouped[f"{PATH_COUNT}_first"])
         order = [("subjects", "descending"), *((name, "ascending") for name in CLONOTYPE)]
         clonotypes = pa.table(columns).sort_by(order)
         return SharingTable(
@@ -313,17 +260,6 @@ class _Merger:
             left_out=dict(self._left_out),
         )
 
-    def _numbers(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Path counts that were text as the first type that holds all of them exactly, else as float64."""
-        if not pa.types.is_large_string(column.type):
-            return column
-        for kind in (pa.int64(), pa.decimal256(76, 0), pa.float64()):
-            try:
-                return column.cast(kind)
-            except pa.ArrowInvalid as error:
-                reason = error
-        raise FormatError(self._name, column=_PATH_COUNT, found=str(reason), expected="numbers") from reason
-
     def _ordered(self, by_subject: pa.Table, clonotypes: pa.Table) -> pa.Table:
         ranked = clonotypes.select([*CLONOTYPE, "subjects"])
         joined = by_subject.select([*CLONOTYPE, "subject", *self._sums]).join(
@@ -331,22 +267,6 @@ class _Merger:
         )
         order = [("subjects", "descending"), *((name, "ascending") for name in (*CLONOTYPE, "subject"))]
         return joined.sort_by(order).drop_columns(["subjects"])
-
-
-def _text(column: pa.Array) -> pa.Array:
-    """A column as text, empty where it is null."""
-    return pc.fill_null(column.cast(pa.large_string()), "")
-
-
-def _or_null(texts: pa.Array) -> pa.Array:
-    """Texts with null for the empty ones."""
-    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
-
-
-def _number_or_text(column: pa.Array) -> pa.Array:
-    """Path counts; decimals and the cells of text files stay text until all are known."""
-    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    return column if plain else _or_null(_text(column))
 
 
 def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from plait.executors.local import LocalExecutor
+from plait.executors.protocol import Executor
 from plait.formats.blocks import read_ahead
 from plait.formats.checkpoints import Checkpoint, kept_if_useful
 from plait.formats.reads import ReadFiles, open_reads
 from plait.formats.tables import open_table
 from plait.settings import source_digest, thread_count
+from plait.vdj.annotation.annotate_blocks import AnnotationPlan, UnitAnnotator
 from plait.vdj.annotation.annotation_settings import AnnotationSettings
-from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.annotation.clonotypes import ClonotypeCounts
 from plait.vdj.annotation.further_results import FurtherResults, FurtherSettings
 from plait.vdj.annotation.new_alleles import NewAlleles
@@ -31,6 +31,7 @@ from plait.vdj.annotation.repertoires import repertoire_names
 from plait.vdj.annotation.umi_consensus import UmiCounts
 from plait.vdj.germline import GermlineSet
 from plait.vdj.progress import Progress
+from plait.vdj.resumable import Kept, kept_results
 
 __all__ = ["AnnotatedFiles", "annotate_files"]
 
@@ -98,6 +99,7 @@ def annotate_files(
     keep_failed: bool = False,
     device: str = "auto",
     threads: int | None = None,
+    executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> AnnotatedFiles:
@@ -132,6 +134,8 @@ def annotate_files(
         As for `plait.vdj.annotate`.
     threads
         Blocks worked on at a time, at most 12.
+    executor
+        Where blocks are annotated; by default so many threads of this process. The output is the same.
     resume
         Take over the blocks that a killed run of the same inputs and settings has finished.
     progress
@@ -144,22 +148,24 @@ def annotate_files(
     FormatError
         If an input is not what it should be, or the disk is full.
     """
-    workers = LocalExecutor(thread_count() if threads is None else threads).threads
-    executor = LocalExecutor(min(workers, _MOST_BLOCKS))
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
     wanted = further or FurtherSettings()
-    annotator = ReadAnnotator(germlines, settings=settings, device=device)
     names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
+    annotator = UnitAnnotator(germlines, settings, device, names, keep_failed)
+    plan = annotator.plan_on(executor)
     with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
         source = ReadSource(reader, names, umis, output, progress)
-        run = _Run(reader, source, annotator, keep_failed)
+        run = _Run(reader, source, plan, keep_failed)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
-            table = tables.enter_context(open_table(output, annotator.schema, **facts))
-            others = tables.enter_context(FurtherResults(output, annotator, wanted, **facts))
+            table = tables.enter_context(open_table(output, plan.schema, **facts))
+            others = tables.enter_context(FurtherResults(output, plan, wanted, **facts))
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
-            work = executor.map(lambda unit: run.compute(checkpoint, *unit), enumerate(source))
+            kept = Kept(checkpoint=checkpoint, stored=_stored, restored=_restored)
+            work = kept_results(executor, annotator, source, kept, most=_MOST_BLOCKS, named=source.named)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
                 for rows in run.rows(results, others):
@@ -187,25 +193,25 @@ class _Run:
     """Everything that is fixed for one run, and its totals."""
 
     def __init__(
-        self, reader: ReadFiles, source: ReadSource, annotator: ReadAnnotator, keep_failed: bool
+        self, reader: ReadFiles, source: ReadSource, plan: AnnotationPlan, keep_failed: bool
     ) -> None:
         self._reader = reader
         self._source = source
-        self._annotator = annotator
+        self._plan = plan
         self._keep_failed = keep_failed
         self._summaries = [ReadSummary() for _ in source.names]
         self.inputs = [*reader.paths, *(reader.mate_paths or ())]
 
     def metadata(self) -> dict[str, str]:
         """Provenance, the same for every run with these settings."""
-        facts = {"provenance": self._annotator.provenance.as_dict(), "umis": self._source.described}
+        facts = {"provenance": self._plan.provenance.as_dict(), "umis": self._source.described}
         return {f"plait.{key}": json.dumps(fact, sort_keys=True) for key, fact in facts.items() if fact}
 
     def key(self) -> dict[str, object]:
         """What must be equal for a run to be resumed."""
         package = Path(__file__).parents[2]
         return {
-            "provenance": self._annotator.provenance.as_dict(),
+            "provenance": self._plan.provenance.as_dict(),
             "sources": source_digest(package.rglob("*.py")),
             "inputs": [list(identity) for identity in self._reader.identities],
             "paired": self._reader.mate_paths is not None,
@@ -218,7 +224,7 @@ class _Run:
     def facts(self) -> dict[str, object]:
         """What the summary tells beside the counts."""
         found: dict[str, object] = {
-            "provenance": self._annotator.provenance.as_dict(),
+            "provenance": self._plan.provenance.as_dict(),
             "keep_failed": self._keep_failed,
         }
         if self._source.umi_counts is not None:
@@ -245,34 +251,25 @@ class _Run:
             for path, mate, name, summary, counts in found
         )
 
-    def compute(
-        self, checkpoint: Checkpoint, index: int, unit: ReadUnit
-    ) -> tuple[ReadUnit, pa.RecordBatch, ReadSummary]:
-        """A block, its rows that are written, and its counts."""
-        stored = checkpoint.get(index)
-        if stored is not None:
-            summary = ReadSummary.from_state(json.loads(stored.schema.metadata[_SUMMARY]))
-            return unit, stored.replace_schema_metadata(None), summary
-        name = self._source.names[unit.file]
-        rows, summary = self._annotator.annotate(
-            unit.reads, unit.mates, counts=unit.counts, repertoire_id=name
-        )
-        if not self._keep_failed:
-            rows = rows.filter(pc.equal(rows["annotation_status"], "ok"))
-        summary.rows = rows.num_rows
-        state = json.dumps(summary.state(), sort_keys=True)
-        checkpoint.put(index, rows.replace_schema_metadata({_SUMMARY: state}))
-        return unit, rows, summary
-
     def rows(
         self,
-        results: Iterable[tuple[ReadUnit, pa.RecordBatch, ReadSummary]],
+        results: Iterable[tuple[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]],
         others: FurtherResults,
     ) -> Iterator[pa.RecordBatch]:
         """Rows block by block; on their way they are counted, and passed on to all other results."""
-        for unit, rows, summary in results:
+        for unit, (rows, summary) in results:
             for part in (unit.summary, summary):
                 self._summaries[unit.file].merge(part)
             others.add(rows)
             self._source.done(unit)
             yield rows
+
+
+def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:
+    rows, summary = found
+    return rows.replace_schema_metadata({_SUMMARY: json.dumps(summary.state(), sort_keys=True)})
+
+
+def _restored(unit: ReadUnit, stored: pa.RecordBatch) -> tuple[pa.RecordBatch, ReadSummary]:
+    summary = ReadSummary.from_state(json.loads(stored.schema.metadata[_SUMMARY]))
+    return stored.replace_schema_metadata(None), summary

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from plait.errors import InvalidInput
 from plait.formats.tables import TableWriter, open_table
 from plait.vdj.annotation.allele_evidence import AlleleEvidence
-from plait.vdj.annotation.annotator import ReadAnnotator
+from plait.vdj.annotation.annotate_blocks import AnnotationPlan
 from plait.vdj.annotation.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
 from plait.vdj.annotation.new_alleles import CANDIDATE_SCHEMA, NewAlleles, new_alleles_of
 
@@ -72,7 +72,7 @@ class FurtherResults:
     ----------
     output
         The table of rows; what does not fit memory is put aside beside it.
-    annotator
+    plan
         What makes the rows.
     settings
         What is wanted.
@@ -92,7 +92,7 @@ class FurtherResults:
     def __init__(
         self,
         output: _Path,
-        annotator: ReadAnnotator,
+        plan: AnnotationPlan,
         settings: FurtherSettings,
         *,
         metadata: Mapping[str, str],
@@ -113,7 +113,7 @@ class FurtherResults:
                 folder = f"{os.fspath(output)}.clonotype-rows"
                 collector = stack.enter_context(ClonotypeCollector(folder, settings.collapse))
                 # An empty batch tells it the columns.
-                collector.add(pa.RecordBatch.from_pylist([], schema=annotator.schema))
+                collector.add(pa.RecordBatch.from_pylist([], schema=plan.schema))
                 self._clonotype_table = stack.enter_context(
                     open_table(settings.clonotypes, collector.schema, metadata=metadata, inputs=inputs)
                 )
@@ -122,7 +122,7 @@ class FurtherResults:
                 self._allele_table = stack.enter_context(
                     open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
                 )
-                self._evidence = [AlleleEvidence(germline) for germline in annotator.germlines]
+                self._evidence = [AlleleEvidence(germline) for germline in plan.germlines]
             self._stack = stack.pop_all()
 
     def add(self, rows: pa.RecordBatch) -> None:

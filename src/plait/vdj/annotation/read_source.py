@@ -62,6 +62,8 @@ class ReadUnit(NamedTuple):
         Of molecules the reads behind each; else None.
     summary
         Counts of the reads as they were sequenced; empty for molecules, whose reads have been counted before.
+    first
+        Number of the first of these reads in their file, from 0; of molecules, None.
     """
 
     file: int
@@ -69,6 +71,7 @@ class ReadUnit(NamedTuple):
     mates: ReadBlock | None
     counts: NDArray[np.int64] | None
     summary: ReadSummary
+    first: int | None = None
 
 
 class ReadSource:
@@ -135,6 +138,21 @@ class ReadSource:
         pattern = None if place.pattern is None else place.pattern.pattern
         return {"name": pattern, "parts": [list(part) for part in place.parts], **asdict(self._umis.settings)}
 
+    def named(self, index: int, unit: ReadUnit) -> str:
+        """What a block is called in messages.
+
+        Parameters
+        ----------
+        index
+            Its number.
+        unit
+            The block.
+        """
+        path = self._reader.paths[unit.file]
+        if unit.first is None:
+            return f"block {index}, molecules of {str(path)!r}"
+        return f"reads {unit.first} to {unit.first + len(unit.reads) - 1} of {str(path)!r}"
+
     def done(self, unit: ReadUnit) -> None:
         """Take note that a block has been annotated.
 
@@ -155,7 +173,9 @@ class ReadSource:
 
     def _items(self) -> Generator[ReadUnit, None, None]:
         for item in self._reader:
-            yield ReadUnit(item.file, item.reads, item.mates, None, _summary(item.reads, item.mates))
+            yield ReadUnit(
+                item.file, item.reads, item.mates, None, _summary(item.reads, item.mates), item.first
+            )
 
     def _molecules(self, umis: Umis) -> Generator[ReadUnit, None, None]:
         with UmiCollector(self._folder, umis.settings) as collector:

@@ -1,0 +1,242 @@
+"""``plait vdj study``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from plait.cli.console import Bar, say, say_if_compiling
+from plait.cli.options import (
+    AmbiguousOption,
+    ChainOption,
+    DeviceOption,
+    ExecutorParameters,
+    LayoutOption,
+    OutputOption,
+    WholeNumber,
+    values_of,
+)
+from plait.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plait.vdj.convergence.stages import StudyProgress
+    from plait.vdj.models import PathModel
+
+__all__ = ["RegressionParameters", "StudyBar", "SweptModel", "models_of", "study"]
+
+Flag = Parameter(negative="")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SweptModel:
+    """Options of the path-counting model, which is dp2.
+
+    Attributes
+    ----------
+    strands
+        Hairpins opened on one strand, or on either one of two.
+    pi
+        Longest palindromic (P) extension of a gene end.
+    nu
+        Most random (N) nucleotides at a junction.
+    nu_vd
+        Another limit between V and D.
+    nu_dj
+        Another limit between D and J.
+    sweep_pi
+        Values of pi to count with besides, as 0:4 (both ends included) or 0,2,4.
+    sweep_nu
+        Values of nu to count with besides; every combination is counted.
+    """
+
+    strands: Literal[1, 2] = 1
+    pi: WholeNumber = 4
+    nu: WholeNumber = 10
+    nu_vd: WholeNumber | None = None
+    nu_dj: WholeNumber | None = None
+    sweep_pi: str = "0:4"
+    sweep_nu: str = "0:10"
+
+    def model_of(self) -> PathModel:
+        """The model they ask for."""
+        from plait.vdj.models import PathModel
+
+        return PathModel(
+            strands=self.strands,
+            pi=self.pi,
+            nu=self.nu,
+            nu_vd=self.nu_vd,
+            nu_dj=self.nu_dj,
+            sweep_pi=values_of("--sweep-pi", self.sweep_pi),
+            sweep_nu=values_of("--sweep-nu", self.sweep_nu),
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RegressionParameters:
+    """Options of the regression.
+
+    Attributes
+    ----------
+    no_regression
+        Leave the regression out.
+    models
+        Limits pi/nu of the models whose path counts are predictors, as 4/10,0/10; otherwise the model
+        itself, the one without P, and the one with at most 4 N at a junction.
+    lambdas
+        Penalties on the path.
+    folds
+        Parts of the cross-validation.
+    halves
+        Random halves of the clonotypes in which the choice of predictors is repeated; 0 for none.
+    seed
+        What folds and halves are drawn from.
+    """
+
+    no_regression: Annotated[bool, Flag] = False
+    models: str | None = None
+    lambdas: WholeNumber = 100
+    folds: WholeNumber = 5
+    halves: WholeNumber = 50
+    seed: WholeNumber = 0
+
+
+_MODEL = SweptModel()
+_REGRESSION = RegressionParameters()
+_HERE = ExecutorParameters()
+
+
+def study(
+    sheet: Path,
+    *,
+    germline: str,
+    output: OutputOption,
+    anchors: Path | None = None,
+    shared_by: WholeNumber = 2,
+    layout: LayoutOption = "airr",
+    subject: str | None = None,
+    parameters: SweptModel = _MODEL,
+    chain: ChainOption = "auto",
+    ambiguous: AmbiguousOption = "first",
+    overflow: Literal["null", "float"] = "null",
+    regression: RegressionParameters = _REGRESSION,
+    cache: Path | None = None,
+    resume: Annotated[bool, Flag] = False,
+    threads: WholeNumber | None = None,
+    device: DeviceOption = "auto",
+    place: ExecutorParameters = _HERE,
+) -> None:
+    """Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.
+
+    Parameters
+    ----------
+    sheet
+        Samples, CSV or TSV: file, if wanted subject_id (blank: the file says it), and covariates.
+    germline
+        Name of a bundled germline set (see plait germline list), or a file or folder.
+    output
+        Folder for study.json, tables, clonotypes and path counts.
+    anchors
+        CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    shared_by
+        A clonotype counts as shared if so many subjects have it.
+    layout
+        Column names of the files.
+    subject
+        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
+    parameters
+        The path-counting model.
+    chain
+        What is joined; auto takes what the germline set implies.
+    ambiguous
+        What a list of calls means: its first one, the sum over all, or a status.
+    overflow
+        Counts of 2^63 and more: a status (null), or all counts as floating-point numbers (float).
+    regression
+        The regression.
+    cache
+        Folder of path counts that several studies share; otherwise counts in the output.
+    resume
+        Go on with what a stopped run of the same command had done.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
+    device
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
+    place
+        Where the work is done.
+    """
+    from plait.reports.study_text import study_text
+    from plait.vdj.convergence.study import study as run
+    from plait.vdj.germline import load_germline
+
+    alleles = load_germline(germline, anchors=anchors)
+    for note in alleles.notes:
+        say(f"germline set {alleles.name}: {note}")
+    if device != "reference":
+        say_if_compiling()
+    start = time.perf_counter()
+    with place.open(threads) as executor, StudyBar() as progress:
+        found = run(
+            sheet,
+            output,
+            germline=alleles,
+            anchors=anchors,
+            model=parameters.model_of(),
+            chain=chain,
+            ambiguous=ambiguous,
+            overflow=overflow,
+            layout=layout,
+            subject=subject,
+            shared_by=shared_by,
+            predictor_models=models_of(regression.models),
+            regression=not regression.no_regression,
+            lambdas=regression.lambdas,
+            folds=regression.folds,
+            halves=regression.halves,
+            seed=regression.seed,
+            cache=cache,
+            device=device,
+            executor=executor,
+            resume=resume,
+            progress=progress,
+        )
+    print(study_text(found, seconds=time.perf_counter() - start), end="")
+
+
+def models_of(text: str | None) -> tuple[tuple[int, int], ...] | None:
+    """Limits pi and nu of models, written with a slash between and commas.
+
+    >>> models_of("4/10, 0/10"), models_of(None)
+    (((4, 10), (0, 10)), None)
+    """
+    if text is None:
+        return None
+    found = []
+    for part in text.split(","):
+        pi, slash, nu = (piece.strip() for piece in part.partition("/"))
+        if not slash or not all(n.isascii() and n.isdigit() and len(n) < 6 for n in (pi, nu)):
+            raise InvalidInput(
+                "--models", found=repr(text), expected="limits pi/nu with commas between, as 4/10,0/10"
+            )
+        found.append((int(pi), int(nu)))
+    return tuple(found)
+
+
+class StudyBar(Bar):
+    """A bar for each stage; a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__("study")
+
+    def __call__(self, state: StudyProgress) -> None:
+        """Show a new state."""
+        self.rename(state.stage)
+        self.show(0, "", state.done, state.total)

@@ -1,0 +1,20 @@
+"""What a worker process that was started here does first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+__all__ = ["dask_setup"]
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that has started this one.
+
+    Parameters
+    ----------
+    worker
+        The worker of Dask.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

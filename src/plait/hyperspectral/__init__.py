@@ -1,0 +1,75 @@
+"""Lossless compression of hyperspectral cubes: CCSDS 123.0-B-1, and the lossless part of 123.0-B-2.
+
+Names are loaded when they are first used, because libraries that look for readers load this package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.hyperspectral.codec import compress, decompress
+    from plait.hyperspectral.cube_objects import as_cube
+    from plait.hyperspectral.files import compress_file, decompress_file, verify_file
+    from plait.hyperspectral.parameters import (
+        BlockAdaptive,
+        HybridCoder,
+        ImageLayout,
+        Predictor,
+        Representatives,
+        SampleAdaptive,
+        StreamParameters,
+        WeightOffsets,
+    )
+    from plait.hyperspectral.presets import preset_parameters
+    from plait.hyperspectral.spectral_image import open_image
+    from plait.hyperspectral.streams import compress_cube, open_stream
+    from plait.hyperspectral.supplementary import SupplementaryTable
+
+__all__ = [
+    "BlockAdaptive",
+    "HybridCoder",
+    "ImageLayout",
+    "Predictor",
+    "Representatives",
+    "SampleAdaptive",
+    "StreamParameters",
+    "SupplementaryTable",
+    "WeightOffsets",
+    "as_cube",
+    "compress",
+    "compress_cube",
+    "compress_file",
+    "decompress",
+    "decompress_file",
+    "open_image",
+    "open_stream",
+    "preset_parameters",
+    "verify_file",
+]
+
+_MODULES = {
+    "SupplementaryTable": "supplementary",
+    "as_cube": "cube_objects",
+    "compress": "codec",
+    "compress_cube": "streams",
+    "compress_file": "files",
+    "decompress": "codec",
+    "decompress_file": "files",
+    "open_image": "spectral_image",
+    "open_stream": "streams",
+    "preset_parameters": "presets",
+    "verify_file": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'parameters')}")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

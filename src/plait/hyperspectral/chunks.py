@@ -1,0 +1,221 @@
+"""Chunks of arrays as streams: what the codecs of zarr and numcodecs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.cube_layout import check_sample_type
+from plait.hyperspectral.block_grid import Window
+from plait.hyperspectral.choices import typed
+from plait.hyperspectral.cubes import ArrayCube
+from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.presets import preset_parameters
+from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stream
+
+__all__ = ["ChunkCoding", "cube_of", "needed_bits"]
+
+_AXES = ("yxz", "yzx", "zyx", "zxy", "xyz", "xzy", "yx", "xy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkCoding:
+    """How the chunks of an array are coded.
+
+    Attributes
+    ----------
+    axes
+        What the last dimensions of the array are: y rows, x columns, z bands. Any dimension before them has
+        chunks of length one.
+    preset
+        ``"fast"``, ``"default"`` or ``"best"``.
+    blocks
+        ``"rows:N"`` or ``"tiles:YxX"``, so that parts of a chunk are read without the rest; None for plain
+        streams.
+    parameters
+        Parameters by name that differ from the preset.
+
+    Raises
+    ------
+    InvalidInput
+        If the axes or the parameters are wrong.
+    """
+
+    axes: str = "yxz"
+    preset: str = "default"
+    blocks: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.axes not in _AXES:
+            expected = f"one of {', '.join(_AXES)}: y rows, x columns, z bands"
+            raise InvalidInput("axes", found=repr(self.axes), expected=expected)
+        # Errors now, not when the first chunk is written.
+        trial = ImageLayout(columns=2, rows=2, bands=2, dynamic_range=16)
+        simple = {
+            name: value
+            for name, value in self.parameters.items()
+            # What depends on the number of bands has to wait for it.
+            if isinstance(value, int | str) and name != "interleaving_depth"
+        }
+        preset_parameters(trial, self.preset, **simple)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make one of a configuration.
+
+        Parameters
+        ----------
+        config
+            What `config` gave; what is left out is as usual.
+        """
+        known = {"axes", "preset", "blocks", "parameters"}
+        if left := sorted(set(config) - known):
+            raise InvalidInput("configuration", found=", ".join(left), expected=", ".join(sorted(known)))
+        return cls(**config)
+
+    def config(self) -> dict[str, Any]:
+        """Everything that differs from the usual, ready for JSON."""
+        found = {"axes": self.axes, "preset": self.preset}
+        more = {"blocks": self.blocks, "parameters": dict(self.parameters)}
+        return found | {name: value for name, value in more.items() if value}
+
+    def check(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
+        """Check that chunks can be coded.
+
+        Parameters
+        ----------
+        shape
+            Shape of a chunk.
+        kind
+            Type of its samples.
+
+        Raises
+        ------
+        InvalidInput
+            If they cannot.
+        """
+        check_sample_type(kind, "array")
+        before = len(shape) - len(self.axes)
+        if before < 0 or any(size != 1 for size in shape[: max(before, 0)]):
+            expected = f"{len(self.axes)} dimensions ({self.axes}), and any before them of length 1"
+            raise InvalidInput("chunks", found=f"a shape of {shape}", expected=expected)
+
+    def encode(self, chunk: NDArray[Any], dynamic_range: int | None = None) -> bytes:
+        """Compress a chunk.
+
+        Parameters
+        ----------
+        chunk
+            Integers.
+        dynamic_range
+            Bits of a sample; None for as many as the samples of this chunk need.
+
+        Raises
+        ------
+        InvalidInput
+            If it cannot be coded.
+        """
+        self.check(chunk.shape, chunk.dtype)
+        cube = cube_of(chunk, self.axes)
+        image = ImageLayout(
+            columns=cube.shape[1],
+            rows=cube.shape[0],
+            bands=cube.shape[2],
+            dynamic_range=needed_bits(cube) if dynamic_range is None else dynamic_range,
+            signed=chunk.dtype.kind == "i",
+        )
+        pieces: list[bytes] = []
+        compress_cube(
+            ArrayCube(cube),
+            pieces.append,
+            parameters=preset_parameters(image, self.preset, **typed(self.parameters)),
+            blocks=self.blocks,
+            threads=1,
+        )
+        return b"".join(pieces)
+
+    def decode(self, data: Any) -> NDArray[Any]:
+        """Decompress a chunk: shape in the order of the axes, without the dimensions before them.
+
+        Parameters
+        ----------
+        data
+            The stream.
+        """
+        with open_stream(data) as cube:
+            return self.read(cube)
+
+    def read(self, cube: CompressedCube, window: Window | None = None) -> NDArray[Any]:
+        """A chunk, or a part of it, in the order of the axes.
+
+        Parameters
+        ----------
+        cube
+            The chunk, open for reading.
+        window
+            Rows and columns; None for all.
+        """
+        found = cube.read(*(window or Window(0, cube.shape[0], 0, cube.shape[1])))
+        if len(self.axes) == 2:
+            found = found[..., 0]
+        return found.transpose(["yxz".index(axis) for axis in self.axes])
+
+    def check_shape(self, cube: CompressedCube, shape: tuple[int, ...]) -> None:
+        """Check that a stream is one of the chunk that it stands for.
+
+        Parameters
+        ----------
+        cube
+            The chunk, open for reading.
+        shape
+            Shape that it should have.
+
+        Raises
+        ------
+        FormatError
+            If it has another.
+        """
+        sizes = dict(zip("yxz", cube.shape, strict=True))
+        found = tuple(sizes[axis] for axis in self.axes)
+        if found != shape[len(shape) - len(self.axes) :] or (len(self.axes) == 2 and sizes["z"] != 1):
+            raise FormatError("chunk", found=f"a stream of shape {found}", expected=f"one of shape {shape}")
+
+
+def cube_of(array: NDArray[Any], axes: str) -> NDArray[Any]:
+    """An array as rows, columns, bands.
+
+    Parameters
+    ----------
+    array
+        The last dimensions are the axes, all before them of length one.
+    axes
+        Of y, x and z, or of y and x.
+    """
+    plain = array.reshape(array.shape[array.ndim - len(axes) :])
+    if len(axes) == 2:
+        plain, axes = plain[..., None], f"{axes}z"
+    return plain.transpose([axes.index(axis) for axis in "yxz"])
+
+
+def needed_bits(cube: NDArray[Any]) -> int:
+    """Bits, 2 at the least, that hold every sample.
+
+    Parameters
+    ----------
+    cube
+        Integers, signed ones as two's complement.
+
+    Examples
+    --------
+    >>> needed_bits(np.array([0, 4096])), needed_bits(np.array([-5, 3]))
+    (14, 4)
+    """
+    least, most = int(cube.min()), int(cube.max())
+    bits = max(most, ~least if least < 0 else 0).bit_length()
+    return max(2, bits + (cube.dtype.kind == "i"))

@@ -1,0 +1,304 @@
+"""The entropy coders over rows and bands of an image: residuals to bits and back."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import Unsupported
+from plait.hyperspectral.bodies import BackwardsReader, BodyEnd, BodyReader, BodyWriter
+from plait.hyperspectral.hybrid_codes import HIGH_ENTROPY_THRESHOLD, flush_words, word_tables
+from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, SampleAdaptive, StreamParameters
+from plait.schedules.adaptive_codes import AdaptiveCode, initial_sums
+from plait.schedules.block_codes import BlockCode
+from plait.schedules.hybrid_words import HybridCode
+from plait.targets.band_kernels import (
+    code_blocks_kernel,
+    code_rows_kernel,
+    code_small_rows_kernel,
+    decode_blocks_kernel,
+    decode_rows_kernel,
+    decode_small_rows_kernel,
+)
+
+__all__ = ["ResidualCoder", "body_reader", "make_coder"]
+
+_LABELS = {1: 0, 2: 2, 3: 6, 4: 14, 5: 30}
+
+
+class ResidualCoder(Protocol):
+    """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order."""
+
+    def put(self, residuals: NDArray[np.int64], row: int) -> None:
+        """Append the residuals of rows from `row` on, shape (rows, columns, bands)."""
+        ...
+
+    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        """Append the residuals of rows of bands from `band` on, shape (bands, rows, columns)."""
+        ...
+
+    def get(self, residuals: NDArray[np.int64], row: int) -> None:
+        """Read the residuals of rows; changed in place."""
+        ...
+
+    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        """Read the residuals of rows of bands; changed in place."""
+        ...
+
+    def finish(self) -> None:
+        """Write what is still open."""
+        ...
+
+    def state(self, band: int | None) -> NDArray[np.int64]:
+        """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
+        ...
+
+    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+        """Go on reading from a `state`, at a place of so many samples in coding order."""
+        ...
+
+
+def body_reader(parameters: StreamParameters, body: Any) -> BodyReader:
+    """What reads a body in the order of its coder.
+
+    Parameters
+    ----------
+    parameters
+        Of the stream.
+    body
+        Bytes of the body to the end of the stream.
+    """
+    if not isinstance(parameters.coder, HybridCoder):
+        return BodyReader(body)
+    # Whatever fills the last word is zero, and so is what some media append.
+    size, piece = len(body), 1 << 16
+    while size and not any(body[max(size - piece, 0) : size]):
+        size = max(size - piece, 0)
+    rest = bytes(body[max(size - piece, 0) : size]).rstrip(b"\0")
+    return BackwardsReader(body[: max(size - piece, 0) + len(rest)])
+
+
+def make_coder(parameters: StreamParameters, stream: BodyWriter | BodyReader) -> ResidualCoder:
+    """The coder of a stream.
+
+    Parameters
+    ----------
+    parameters
+        Of the stream.
+    stream
+        Where its codewords go, or come from.
+    """
+    if isinstance(parameters.coder, SampleAdaptive):
+        return _SampleAdaptiveRows(parameters, parameters.coder, stream)
+    if isinstance(parameters.coder, BlockAdaptive):
+        return _BlockAdaptiveRows(parameters, parameters.coder, stream)
+    return _HybridRows(parameters, parameters.coder, stream)
+
+
+def _group(parameters: StreamParameters) -> int:
+    return 1 if parameters.order == "bsq" else parameters.interleaving_depth
+
+
+def _of(band: int | None) -> slice:
+    return slice(None) if band is None else slice(band, band + 1)
+
+
+class _SampleAdaptiveRows:
+    def __init__(
+        self, parameters: StreamParameters, coder: SampleAdaptive, stream: BodyWriter | BodyReader
+    ) -> None:
+        image, exponent = parameters.image, coder.initial_count_exponent
+        self._stream: Any = stream
+        most = (1 << coder.rescaling_counter_size) - 1
+        numbers = (image.dynamic_range, coder.unary_length_limit, 1 << exponent, most, _group(parameters))
+        self._code = AdaptiveCode(*(np.int64(number) for number in numbers))
+        sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
+        self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
+
+    def put(self, residuals: NDArray[np.int64], row: int) -> None:
+        cursor = self._stream.room(2 * residuals.size)
+        code_rows_kernel(self._code, residuals[np.newaxis], row, self._sums[np.newaxis], cursor)
+
+    def get(self, residuals: NDArray[np.int64], row: int) -> None:
+        cursor = self._stream.window(2 * residuals.size)
+        decode_rows_kernel(self._code, residuals[np.newaxis], row, self._sums[np.newaxis], cursor)
+        self._stream.check()
+
+    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        cursor, sums = (
+            self._stream.room(2 * residuals.size),
+            self._sums[band : band + len(residuals), np.newaxis],
+        )
+        code_rows_kernel(self._code, residuals[..., np.newaxis], row, sums, cursor)
+
+    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        cursor, sums = (
+            self._stream.window(2 * residuals.size),
+            self._sums[band : band + len(residuals), np.newaxis],
+        )
+        decode_rows_kernel(self._code, residuals[..., np.newaxis], row, sums, cursor)
+        self._stream.check()
+
+    def finish(self) -> None:
+        pass
+
+    def state(self, band: int | None) -> NDArray[np.int64]:
+        return self._sums[_of(band)].copy()
+
+    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+        self._stream = stream
+        self._sums[_of(band)] = state
+
+
+class _BlockAdaptiveRows:
+    def __init__(
+        self, parameters: StreamParameters, coder: BlockAdaptive, stream: BodyWriter | BodyReader
+    ) -> None:
+        image, depth = parameters.image, parameters.image.dynamic_range
+        self._stream: Any = stream
+        self._depth, self._bands = parameters.interleaving_depth, image.bands
+        label = 3 if depth <= 8 else 4 if depth <= 16 else 5
+        if coder.restricted and depth <= 4:
+            label = 1 if depth <= 2 else 2
+        blocks = -(-image.samples // coder.block_size)
+        numbers = (depth, coder.block_size, label, _LABELS[label], coder.reference_interval, blocks)
+        self._code = BlockCode(*(np.int64(number) for number in numbers))
+        self._progress = np.zeros(2, np.int64)
+        self._rest = np.zeros(0, np.int64)
+
+    def _in_order(self, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Residuals of rows in coding order, one row of them each."""
+        rows, columns, bands = residuals.shape
+        whole = bands - bands % self._depth
+        groups = residuals[:, :, :whole].reshape(rows, columns, whole // self._depth, self._depth)
+        first = groups.transpose(0, 2, 1, 3).reshape(rows, -1)
+        return np.concatenate([first, residuals[:, :, whole:].reshape(rows, -1)], axis=1)
+
+    def _put(self, own: NDArray[np.int64]) -> None:
+        values = np.concatenate([self._rest, own.ravel()])
+        whole = values.size - values.size % int(self._code.size)
+        code_blocks_kernel(self._code, values[:whole], self._stream.room(2 * whole), self._progress)
+        self._rest = values[whole:]
+
+    def put(self, residuals: NDArray[np.int64], row: int) -> None:
+        self._put(residuals if self._depth == self._bands else self._in_order(residuals))
+
+    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        self._put(residuals)
+
+    def _get(self, count: int) -> NDArray[np.int64]:
+        missing = max(count - self._rest.size, 0)
+        values = np.zeros(-(-missing // int(self._code.size)) * int(self._code.size), np.int64)
+        decode_blocks_kernel(self._code, values, self._stream.window(2 * values.size), self._progress)
+        self._stream.check()
+        values = np.concatenate([self._rest, values])
+        self._rest = values[count:].copy()
+        return values[:count]
+
+    def get(self, residuals: NDArray[np.int64], row: int) -> None:
+        rows, columns, bands = residuals.shape
+        whole = bands - bands % self._depth
+        values = self._get(residuals.size).reshape(rows, columns * bands)
+        first = values[:, : columns * whole].reshape(rows, whole // self._depth, columns, self._depth)
+        residuals[:, :, :whole] = first.transpose(0, 2, 1, 3).reshape(rows, columns, whole)
+        residuals[:, :, whole:] = values[:, columns * whole :].reshape(rows, columns, bands - whole)
+
+    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        residuals[:] = self._get(residuals.size).reshape(residuals.shape)
+
+    def finish(self) -> None:
+        if self._rest.size:
+            self._put(np.zeros(int(self._code.size) - self._rest.size, np.int64))
+
+    def state(self, band: int | None) -> NDArray[np.int64]:
+        return np.concatenate([self._progress[1:], self._rest])
+
+    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+        self._stream = stream
+        self._rest = state[1:].copy()
+        self._progress[:] = (samples + self._rest.size) // int(self._code.size), state[0]
+
+
+class _HybridRows:
+    def __init__(
+        self, parameters: StreamParameters, coder: HybridCoder, stream: BodyWriter | BodyReader
+    ) -> None:
+        image, exponent = parameters.image, coder.initial_count_exponent
+        self._stream: Any = stream
+        self._size = 2 + image.dynamic_range + coder.rescaling_counter_size
+        most = (1 << coder.rescaling_counter_size) - 1
+        numbers = (
+            image.dynamic_range,
+            coder.unary_length_limit,
+            1 << exponent,
+            most,
+            _group(parameters),
+            HIGH_ENTROPY_THRESHOLD,
+        )
+        self._code = HybridCode(*(np.int64(number) for number in numbers))
+        self._tables = word_tables()
+        self._open = self._tables.codes[:, 2].copy()
+        sums = coder.initial_sums
+        self._sums = np.array([4 << exponent] * image.bands if sums is None else sums, np.int64)
+        if isinstance(stream, BackwardsReader):
+            self._read_tail(stream)
+
+    def _read_tail(self, stream: BackwardsReader) -> None:
+        while stream.take(1) == 0:
+            pass  # `body_reader` has left a byte that is not zero.
+        self._sums[:] = [stream.take(self._size) for _ in self._sums][::-1]
+        found = []
+        for _, words in reversed(flush_words()):
+            bits = ""
+            while bits not in words:
+                bits = f"{stream.take(1)}{bits}"
+            found.append(words[bits])
+        self._open = np.array(found[::-1], np.int64).T.copy()
+
+    def put(self, residuals: NDArray[np.int64], row: int) -> None:
+        cursor, sums = self._stream.room(3 * residuals.size), self._sums[np.newaxis]
+        own = residuals[np.newaxis]
+        code_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
+
+    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        cursor, sums = (
+            self._stream.room(3 * residuals.size),
+            self._sums[band : band + len(residuals), np.newaxis],
+        )
+        own = residuals[..., np.newaxis]
+        code_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
+
+    def get(self, residuals: NDArray[np.int64], row: int) -> None:
+        cursor, sums = self._stream.window(3 * residuals.size), self._sums[np.newaxis]
+        own = residuals[np.newaxis]
+        decode_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
+        self._check()
+
+    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
+        cursor, sums = (
+            self._stream.window(3 * residuals.size),
+            self._sums[band : band + len(residuals), np.newaxis],
+        )
+        own = residuals[..., np.newaxis]
+        decode_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
+        self._check()
+
+    def _check(self) -> None:
+        self._stream.check()
+        if int(self._sums.min()) < 0 or int(self._sums.max()) >> self._size:
+            raise BodyEnd("the body holds sums that no residuals lead to: it is damaged")
+
+    def finish(self) -> None:
+        for (words, _), node in zip(flush_words(), self._open, strict=True):
+            self._stream.put(int(words[int(node)], 2), len(words[int(node)]))
+        for total in self._sums:
+            self._stream.put(int(total), self._size)
+        self._stream.put(1, 1)
+
+    def state(self, band: int | None) -> NDArray[np.int64]:
+        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
+
+    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
+        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")

@@ -1,0 +1,281 @@
+"""Compress and decompress files of cubes, and check them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plait.errors import InvalidInput
+from plait.formats.atomic import check_not_input
+from plait.formats.cube_input import RawShape, open_cube
+from plait.formats.cube_layout import ByteOrder, CubeLayout
+from plait.formats.cube_origin import origin_path
+from plait.formats.cube_output import CubeFormat, create_cube
+from plait.formats.cube_source import FileCube
+from plait.hyperspectral.chunks import needed_bits
+from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.origins import attachment_of, origin_of
+from plait.hyperspectral.presets import check_interoperable, preset_parameters
+from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
+
+__all__ = [
+    "CompressedFile",
+    "compress_file",
+    "decompress_file",
+    "verify_file",
+]
+
+#: Samples that are read at a time where rows are only looked through.
+_SAMPLES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedFile:
+    """What was compressed.
+
+    Attributes
+    ----------
+    summary
+        The stream or container that was written.
+    layout
+        How the samples lie in the input.
+    notes
+        What of the input is not kept.
+    """
+
+    summary: StreamSummary
+    layout: CubeLayout
+    notes: tuple[str, ...]
+
+
+def compress_file(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    raw: RawShape | None = None,
+    variable: str | None = None,
+    preset: str = "default",
+    dynamic_range: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    blocks: str | None = None,
+    index: str | os.PathLike[str] | None = None,
+    checksum: bool = False,
+    keep_origin: bool = True,
+    interoperable: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CompressedFile:
+    """Compress the cube of a file.
+
+    What the file was is kept: in the container, or beside the stream in a file of its name with ``.json``
+    added. With it `decompress_file` writes ENVI, .npy and raw files as they were, byte for byte.
+
+    Parameters
+    ----------
+    path
+        An ENVI, .npy, GeoTIFF or NetCDF file, or with a shape any other one.
+    output
+        The compressed cube.
+    raw
+        Shape, type and order of the samples, where the file does not say them.
+    variable
+        Which variable of a NetCDF file.
+    preset
+        ``"fast"``, ``"default"`` or ``"best"``.
+    dynamic_range
+        Bits of a sample; None for as many as its samples need, for which the cube is read twice.
+    parameters
+        Parameters by name that differ from the preset.
+    blocks, index, checksum, threads, progress
+        As in `plait.hyperspectral.streams.compress_cube`.
+    keep_origin
+        Whether to keep what the file was.
+    interoperable
+        Whether to refuse what programs read differently, see
+        `plait.hyperspectral.presets.check_interoperable`.
+
+    Raises
+    ------
+    FormatError
+        If the file is not what it should be.
+    InvalidInput
+        If samples or parameters cannot be coded.
+    """
+    opened_cube = open_cube(path, raw or RawShape(), variable=variable)
+    source = opened_cube.source
+    try:
+        for target in (output, *([] if index is None else [index])):
+            check_not_input(target, opened_cube.files)
+        check_not_input(origin_path(output), opened_cube.files)
+        bits = _bits_of(source) if dynamic_range is None else dynamic_range
+        image = ImageLayout(
+            columns=source.columns,
+            rows=source.rows,
+            bands=source.bands,
+            dynamic_range=bits,
+            signed=source.dtype.kind == "i",
+        )
+        chosen = preset_parameters(image, preset, **(parameters or {}))
+        if interoperable:
+            check_interoperable(chosen)
+        attached = attachment_of(opened_cube.origin) if blocks is not None and keep_origin else None
+        summary = compress_cube(
+            source,
+            output,
+            parameters=chosen,
+            blocks=blocks,
+            index=index,
+            checksum=checksum,
+            attachments=attached,
+            threads=threads,
+            progress=progress,
+        )
+        if keep_origin and attached is None:
+            opened_cube.origin.write_beside(output)
+        else:
+            opened_cube.origin.remove_beside(output)
+    finally:
+        source.close()
+    return CompressedFile(summary, opened_cube.origin.layout, source.notes)
+
+
+def _bits_of(source: FileCube) -> int:
+    step = max(1, _SAMPLES // (source.columns * source.bands))
+    return max(
+        needed_bits(source.read(first, min(first + step, source.rows)))
+        for first in range(0, source.rows, step)
+    )
+
+
+def decompress_file(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    format: CubeFormat | None = None,
+    interleave: str | None = None,
+    byte_order: ByteOrder | None = None,
+    index: str | os.PathLike[str] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CubeLayout:
+    """Decompress a cube into a file.
+
+    Parameters
+    ----------
+    path
+        The compressed cube.
+    output, format, interleave, byte_order
+        As in `plait.formats.cube_output.create_cube`.
+    index
+        Its side index.
+    tables
+        Tables that the stream uses and does not carry.
+    threads
+        Number of threads; None for as many as there are processors.
+    progress
+        Called as it goes on.
+
+    Returns
+    -------
+    CubeLayout
+        How the samples lie in the output.
+
+    Raises
+    ------
+    FormatError
+        If the compressed cube is truncated or damaged; no output is left then.
+    InvalidInput
+        If the output cannot be written so.
+    """
+    check_not_input(output, [path, origin_path(path)])
+    with open_stream(path, index=index, **(tables or {})) as cube:
+        sink = create_cube(
+            output,
+            cube.shape,
+            cube.dtype,
+            origin=origin_of(path, cube),
+            format=format,
+            interleave=interleave,
+            byte_order=byte_order,
+        )
+        try:
+            done, whole = 0, int(np.prod(cube.shape, dtype=np.int64))
+            for rows in cube.rows(threads=threads):
+                sink.write_rows(rows)
+                done += rows.size
+                if progress is not None:
+                    progress(done, whole)
+            sink.close()
+        except BaseException:
+            sink.abort()
+            raise
+        return sink.layout
+
+
+def verify_file(
+    path: str | os.PathLike[str],
+    original: str | os.PathLike[str] | None = None,
+    *,
+    raw: RawShape | None = None,
+    variable: str | None = None,
+    index: str | os.PathLike[str] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Decode a compressed cube and compare it with its checksums, or with the original.
+
+    Parameters
+    ----------
+    path
+        The compressed cube.
+    original
+        The file it came from.
+    raw, variable
+        As in `compress_file`, for the original.
+    index, tables, threads, progress
+        As in `decompress_file`.
+
+    Returns
+    -------
+    tuple of str
+        What is wrong, one line each; nothing if all is right.
+    """
+    with open_stream(path, index=index, **(tables or {})) as cube:
+        if original is None:
+            return cube.verify(threads=threads, progress=progress)
+        known = open_cube(original, raw or RawShape(), variable=variable)
+        try:
+            return _differences(cube, known.source, threads, progress)
+        finally:
+            known.source.close()
+
+
+def _differences(
+    cube: CompressedCube,
+    source: FileCube,
+    threads: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> tuple[str, ...]:
+    if tuple(cube.shape) != (source.rows, source.columns, source.bands):
+        found = f"{source.rows} rows x {source.columns} columns x {source.bands} bands"
+        expected = "{} rows x {} columns x {} bands, as the compressed cube".format(*cube.shape)
+        raise InvalidInput("original", found=found, expected=expected)
+    row, whole, different = 0, int(np.prod(cube.shape, dtype=np.int64)), 0
+    first = ""
+    for rows in cube.rows(threads=threads):
+        wrong = rows != source.read(row, row + len(rows))
+        if wrong.any():
+            if not different:
+                y, x, z = (int(one[0]) for one in np.nonzero(wrong))
+                first = f"the first in row {row + y}, column {x}, band {z}"
+            different += int(wrong.sum())
+        row += len(rows)
+        if progress is not None:
+            progress(row * rows.shape[1] * rows.shape[2], whole)
+    return (f"{different:,} of {whole:,} samples differ, {first}",) if different else ()

@@ -1,0 +1,92 @@
+"""The codec of numcodecs, for zarr format 2 and whatever else takes such codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numcodecs.abc import Codec
+from numcodecs.compat import ensure_bytes, ensure_ndarray_like, ndarray_copy
+
+from plait.errors import InvalidInput
+from plait.hyperspectral.chunks import ChunkCoding
+
+__all__ = ["Ccsds123"]
+
+
+class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
+    """CCSDS 123 for chunks of integers with two or three dimensions.
+
+    It releases the GIL and keeps no state, so that several threads may use one.
+
+    Parameters
+    ----------
+    axes
+        What the last dimensions of the array are: y rows, x columns, z bands.
+    dtype
+        Type that `decode` gives, such as ``">u2"``; otherwise the plain type of the chunks that are encoded,
+        in the byte order of this machine.
+    preset, blocks, parameters
+        As in `plait.hyperspectral.chunks.ChunkCoding`.
+    """
+
+    codec_id: ClassVar[str] = "plait.ccsds123"
+
+    def __init__(
+        self,
+        axes: str = "yxz",
+        dtype: str | None = None,
+        preset: str = "default",
+        blocks: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._coding = ChunkCoding(axes=axes, preset=preset, blocks=blocks, parameters=parameters or {})
+        self._dtype = None if dtype is None else np.dtype(dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Everything that makes another codec like this one."""
+        found = {"id": self.codec_id, **self._coding.config()}
+        return found if self._dtype is None else found | {"dtype": self._dtype.str}
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.get_config().items() if name != "id")
+        return f"{type(self).__name__}({told})"
+
+    def encode(self, buf: Any) -> bytes:
+        """Compress a chunk.
+
+        Parameters
+        ----------
+        buf
+            An array of integers; its shape matters.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no such array, or has another type than `decode` would give.
+        """
+        chunk = np.asarray(ensure_ndarray_like(buf))
+        expected = chunk.dtype.newbyteorder("=") if self._dtype is None else self._dtype
+        if chunk.dtype != expected:
+            raise InvalidInput(
+                "dtype",
+                found=f"samples of type {chunk.dtype.str}",
+                expected=f"{expected.str}, which decode gives",
+                hint=f"ask for Ccsds123(dtype={chunk.dtype.str!r})",
+            )
+        # Bits of the whole type, because decode has nothing else to tell it from.
+        return self._coding.encode(chunk, 8 * chunk.dtype.itemsize)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        """Decompress a chunk.
+
+        Parameters
+        ----------
+        buf
+            What `encode` gave.
+        out
+            Where to put the samples; None for a new array.
+        """
+        found = np.ascontiguousarray(self._coding.decode(ensure_bytes(buf)), self._dtype)
+        return ndarray_copy(found, out)

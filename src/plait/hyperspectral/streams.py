@@ -1,0 +1,378 @@
+"""Compress cubes into plain streams or containers of blocks, a few rows at a time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from plait.errors import InvalidInput
+from plait.formats.atomic import AtomicFile, output_errors
+from plait.hyperspectral.block_container import ContainerWriter
+from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
+from plait.hyperspectral.codec import Compressor
+from plait.hyperspectral.compressed_cube import CompressedCube, Progress, open_stream
+from plait.hyperspectral.cubes import CubeSource
+from plait.hyperspectral.decoder import Checkpoint, sample_type
+from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.parameters import HybridCoder, StreamParameters
+from plait.hyperspectral.presets import preset_parameters
+from plait.hyperspectral.side_index import write_side_index
+from plait.hyperspectral.stream_parts import samples_crc
+from plait.hyperspectral.waves import rows_at_a_time
+from plait.settings import thread_count
+
+__all__ = [
+    "CompressedCube",
+    "Progress",
+    "StreamSummary",
+    "compress_cube",
+    "index_rows",
+    "make_index",
+    "open_stream",
+]
+
+_Write = Callable[[bytes], object]
+
+#: Compressed bytes of a block that are kept in memory; more wait in a file.
+_MOST_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSummary:
+    """What was written.
+
+    Attributes
+    ----------
+    kind
+        A plain standard stream, or a container of blocks.
+    parameters
+        Of the whole cube.
+    shape
+        Rows, columns and bands of the cube.
+    blocks
+        Number of blocks, 1 in a plain stream.
+    samples, compressed_bytes
+        Size of the cube and of the file.
+    """
+
+    kind: Literal["stream", "blocks"]
+    parameters: StreamParameters
+    shape: tuple[int, int, int]
+    blocks: int
+    samples: int
+    compressed_bytes: int
+
+    @property
+    def bits_per_sample(self) -> float:
+        """Compressed bits for each sample."""
+        return 8 * self.compressed_bytes / self.samples
+
+
+class _Counter:
+    """Bytes written and samples done, from whatever thread."""
+
+    def __init__(self, write: _Write, samples: int, progress: Progress | None) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._samples, self._progress = samples, progress
+        self._done = 0
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+        self._write(data)
+
+    def advance(self, samples: int) -> None:
+        with self._lock:
+            self._done += samples
+            if self._progress is not None:
+                self._progress(self._done, self._samples)
+
+
+def compress_cube(
+    source: CubeSource,
+    target: str | os.PathLike[str] | _Write,
+    *,
+    parameters: StreamParameters | None = None,
+    preset: str = "default",
+    blocks: str | None = None,
+    index: str | os.PathLike[str] | None = None,
+    checksum: bool = False,
+    attachments: Mapping[str, bytes] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> StreamSummary:
+    """Compress a cube.
+
+    Parameters
+    ----------
+    source
+        The cube.
+    target
+        The file, which appears when it is whole, or a function that is called with the bytes in order.
+    parameters
+        What the header says; None for a preset.
+    preset
+        ``"fast"``, ``"default"`` or ``"best"``, see `plait.hyperspectral.presets`.
+    blocks
+        ``"rows:N"`` or ``"tiles:YxX"`` for a container of independent blocks; None for a plain stream.
+    index
+        Where to write the side index of a plain stream; see `make_index`.
+    checksum
+        Whether to keep checksums of the samples: in the container, or in the side index.
+    attachments
+        Named bytes to keep in a container, such as the ENVI header.
+    threads
+        Blocks that are compressed at a time; None for as many as there are processors.
+    progress
+        Called as it goes on.
+
+    Returns
+    -------
+    StreamSummary
+        What was written.
+
+    Raises
+    ------
+    InvalidInput
+        If the parameters do not go with the cube or with one another.
+    FormatError
+        If the file cannot be written.
+    """
+    if parameters is None:
+        parameters = preset_parameters(_image_of(source), preset)
+    image = parameters.image
+    _check_options(source, parameters, target, blocks, index, checksum, attachments)
+    grid = None if blocks is None else BlockGrid.parse(blocks, image)
+    crcs: list[int] | None = [] if checksum and index is not None else None
+
+    def run(write: _Write) -> int:
+        counter = _Counter(write, image.samples, progress)
+        if grid is None:
+            _compress_plain(source, parameters, counter, crcs)
+        else:
+            workers = thread_count() if threads is None else max(threads, 1)
+            container = ContainerWriter(counter.write, image, grid, checksums=checksum)
+            _compress_blocks(source, parameters, grid, container, counter, checksum, workers)
+            container.close(attachments or {})
+        return counter.size
+
+    if callable(target):
+        size = run(target)
+    else:
+        with AtomicFile(target) as file, output_errors(target):
+            size = run(file.stream.write)
+        if index is not None:
+            make_index(target, index, checksums=crcs, tables=_outside(parameters))
+    return StreamSummary(
+        kind="stream" if grid is None else "blocks",
+        parameters=parameters,
+        shape=(image.rows, image.columns, image.bands),
+        blocks=1 if grid is None else len(grid),
+        samples=image.samples,
+        compressed_bytes=size,
+    )
+
+
+def _image_of(source: CubeSource) -> ImageLayout:
+    kind = np.dtype(source.dtype)
+    return ImageLayout(
+        columns=source.columns,
+        rows=source.rows,
+        bands=source.bands,
+        dynamic_range=8 * kind.itemsize,
+        signed=kind.kind == "i",
+    )
+
+
+def _check_options(
+    source: CubeSource,
+    parameters: StreamParameters,
+    target: object,
+    blocks: str | None,
+    index: object,
+    checksum: bool,
+    attachments: Mapping[str, bytes] | None,
+) -> None:
+    image = parameters.image
+    if (source.rows, source.columns, source.bands) != (image.rows, image.columns, image.bands):
+        raise InvalidInput(
+            "cube",
+            found=f"{source.rows} rows, {source.columns} columns, {source.bands} bands",
+            expected=f"{image.rows}, {image.columns} and {image.bands}, as the parameters say",
+        )
+    if index is not None and (blocks is not None or callable(target)):
+        found = "one for a container" if blocks is not None else "one for a stream without a file"
+        raise InvalidInput(
+            "index", found=found, expected="none: a side index goes with a plain stream's file"
+        )
+    if index is not None and isinstance(parameters.coder, HybridCoder):
+        hint = "use blocks"
+        raise InvalidInput("index", found="one for the hybrid coder", expected="another coder", hint=hint)
+    if checksum and blocks is None and index is None:
+        hint = "ask for blocks, or for a side index"
+        raise InvalidInput("checksum", found="a plain stream", expected="room for it", hint=hint)
+    if attachments and blocks is None:
+        hint = "keep them in a file beside it, or ask for blocks"
+        raise InvalidInput("attachments", found="a plain stream", expected="room for them", hint=hint)
+
+
+def _outside(parameters: StreamParameters) -> dict[str, Any]:
+    """Tables that a stream uses and does not carry."""
+    predictor, coder = parameters.predictor, parameters.coder
+    found: dict[str, Any] = {
+        "weight_table": predictor.weight_table,
+        "weight_offsets": predictor.weight_offsets,
+        "accumulator_table": getattr(coder, "accumulator_table", None),
+    }
+    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
+        found["damping"] = predictor.representatives.damping
+    return {name: table for name, table in found.items() if table is not None}
+
+
+def index_rows(image: ImageLayout) -> int:
+    """Rows between the entries of a side index: an entry takes about as much room as two or three rows."""
+    return max(64, -(-image.rows // 64))
+
+
+def _compress_plain(
+    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None
+) -> None:
+    image, kind = parameters.image, sample_type(parameters.image)
+    compressor = Compressor(parameters, counter.write)
+    every = index_rows(image)
+    step = min(rows_at_a_time(image), every)
+    row = 0
+    while row < image.rows:
+        end = min(row + step, row - row % every + every, image.rows)
+        rows = source.read(row, end)
+        compressor.write(rows)
+        if crcs is not None:
+            if row % every == 0:
+                crcs.append(0)
+            crcs[-1] = samples_crc(rows, kind, crcs[-1])
+        counter.advance((end - row) * image.columns * image.bands)
+        row = end
+    compressor.close()
+
+
+def _compress_block(
+    source: CubeSource, parameters: StreamParameters, window: Window, counter: _Counter, checksum: bool
+) -> tuple[IO[bytes], int]:
+    """Compress a block; its stream and the checksum of its samples."""
+    own = block_parameters(parameters, window)
+    kind, crc = sample_type(own.image), 0
+    file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
+    compressor = Compressor(own, file.write)
+    step = rows_at_a_time(own.image)
+    for row in range(window.first_row, window.last_row, step):
+        end = min(row + step, window.last_row)
+        rows = source.read(row, end, window.first_column, window.last_column)
+        compressor.write(rows)
+        if checksum:
+            crc = samples_crc(rows, kind, crc)
+        counter.advance((end - row) * own.image.columns * own.image.bands)
+    compressor.close()
+    file.seek(0)
+    return file, crc
+
+
+def _compress_blocks(
+    source: CubeSource,
+    parameters: StreamParameters,
+    grid: BlockGrid,
+    container: ContainerWriter,
+    counter: _Counter,
+    checksum: bool,
+    threads: int,
+) -> None:
+    under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
+
+    def write_first() -> None:
+        file, crc = under_way.popleft().result()
+        with file:
+            container.add(_pieces(file), crc)
+
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for window in grid:
+                if len(under_way) > threads:
+                    write_first()
+                job = pool.submit(_compress_block, source, parameters, window, counter, checksum)
+                under_way.append(job)
+            while under_way:
+                write_first()
+        finally:
+            for future in under_way:
+                future.cancel()
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    while piece := file.read(1 << 20):
+        yield piece
+
+
+def make_index(
+    stream: str | os.PathLike[str],
+    index: str | os.PathLike[str],
+    *,
+    every: int | None = None,
+    checksums: list[int] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Decode a plain stream once, and write its side index.
+
+    Parameters
+    ----------
+    stream
+        The file of the stream.
+    index
+        Where to write the index.
+    every
+        Rows between entries; None for what suits the image.
+    checksums
+        Checksums of the samples between entries, with which what is decoded is compared; None for those of
+        what is decoded.
+    tables
+        Tables that the stream uses and does not carry.
+    progress
+        Called as it goes on.
+
+    Raises
+    ------
+    FormatError
+        If the stream is truncated or damaged, or the index cannot be written.
+    InvalidInput
+        If the samples are not those of the checksums, or the file is a container.
+    Unsupported
+        If the stream is of the hybrid coder.
+    """
+    with open_stream(stream, **(tables or {})) as cube:
+        if cube.kind != "stream":
+            raise InvalidInput("stream", found="a container of blocks", expected="a plain stream")
+        every = index_rows(cube.parameters.image) if every is None else every
+        found: list[Checkpoint] = []
+        crcs: list[int] = []
+        row, whole = 0, cube.parameters.image.samples
+        for rows in cube.rows_with_checkpoints(every, found.append):
+            if row % every == 0:
+                crcs.append(0)
+            crcs[-1] = samples_crc(rows, cube.dtype, crcs[-1])
+            row += len(rows)
+            if progress is not None:
+                progress(row * cube.shape[1] * cube.shape[2], whole)
+        if checksums is not None and checksums != crcs:
+            part = next(k for k, pair in enumerate(zip(checksums, crcs, strict=True)) if pair[0] != pair[1])
+            where = f"part {part} of {os.fspath(stream)!r}"
+            raise InvalidInput(where, found="other samples than were compressed", expected="the same")
+        with AtomicFile(index) as file, output_errors(index):
+            write_side_index(file.stream.write, cube.data, found, crcs)

@@ -1,0 +1,251 @@
+"""The predictor over stretches of samples: parameters to constants, memory of the waves, and their runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.hyperspectral.parameters import ImageLayout, LocalSum, Predictor
+from plait.lanes import host_lanes
+from plait.recurrences.band_prediction import (
+    BandPrediction,
+    NarrowColumn,
+    NarrowNeighbor,
+    WideColumn,
+    WideNeighbor,
+)
+from plait.schedules.band_wave import (
+    PAST,
+    AnyRate,
+    BandMemory,
+    Damped,
+    Exact,
+    OneRate,
+    ToResiduals,
+    ToSamples,
+    Way,
+)
+from plait.targets.band_kernels import run_samples_kernel, skew_kernel, unskew_kernel
+
+__all__ = ["BandWaves", "bands_at_a_time", "initial_weights", "rows_at_a_time"]
+
+_SUMS: dict[LocalSum, Any] = {
+    "wide-neighbor": WideNeighbor(),
+    "narrow-neighbor": NarrowNeighbor(),
+    "wide-column": WideColumn(),
+    "narrow-column": NarrowColumn(),
+}
+#: Bands are filled up to a multiple of this: no group has more lanes.
+_LANES = 16
+#: Bands of a wave, and samples of a stretch: a wave takes their sum in steps, so that few are wasted.
+_MOST_BANDS = 256
+_STRETCH = 4096
+#: Samples of all bands in a stretch, where the bands are many.
+_STRETCH_SAMPLES = 1 << 20
+
+
+#: Samples that are worked on at a time, few enough to stay in the processor's cache.
+_SAMPLES = 1 << 18
+
+
+def rows_at_a_time(image: ImageLayout, bands: int | None = None) -> int:
+    """Rows that are worked on at a time.
+
+    Parameters
+    ----------
+    image
+        Size of the image.
+    bands
+        Of how many bands; None for all.
+    """
+    return max(1, _SAMPLES // (image.columns * (image.bands if bands is None else bands)))
+
+
+def bands_at_a_time(image: ImageLayout) -> int:
+    """Whole bands that are worked on at a time."""
+    return min(max(1, _SAMPLES // (image.columns * image.rows)), image.bands)
+
+
+def initial_weights(predictor: Predictor, band: int) -> list[int]:
+    """Weights of a band at its second sample.
+
+    Parameters
+    ----------
+    predictor
+        The predictor.
+    band
+        Number of the band.
+    """
+    omega, q = predictor.weight_resolution, predictor.weight_table_resolution
+    if q is not None and predictor.weight_table is not None:
+        half = (1 << (omega + 2 - q)) - 1 if q <= omega + 2 else 0
+        return [(value << (omega + 3 - q)) + half for value in predictor.weight_table[band]]
+    bands = min(band, predictor.prediction_bands)
+    return [0] * (3 * (predictor.mode == "full")) + [(7 << (omega - 3)) >> (3 * k) for k in range(bands)]
+
+
+def _numbers(image: ImageLayout, predictor: Predictor) -> BandPrediction:
+    half = 1 << (image.dynamic_range - 1)
+    theta = 0 if predictor.representatives is None else predictor.representatives.resolution
+    values = (
+        0,
+        1,
+        -half,
+        half - 1,
+        predictor.weight_resolution,
+        64 - predictor.register_size,
+        image.columns,
+        predictor.weight_interval.bit_length() - 1,
+        predictor.weight_initial,
+        predictor.weight_final,
+        image.dynamic_range - predictor.weight_resolution,
+        theta,
+    )
+    return BandPrediction(*(np.int64(value) for value in values))
+
+
+def _padded(bands: int) -> int:
+    return -(-bands // _LANES) * _LANES
+
+
+class BandWaves:
+    """Residuals of samples, or samples of residuals, a run of whole rows after the other.
+
+    Parameters
+    ----------
+    image, predictor
+        Parameters that go together.
+    backwards
+        Whether samples are found from residuals.
+    stretch
+        Samples of a band that are worked on at a time; None for what suits the image.
+    most_bands
+        Bands of a wave.
+    """
+
+    def __init__(
+        self,
+        image: ImageLayout,
+        predictor: Predictor,
+        *,
+        backwards: bool = False,
+        stretch: int | None = None,
+        most_bands: int = _MOST_BANDS,
+    ) -> None:
+        self._image = image
+        if stretch is None:
+            stretch = min(max(_STRETCH_SAMPLES // image.bands, 64), _STRETCH)
+        self._stretch = min(stretch, image.columns * image.rows)
+        self._done = 0
+        self._lanes = host_lanes(64)
+        self._numbers = _numbers(image, predictor)
+        self._way = Way(
+            _SUMS[predictor.local_sum],
+            ToSamples() if backwards else ToResiduals(),
+            Exact() if predictor.representatives is None else Damped(),
+            OneRate() if predictor.weight_offsets is None else AnyRate(),
+            int(predictor.mode == "full"),
+            predictor.prediction_bands,
+        )
+        self._waves: list[tuple[int, int, BandMemory]] = []
+        nothing = np.zeros((0, PAST), np.int64)
+        before = nothing
+        widest = _padded(min(most_bands, image.bands))
+        # Nothing is left under way at the end of a run, so all waves share it.
+        values = np.zeros((self._stretch + widest) * widest, np.int64)
+        for first in range(0, image.bands, most_bands):
+            last = min(first + most_bands, image.bands)
+            after = np.zeros((self._stretch, PAST), np.int64) if last < image.bands else nothing
+            memory = self._memory(predictor, first, last, values)
+            self._waves.append((first, last, memory._replace(before=before, after=after)))
+            before = after
+
+    def _memory(self, predictor: Predictor, first: int, last: int, values: NDArray[np.int64]) -> BandMemory:
+        bands, columns = _padded(last - first), self._image.columns
+        components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
+        weights = np.zeros((components, bands), np.int64)
+        offsets = np.zeros((1 if predictor.weight_offsets is None else components, bands), np.int64)
+        numbers = np.zeros((2, bands), np.int64)
+        numbers[0] = np.arange(bands)
+        for k in range(last - first):
+            own = initial_weights(predictor, first + k)
+            weights[: len(own), k] = own
+            if predictor.weight_offsets is not None:
+                directional = [predictor.weight_offsets.own[first + k]] * (3 * (predictor.mode == "full"))
+                shifts = [*directional, *predictor.weight_offsets.others[first + k]]
+                offsets[: len(shifts), k] = shifts
+            if predictor.representatives is not None:
+                numbers[1, k] = predictor.representatives.of_band(first + k)
+        nothing = np.zeros((0, PAST), np.int64)
+        return BandMemory(
+            values[: (self._stretch + bands) * bands].reshape(-1, bands),
+            # A band needs its samples back to the north-western one, and its neighbour is a step ahead.
+            np.zeros((columns + 4, PAST + bands), np.int64),
+            np.zeros((PAST, PAST + bands), np.int64),
+            weights,
+            offsets,
+            numbers,
+            (-np.arange(columns + _LANES, dtype=np.int64) % columns)[np.newaxis],
+            nothing,
+            nothing,
+        )
+
+    def run(self, values: NDArray[np.int64]) -> None:
+        """Turn the next samples into residuals, or the other way round.
+
+        Parameters
+        ----------
+        values
+            int64, shape (samples, bands), C order. Samples count from the middle of their range. Changed in
+            place.
+        """
+        for start in range(0, len(values), self._stretch):
+            part = values[start : start + self._stretch]
+            first, last = self._done, self._done + len(part)
+            for low, high, memory in self._waves:
+                own = np.ascontiguousarray(part[:, low:high])
+                skew_kernel(own, first, memory.values)
+                run_samples_kernel(self._lanes, self._numbers, self._way, memory, first, last)
+                unskew_kernel(memory.values, first, own)
+                if len(self._waves) > 1:
+                    part[:, low:high] = own
+            self._done = last
+
+    def _places(self, low: int, high: int, memory: BandMemory) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Where the last row of samples is kept, for indexing; shape (columns, bands)."""
+        samples = np.arange(self._done - self._image.columns, self._done)[:, np.newaxis]
+        bands = np.arange(high - low)
+        return (samples + bands) % memory.near.shape[0], np.broadcast_to(
+            PAST + bands, (len(samples), len(bands))
+        )
+
+    def state(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What prediction goes on from after whole rows.
+
+        Returns
+        -------
+        NDArray[np.int64]
+            What stands for the samples of the last row, counted from the middle; shape (columns, bands).
+        NDArray[np.int64]
+            Weights, shape (components, bands).
+        """
+        near = [memory.near[self._places(low, high, memory)] for low, high, memory in self._waves]
+        weights = [memory.weights[:, : high - low] for low, high, memory in self._waves]
+        return np.concatenate(near, axis=1), np.concatenate(weights, axis=1)
+
+    def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
+        """Go on from a `state`.
+
+        Parameters
+        ----------
+        row
+            Number of the next row.
+        near, weights
+            The state.
+        """
+        self._done = row * self._image.columns
+        for low, high, memory in self._waves:
+            memory.near[self._places(low, high, memory)] = near[:, low:high]
+            memory.weights[:, : high - low] = weights[:, low:high]

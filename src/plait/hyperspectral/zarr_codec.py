@@ -1,0 +1,179 @@
+"""The codec of zarr format 3: from chunks of integers to bytes, with parts of chunks read by block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
+from zarr.abc.store import RangeByteRequest, SuffixByteRequest
+from zarr.core.common import parse_named_configuration
+
+from plait.hyperspectral.block_grid import Window
+from plait.hyperspectral.chunk_ranges import needed_bytes
+from plait.hyperspectral.chunks import ChunkCoding
+from plait.hyperspectral.streams import open_stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from zarr.abc.store import ByteGetter
+    from zarr.core.array_spec import ArraySpec
+    from zarr.core.buffer import Buffer, NDBuffer
+
+__all__ = ["Ccsds123Codec"]
+
+_NAME = "plait.ccsds123"
+
+
+@dataclass(frozen=True)
+class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type: ignore[misc]
+    """CCSDS 123 as the serializer of an array of zarr format 3.
+
+    It releases the GIL and keeps no state, so that zarr may work on several chunks at once.
+
+    Attributes
+    ----------
+    axes, preset, blocks, parameters
+        As in `plait.hyperspectral.chunks.ChunkCoding`.
+    """
+
+    axes: str = "yxz"
+    preset: str = "default"
+    blocks: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    is_fixed_size: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        # Checks them.
+        self._coding()
+
+    def _coding(self) -> ChunkCoding:
+        return ChunkCoding(axes=self.axes, preset=self.preset, blocks=self.blocks, parameters=self.parameters)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Make one of the metadata of an array.
+
+        Parameters
+        ----------
+        data
+            What `to_dict` gave.
+        """
+        _, found = parse_named_configuration(data, _NAME, require_configuration=False)
+        return cls(**ChunkCoding.from_config(found or {}).config())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metadata of an array that uses it."""
+        return {"name": _NAME, "configuration": self._coding().config()}
+
+    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
+        """Check that an array can be coded.
+
+        Parameters
+        ----------
+        shape
+            Shape of the array.
+        dtype
+            Type of its samples.
+        chunk_grid
+            Its chunks.
+        """
+        chunks = getattr(chunk_grid, "chunk_shape", None)
+        self._coding().check(tuple(chunks or shape), dtype.to_native_dtype())
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        """Not known beforehand.
+
+        Parameters
+        ----------
+        input_byte_length, chunk_spec
+            Of a chunk.
+
+        Raises
+        ------
+        NotImplementedError
+            Always: zarr asks codecs whose output has no fixed size to say so by this error.
+        """
+        raise NotImplementedError("the size of a compressed chunk is not known before it is compressed")
+
+    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
+
+    def _encode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+        data = self._coding().encode(chunk_data.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_bytes(data)
+
+    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
+
+    def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        coding = self._coding()
+        with open_stream(chunk_data.to_bytes()) as cube:
+            coding.check_shape(cube, chunk_spec.shape)
+            found = coding.read(cube)
+        return _buffer(found.reshape(chunk_spec.shape), chunk_spec)
+
+    async def _decode_partial_single(
+        self, byte_getter: ByteGetter, selection: tuple[Any, ...], chunk_spec: ArraySpec
+    ) -> NDBuffer | None:
+        part = _Part.of(self._coding(), selection, chunk_spec.shape)
+
+        async def get(first: int, last: int | None) -> bytes | None:
+            asked: Any = None
+            if first < 0:
+                asked = SuffixByteRequest(-first)
+            elif last is not None:
+                asked = RangeByteRequest(first, last)
+            found = await byte_getter.get(chunk_spec.prototype, asked)
+            return None if found is None else found.to_bytes()
+
+        data = await needed_bytes(get, part.window if self.blocks else None)
+        if data is None:
+            return None
+        return await asyncio.to_thread(self._decode_part, data, part, chunk_spec)
+
+    def _decode_part(self, data: Any, part: _Part, chunk_spec: ArraySpec) -> NDBuffer:
+        coding, shape = self._coding(), chunk_spec.shape
+        with open_stream(data) as cube:
+            coding.check_shape(cube, shape)
+            found = coding.read(cube, part.window)
+        before = len(shape) - len(self.axes)
+        return _buffer(found.reshape((1,) * before + found.shape)[part.inner], chunk_spec)
+
+
+class _Part(NamedTuple):
+    """A part of a chunk: the window that is read, and what of it is meant."""
+
+    window: Window
+    inner: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, coding: ChunkCoding, selection: tuple[Any, ...], shape: tuple[int, ...]) -> _Part:
+        selection = selection if isinstance(selection, tuple) else (selection,)
+        selection += (slice(None),) * (len(shape) - len(selection))
+        sizes = dict(zip(coding.axes, shape[len(shape) - len(coding.axes) :], strict=True))
+        bounds = {axis: (0, size) for axis, size in sizes.items()}
+        inner = []
+        for axis, chosen, size in zip(coding.axes.rjust(len(shape), "t"), selection, shape, strict=True):
+            if axis in "yx" and isinstance(chosen, slice | int | np.integer):
+                bounds[axis], chosen = _bounds(chosen, size)
+            inner.append(chosen)
+        return cls(Window(*bounds["y"], *bounds["x"]), tuple(inner))
+
+
+def _bounds(chosen: Any, size: int) -> tuple[tuple[int, int], Any]:
+    """What has to be read for a selection along an axis, and the selection within what is read."""
+    if not isinstance(chosen, slice):
+        return (int(chosen), int(chosen) + 1), 0
+    first, last, step = chosen.indices(size)
+    return (first, max(first, last)), slice(None, None, step)
+
+
+def _buffer(found: NDArray[Any], chunk_spec: ArraySpec) -> NDBuffer:
+    kind = chunk_spec.dtype.to_native_dtype()
+    # Of a single sample, `ascontiguousarray` would make a row.
+    return chunk_spec.prototype.nd_buffer.from_ndarray_like(np.asarray(found, kind, order="C"))

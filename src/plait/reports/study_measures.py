@@ -1,0 +1,86 @@
+"""What clonotypes are measured by, path count and N2 length, in bins by number of subjects."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Final, NamedTuple
+
+from plait.reports.study_inputs import StudyTable
+
+__all__ = ["COUNT", "N2", "POWERS", "Bin", "Measure", "bin_middle", "measure_bins"]
+
+_NO_COUNTS = "The study has no path counts: its inputs were taken without them."
+_NO_N2 = "The study has no N2 lengths: no clonotype has a D gene call."
+#: Labels such as 10k and 1M at powers of ten.
+POWERS: Final = {"labelExpr": "format(pow(10, datum.value), '~s')", "tickMinStep": 1}
+
+
+class Measure(NamedTuple):
+    """Something that clonotypes have, with the table that tells its distribution."""
+
+    table: str
+    low: str
+    high: str
+    colour: str
+    name: str
+    title: str
+    why_not: str
+
+
+COUNT = Measure(
+    "path_count_by_sharing",
+    "log10_low",
+    "log10_high",
+    "$count",
+    "path count",
+    "path count (recombination paths)",
+    _NO_COUNTS,
+)
+N2 = Measure("n2_length_by_sharing", "n2_length", "", "$n2", "N2 length", "N2 length (nt)", _NO_N2)
+
+
+class Bin(NamedTuple):
+    """Clonotypes by number of subjects, of one bin of a measure; None where the measure has no place."""
+
+    low: float | None
+    high: float | None
+    levels: dict[int, int]
+
+
+def measure_bins(table: StudyTable | None, measure: Measure) -> list[Bin]:
+    """Clonotypes in bins of a measure, those without a place first.
+
+    Parameters
+    ----------
+    table
+        What tells the distribution, or None.
+    measure
+        Which one.
+    """
+    if table is None:
+        return []
+    lows = table.numbers(measure.low)
+    highs = table.numbers(measure.high) if measure.high else [None if x is None else x + 1 for x in lows]
+    found: dict[tuple[float | None, float | None], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for low, high, level, n in zip(
+        lows, highs, table.integers("subjects"), table.integers("clonotypes"), strict=True
+    ):
+        found[low, high][level] += n
+    bins = [Bin(low, high, dict(levels)) for (low, high), levels in found.items()]
+    return sorted(bins, key=lambda bin_: -math.inf if bin_.low is None else bin_.low)
+
+
+def bin_middle(measure: Measure, bin_: Bin) -> float:
+    """Where a bin is on the axis of its measure.
+
+    Parameters
+    ----------
+    measure
+        Which one.
+    bin_
+        The bin; it has a place.
+    """
+    # An N2 length is a number of its own, a bin of path counts has a width.
+    low, high = bin_.low or 0.0, bin_.high or 0.0
+    return (low + high) / 2 if measure.high else low

@@ -1,0 +1,218 @@
+"""How well models predict rows that they have not seen: scores counted in bins, ROC curves, calibration.
+
+The linear predictor of each row, by the model of its own fold, is rounded to 1/512. Everything here is exact
+for these rounded scores, and takes the same memory for any number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plait.statistics.row_draws import RowDraws
+from plait.statistics.row_pieces import Values
+from plait.statistics.standard_rows import StandardRows
+
+__all__ = ["Area", "ScorePass", "calibration_table", "roc_area", "roc_points", "roc_table", "wilson"]
+
+_PER_UNIT: Final = 512
+_REACH: Final = 32
+_BINS: Final = 2 * _REACH * _PER_UNIT
+_GROUPS: Final = 20
+_MOST_POINTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Work on a piece: scores of held-out rows under several models. Picklable.
+
+    Attributes
+    ----------
+    rows, draws
+        The data, and its folds.
+    coefficients
+        Of each model, fitted without each fold; float64, shape (models, folds, width).
+    reference
+        Number of the model with which the others are compared.
+    """
+
+    rows: StandardRows
+    draws: RowDraws
+    coefficients: NDArray[np.float64]
+    reference: int = 0
+
+    def __call__(self, start: int, stop: int) -> Values:
+        """Rows by score: int64, shape (models, 2, bins), without and with the event; and sums of deviances.
+
+        These are float64, shape (models, 3): of the deviance, of its difference to that of the reference, and
+        of the square of that.
+        """
+        x, y = self.rows.read(start, stop)
+        size = stop - start
+        fold = self.draws.fold_of(np.arange(start, stop, dtype=np.uint64))
+        event = y[:size] > 0
+        models = len(self.coefficients)
+        counts = np.zeros((models, 2, _BINS), np.int64)
+        deviance = np.empty((models, size))
+        for model, beta in enumerate(self.coefficients):
+            eta = np.zeros(size)
+            for j in np.flatnonzero(beta.any(axis=0)).tolist():
+                eta += beta[fold, j] * x[j, :size]
+            deviance[model] = 2.0 * (np.logaddexp(0.0, eta) - y[:size] * eta)
+            place = np.clip(np.floor((eta + _REACH) * _PER_UNIT), 0, _BINS - 1).astype(np.int64)
+            counts[model] = np.bincount(place + _BINS * event, minlength=2 * _BINS).reshape(2, _BINS)
+        more = deviance - deviance[self.reference]
+        return counts, np.stack([deviance.sum(axis=1), more.sum(axis=1), (more * more).sum(axis=1)], axis=1)
+
+
+class Area(NamedTuple):
+    """Area under a ROC curve with its interval; NaN where it cannot be known.
+
+    Attributes
+    ----------
+    area, low, high
+        From 0 to 1.
+    """
+
+    area: float
+    low: float
+    high: float
+
+
+def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
+    """Area under the ROC curve, and its interval on the logit scale (DeLong and others, Biometrics 44, 1988).
+
+    Parameters
+    ----------
+    counts
+        Rows by score, without and with the event; shape (2, bins).
+    confidence
+        Level of the interval.
+    """
+    without, having = (row.astype(np.float64) for row in counts)
+    negatives, positives = without.sum(), having.sum()
+    if not (negatives and positives):
+        return Area(math.nan, math.nan, math.nan)
+    below = (np.cumsum(without) - 0.5 * without) / negatives
+    above = 1.0 - (np.cumsum(having) - 0.5 * having) / positives
+    area = float((having * below).sum() / positives)
+    if min(negatives, positives) < 2:
+        return Area(area, math.nan, math.nan)
+    spread = (having * (below - area) ** 2).sum() / (positives - 1) / positives
+    spread += (without * (above - area) ** 2).sum() / (negatives - 1) / negatives
+    if not 0.0 < area < 1.0:
+        # Where no pair is misplaced, nothing is left to judge the spread by.
+        return Area(area, math.nan, math.nan)
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    width = z * math.sqrt(spread) / (area * (1.0 - area))
+    middle = math.log(area / (1.0 - area))
+    low, high = (1.0 / (1.0 + math.exp(-min(max(middle + side, -700), 700))) for side in (-width, width))
+    return Area(area, low, high)
+
+
+def roc_points(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """False and true positive rates along the ROC curve, at most 200 points.
+
+    Parameters
+    ----------
+    counts
+        Rows by score, without and with the event; shape (2, bins).
+    """
+    falling = counts[:, ::-1]
+    filled = falling.any(axis=0)
+    rates = np.cumsum(falling[:, filled], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    rates = np.concatenate([np.zeros((2, 1)), rates], axis=1)
+    along = rates.sum(axis=0)
+    wanted = np.searchsorted(along, np.linspace(0.0, along[-1], _MOST_POINTS))
+    chosen = np.unique(np.minimum(wanted, along.size - 1))
+    return rates[0, chosen], rates[1, chosen]
+
+
+def roc_table(counts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
+    """ROC curves of several models.
+
+    Parameters
+    ----------
+    counts
+        Rows by score, without and with the event, by the model's name; shape (2, bins).
+
+    Returns
+    -------
+    pyarrow.Table
+        model, false_positive_rate, true_positive_rate.
+    """
+    curves = {model: roc_points(found) for model, found in counts.items()}
+    names = [model for model, (rates, _) in curves.items() for _ in rates]
+    columns = [np.concatenate([curve[way] for curve in curves.values()]) for way in range(2)]
+    return pa.table(
+        {
+            "model": pa.array(names, pa.string()),
+            "false_positive_rate": pa.array(columns[0]),
+            "true_positive_rate": pa.array(columns[1]),
+        }
+    )
+
+
+def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
+    """Predicted and observed shares of events, in groups of rising prediction and nearly equal size.
+
+    Parameters
+    ----------
+    counts
+        Rows by score, without and with the event; shape (2, bins).
+    confidence
+        Level of the intervals (Wilson) of the observed shares.
+
+    Returns
+    -------
+    pyarrow.Table
+        bin, predicted, observed, low, high, n.
+    """
+    rows = counts.sum(axis=0)
+    filled = np.flatnonzero(rows)
+    total = int(rows.sum())
+    middle = np.cumsum(rows[filled]) - 0.5 * rows[filled]
+    groups = np.minimum(np.floor(middle / max(total, 1) * _GROUPS), _GROUPS - 1).astype(np.int64)
+    score = (filled + 0.5) / _PER_UNIT - _REACH
+    probability = 1.0 / (1.0 + np.exp(-score))
+    found: dict[str, list[float | int]] = {
+        name: [] for name in ("bin", "predicted", "observed", "low", "high", "n")
+    }
+    for group in np.unique(groups).tolist():
+        own = filled[groups == group]
+        n, events = int(rows[own].sum()), int(counts[1, own].sum())
+        low, high = wilson(events, n, confidence)
+        predicted = float((probability[groups == group] * rows[own]).sum()) / n
+        row = (len(found["bin"]) + 1, predicted, events / n, low, high, n)
+        for values, value in zip(found.values(), row, strict=True):
+            values.append(value)
+    types = (pa.int64(), *(pa.float64(),) * 4, pa.int64())
+    return pa.table(
+        {name: pa.array(values, kind) for (name, values), kind in zip(found.items(), types, strict=True)}
+    )
+
+
+def wilson(events: int, n: int, confidence: float) -> tuple[float, float]:
+    """Wilson's interval of a share.
+
+    Parameters
+    ----------
+    events
+        Times that it happened.
+    n
+        Times that it could have; more than 0.
+    confidence
+        Level of the interval.
+    """
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    share = events / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -1,0 +1,197 @@
+"""What an interval allows one to say, and how figures are put in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from plait.vdj.convergence.table_text import number
+
+__all__ = [
+    "WEAK",
+    "Estimate",
+    "Verdict",
+    "as_text",
+    "estimate_of",
+    "interval_text",
+    "percent",
+    "strength",
+    "verdict",
+    "whole",
+]
+
+#: Correlations within this distance of zero are called weak.
+WEAK: Final = 0.1
+
+
+class Verdict(Enum):
+    """Where an interval lies.
+
+    Attributes
+    ----------
+    ABOVE, BELOW
+        All of it above or below zero.
+    AROUND
+        Zero is in it or at its end: no sign can be told.
+    UNKNOWN
+        There is no interval.
+    """
+
+    ABOVE = "above"
+    BELOW = "below"
+    AROUND = "around"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate with its interval.
+
+    Attributes
+    ----------
+    value, low, high
+        None where there is none.
+    n
+        Rows; None where it is not known.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an estimate with an interval."""
+        return self.value is not None and self.low is not None and self.high is not None
+
+    def less(self, other: Estimate) -> Estimate:
+        """The difference to another estimate, with an interval that is wide enough whatever ties the two.
+
+        The standard error of a difference is at most the sum of the standard errors.
+
+        Parameters
+        ----------
+        other
+            An estimate of the same confidence.
+        """
+        if not (self.known and other.known):
+            return Estimate(None, None, None, self.n)
+        assert self.value is not None and self.low is not None and self.high is not None
+        assert other.value is not None and other.low is not None and other.high is not None
+        value = self.value - other.value
+        down = (self.value - self.low) + (other.high - other.value)
+        up = (self.high - self.value) + (other.value - other.low)
+        return Estimate(value, value - down, value + up, self.n)
+
+
+def estimate_of(row: Mapping[str, Any], value: str, low: str, high: str, n: str = "n") -> Estimate:
+    """An estimate from a row of a table.
+
+    Parameters
+    ----------
+    row
+        Cells by column, as numbers or as text.
+    value, low, high, n
+        Names of the columns; those that are not there are missing.
+    """
+    rows = number(row.get(n))
+    return Estimate(
+        number(row.get(value)),
+        number(row.get(low)),
+        number(row.get(high)),
+        None if rows is None else int(rows),
+    )
+
+
+def verdict(estimate: Estimate) -> Verdict:
+    """What the interval of an estimate tells of its sign.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    """
+    if not estimate.known:
+        return Verdict.UNKNOWN
+    assert estimate.low is not None and estimate.high is not None
+    if estimate.low > 0:
+        return Verdict.ABOVE
+    return Verdict.BELOW if estimate.high < 0 else Verdict.AROUND
+
+
+def strength(estimate: Estimate) -> str:
+    """How strong a correlation is, as far as the whole interval allows a word; empty where it does not.
+
+    Parameters
+    ----------
+    estimate
+        A correlation.
+    """
+    if not estimate.known:
+        return ""
+    assert estimate.low is not None and estimate.high is not None
+    return "weak" if max(abs(estimate.low), abs(estimate.high)) < WEAK else ""
+
+
+def as_text(value: float) -> str:
+    """A figure: three decimals, or two digits where these would say little.
+
+    Parameters
+    ----------
+    value
+        The figure.
+    """
+    return f"{value:.3f}" if abs(value) >= 0.0095 or value == 0 else f"{value:.2g}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with two digits or more.
+
+    Parameters
+    ----------
+    share
+        1 for all.
+    """
+    value = 100 * share
+    if value == 0:
+        return "0 %"
+    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.2g} %"
+
+
+def whole(n: float) -> str:
+    """A number of things.
+
+    Parameters
+    ----------
+    n
+        The number.
+    """
+    return f"{int(n):,}"
+
+
+def interval_text(estimate: Estimate, unit: str = "", *, confidence: float = 0.95) -> str:
+    """Figures of an estimate, for brackets.
+
+    Parameters
+    ----------
+    estimate
+        The estimate.
+    unit
+        What n counts.
+    confidence
+        Of the interval.
+    """
+    if estimate.value is None:
+        return f"no estimate{_n_text(estimate, unit)}"
+    if not estimate.known:
+        return f"{as_text(estimate.value)}, no interval{_n_text(estimate, unit)}"
+    assert estimate.low is not None and estimate.high is not None
+    ends = f"{as_text(estimate.low)} to {as_text(estimate.high)}"
+    return f"{as_text(estimate.value)}, {100 * confidence:g} % interval {ends}{_n_text(estimate, unit)}"
+
+
+def _n_text(estimate: Estimate, unit: str) -> str:
+    return "" if estimate.n is None else f", n = {whole(estimate.n)}{' ' if unit else ''}{unit}"

@@ -1,0 +1,334 @@
+"""A whole study: from the sample sheet to tables, answers and study.json."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plait._version import __version__
+from plait.executors.protocol import Executor
+from plait.formats.atomic import AtomicFile, output_errors
+from plait.vdj.convergence.answers import answers
+from plait.vdj.convergence.count_cache import (
+    CountedSample,
+    PlannedSample,
+    count_plan,
+    plan_sample,
+)
+from plait.vdj.convergence.predictors import PredictorSet, choose_predictors
+from plait.vdj.convergence.regression import Regression, regress
+from plait.vdj.convergence.sample_sheet import SampleSheet
+from plait.vdj.convergence.settings import StudySettings
+from plait.vdj.convergence.stages import (
+    DealtRows,
+    Grouped,
+    Report,
+    StudyProgress,
+    begin,
+    count_stage,
+    deal_stage,
+    group_stage,
+)
+from plait.vdj.convergence.study_folder import StudyFolder
+from plait.vdj.convergence.table_text import read_table, write_table
+from plait.vdj.count_blocks import CountPlan
+from plait.vdj.germline import GermlineSet
+from plait.vdj.results import STATUS_MEANINGS
+
+__all__ = ["Study", "run_study"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A finished study.
+
+    Attributes
+    ----------
+    folder
+        Its folder.
+    facts
+        Content of study.json.
+    tables
+        File of each table, by its name.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    tables: Mapping[str, Path]
+
+
+def run_study(
+    sheet: SampleSheet,
+    output: str | os.PathLike[str],
+    settings: StudySettings,
+    germline: GermlineSet,
+    *,
+    executor: Executor,
+    cache: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    parts: int | None = None,
+    progress: Report | None = None,
+) -> Study:
+    """Run a study.
+
+    Parameters
+    ----------
+    sheet
+        What is studied.
+    output
+        Folder of the results.
+    settings
+        How it is studied.
+    germline
+        The germline set, with the anchors of the settings.
+    executor
+        Where the work is done.
+    cache
+        Folder of path counts that several studies share.
+    device
+        What counts paths.
+    resume
+        Go on with what a run that was stopped has done.
+    parts
+        Number of parts that rows are dealt out to; by default as many as memory asks for.
+    progress
+        Told how far it is.
+
+    Returns
+    -------
+    Study
+        The results.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        If an input or the folder is not what it should be.
+    """
+    plan = count_plan(settings, germline, device=device, executor=executor)
+    planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
+    # Absolute, for workers that have been started elsewhere.
+    kept = None if cache is None else Path(cache).absolute()
+    folder = StudyFolder(Path(output).absolute(), counts=kept)
+    run = _Run(settings, folder, executor, progress or (lambda state: None))
+    # Open from start to end: it keeps another run out of the folder.
+    with AtomicFile(folder.study) as file:
+        folder.study.unlink(missing_ok=True)
+        if not resume:
+            folder.start_anew()
+        begin(settings, folder, resume=resume)
+        samples = run.count(planned, plan)
+        dealt = run.deal(samples, resume=resume, parts=parts)
+        subjects = _subjects(sheet, dealt)
+        grouped = run.group(samples, dealt)
+        run.write_tables(grouped, dealt, subjects)
+        run.regress(grouped)
+        facts = run.facts(samples, dealt, grouped)
+        facts["subjects"] = len(subjects)
+        facts["provenance"] = plan.provenance.as_dict()
+        facts["answers"] = run.answers(facts)
+        facts = _without_nan(facts)
+        with output_errors(folder.study):
+            text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+            file.stream.write(f"{text}\n".encode())
+        folder.tidy()
+    return Study(folder=Path(output), facts=facts, tables=run.tables)
+
+
+class _Run:
+    """The stages of one study, and what comes of them."""
+
+    def __init__(
+        self, settings: StudySettings, folder: StudyFolder, executor: Executor, report: Report
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._executor = executor
+        self._report = report
+        self._clock = _Clock()
+        self._predictors: PredictorSet | None = None
+        self._regression = Regression()
+        self.tables: dict[str, Path] = {}
+
+    def count(self, planned: list[PlannedSample], plan: CountPlan) -> list[CountedSample]:
+        with self._clock("counting"):
+            return count_stage(
+                planned,
+                self._settings,
+                plan,
+                self._folder.counts,
+                executor=self._executor,
+                report=self._report,
+            )
+
+    def deal(self, samples: list[CountedSample], *, resume: bool, parts: int | None) -> DealtRows:
+        with self._clock("sorting"):
+            return deal_stage(
+                samples,
+                self._settings,
+                self._folder,
+                executor=self._executor,
+                resume=resume,
+                report=self._report,
+                parts=parts,
+            )
+
+    def group(self, samples: list[CountedSample], dealt: DealtRows) -> Grouped:
+        if self._settings.regression:
+            totals = dealt.totals
+            self._predictors = choose_predictors(self._settings, totals.v_genes, totals.j_genes)
+        with self._clock("grouping"):
+            return group_stage(
+                dealt,
+                self._settings,
+                self._folder,
+                self._predictors,
+                duplicate_count=any(sample.duplicate_count is not None for sample in samples),
+                executor=self._executor,
+                report=self._report,
+            )
+
+    def write_tables(
+        self, grouped: Grouped, dealt: DealtRows, subjects: Mapping[str, Mapping[str, object]]
+    ) -> None:
+        self._report(StudyProgress("writing tables", 0, 1))
+        with self._clock("tables"):
+            for path in self._folder.tables.iterdir():
+                path.unlink()
+            self.tables = grouped.figures.write(self._folder.tables, subjects=subjects)
+            self.tables["statuses"] = _write_statuses(self._folder, dealt.totals.statuses)
+
+    def regress(self, grouped: Grouped) -> None:
+        if self._predictors is None:
+            return
+        with self._clock("regression"):
+            self._regression = regress(
+                grouped.designs,
+                self._predictors,
+                self._settings,
+                executor=self._executor,
+                progress=lambda state: self._report(StudyProgress(state.stage, state.done, state.total)),
+            )
+        for name, rows in self._regression.tables.items():
+            self.tables[name] = self._folder.tables / f"{name}.tsv"
+            write_table(self.tables[name], self._regression.columns[name], rows)
+
+    def facts(self, samples: list[CountedSample], dealt: DealtRows, grouped: Grouped) -> dict[str, Any]:
+        """Content of study.json, but for the answers."""
+        tables = sorted(self.tables.items())
+        return {
+            "version": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "parameters": self._settings.as_dict(),
+            "inputs": [_input_facts(sample) for sample in samples],
+            "rows": dealt.totals.rows,
+            "left_out": dict(dealt.totals.left_out),
+            "clonotypes": grouped.clonotypes,
+            "counted_clonotypes": grouped.counted,
+            "shared_by": self._settings.shared_by,
+            "shared_clonotypes": grouped.shared,
+            "notes": [*_notes(samples), *grouped.figures.notes()],
+            "regression": dict(self._regression.summary),
+            "tables": {name: os.path.relpath(path, self._folder.path) for name, path in tables},
+            "timings": dict(self._clock.seconds),
+        }
+
+    def answers(self, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What the tables say."""
+        tables = self._regression.tables
+        groups = {row["predictor"]: row["group"] for row in tables.get("predictors", ())}
+        return answers(
+            facts,
+            read_table(self.tables["correlations"]),
+            groups=tables.get("group_comparison", ()),
+            coefficients=[
+                {**row, "group": groups[row["predictor"]]} for row in tables.get("coefficients", ())
+            ],
+        )
+
+
+class _Clock:
+    """Seconds of each stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = round(time.perf_counter() - start, 3)
+        # What one stage has needed, the next one can have.
+        pa.default_memory_pool().release_unused()
+
+
+def _subjects(sheet: SampleSheet, dealt: DealtRows) -> dict[str, dict[str, object]]:
+    """What is known of each subject before clonotypes are."""
+    # A subject of the sheet whose files have no rows is one all the same.
+    named = [
+        set(found) | ({sample.subject} if sample.subject else set())
+        for sample, found in zip(sheet.samples, dealt.subjects, strict=True)
+    ]
+    covariates = sheet.of_subjects([sorted(names) for names in named])
+    files: Counter[str] = Counter(name for names in named for name in names)
+    return {
+        subject: {
+            "files": files[subject],
+            "rows_left_out": dealt.totals.left_out_of[subject],
+            **{name: values.get(name, "") for name in sheet.covariates},
+        }
+        for subject, values in covariates.items()
+    }
+
+
+def _write_statuses(folder: StudyFolder, statuses: Counter[str]) -> Path:
+    path = folder.tables / "statuses.tsv"
+    rows = [
+        {"status": status, "rows": statuses[status], "meaning": STATUS_MEANINGS.get(status, "")}
+        for status in sorted(statuses, key=lambda status: (-statuses[status], status))
+    ]
+    write_table(path, ["status", "rows", "meaning"], rows)
+    return path
+
+
+def _input_facts(sample: CountedSample) -> dict[str, Any]:
+    return {
+        "file": str(sample.source),
+        "digest": sample.digest,
+        "rows": sample.rows,
+        "subject": sample.subject,
+        "subject_column": sample.subject_column,
+        "counts": str(sample.counts),
+        "counts_reused": sample.reused,
+    }
+
+
+def _without_nan(value: Any) -> Any:
+    """What JSON has no word for is missing."""
+    if isinstance(value, Mapping):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _notes(samples: list[CountedSample]) -> list[str]:
+    """What looks odd about the input."""
+    first: dict[str, Path] = {}
+    notes = []
+    for sample in samples:
+        known = first.setdefault(sample.digest, sample.source)
+        if known is not sample.source and sample.rows:
+            notes.append(f"{str(sample.source)!r} has the same content as {str(known)!r}.")
+    return notes

@@ -1,0 +1,247 @@
+"""The sample sheet: which files are studied, whose they are, and what is known of the subjects."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plait.errors import FormatError
+
+__all__ = ["Sample", "SampleSheet", "read_sample_sheet"]
+
+_FILE = "file"
+_SUBJECT = "subject_id"
+#: Columns of the table of subjects, which a covariate must not be called.
+_TAKEN = (
+    "subject",
+    "files",
+    "rows",
+    "rows_left_out",
+    "clonotypes",
+    "shared_clonotypes",
+    "duplicate_count",
+)
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One line of the sheet.
+
+    Attributes
+    ----------
+    line
+        Its number, from 1.
+    path
+        The file.
+    subject
+        Whose rows they are; None: the file has a column that says it.
+    covariates
+        Name to value; those left blank are not there.
+    """
+
+    line: int
+    path: Path
+    subject: str | None
+    covariates: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSheet:
+    """A sample sheet.
+
+    Attributes
+    ----------
+    path
+        The file.
+    samples
+        Its lines, in order.
+    covariates
+        Names of all covariates, in order.
+    """
+
+    path: Path
+    samples: tuple[Sample, ...]
+    covariates: tuple[str, ...]
+
+    def of_subjects(self, subjects: Sequence[Iterable[str]]) -> dict[str, dict[str, str]]:
+        """Covariates of every subject.
+
+        Parameters
+        ----------
+        subjects
+            For each sample, the subjects in its file.
+
+        Returns
+        -------
+        dict of str to dict
+            Subject, in alphabetical order, to its covariates.
+
+        Raises
+        ------
+        FormatError
+            If a subject has two values of one covariate.
+        """
+        found: dict[str, dict[str, str]] = {}
+        said: dict[tuple[str, str], int] = {}
+        for sample, names in zip(self.samples, subjects, strict=True):
+            for subject in names:
+                known = found.setdefault(subject, {})
+                for name, value in sample.covariates.items():
+                    if known.setdefault(name, value) != value:
+                        raise FormatError(
+                            self.path,
+                            line=sample.line,
+                            column=name,
+                            found=f"{value!r} for subject {subject!r}",
+                            expected=f"{known[name]!r}, as in line {said[subject, name]}",
+                            hint="a covariate has one value for each subject",
+                        )
+                    said.setdefault((subject, name), sample.line)
+        return dict(sorted(found.items()))
+
+
+def read_sample_sheet(path: str | os.PathLike[str]) -> SampleSheet:
+    """Read a sample sheet.
+
+    Parameters
+    ----------
+    path
+        Text separated by commas or tabs, with a header: ``file``, if wanted ``subject_id``, and covariates.
+        Files are relative to the folder of the sheet.
+
+    Returns
+    -------
+    SampleSheet
+        The sheet; the files exist, and none is there twice.
+
+    Raises
+    ------
+    FormatError
+        If it is not what it should be; the line is named.
+    """
+    source = Path(path)
+    lines = _lines(source)
+    if not lines:
+        raise FormatError(source, found="no text at all", expected="a header line with a column 'file'")
+    number, header = lines[0]
+    _check_header(source, number, header)
+    samples: list[Sample] = []
+    seen: dict[str, int] = {}
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise FormatError(
+                source,
+                line=line,
+                found=f"{len(cells)} column{'s' if len(cells) > 1 else ''}",
+                expected=f"{len(header)} columns, as in the header",
+            )
+        sample = _sample(source, line, dict(zip(header, cells, strict=True)))
+        real = os.path.realpath(sample.path)
+        if real in seen:
+            raise FormatError(
+                source,
+                line=line,
+                column=_FILE,
+                found=f"{str(sample.path)!r} again",
+                expected="every file once",
+                hint=f"it is in line {seen[real]} already",
+            )
+        seen[real] = line
+        samples.append(sample)
+    if not samples:
+        raise FormatError(source, found="a header and no lines", expected="a line for each file")
+    covariates = tuple(name for name in header if name not in (_FILE, _SUBJECT))
+    sheet = SampleSheet(path=source, samples=tuple(samples), covariates=covariates)
+    # What can be known to be wrong before any file is read.
+    sheet.of_subjects([[] if sample.subject is None else [sample.subject] for sample in samples])
+    return sheet
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """Cells of all lines that are not blank, stripped, with line numbers."""
+    try:
+        text = path.read_bytes().decode("utf-8").removeprefix(_BOM)
+    except OSError as error:
+        raise FormatError(
+            path, found=error.strerror or str(error), expected="a sample sheet that can be read"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            path,
+            found="bytes that are not UTF-8",
+            expected="a text file: the sample sheet, not one of the samples",
+        ) from error
+    if "\0" in text:
+        raise FormatError(path, found="binary data", expected="a text file: the sample sheet")
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    separator = "\t" if "\t" in first else ","
+    source = io.StringIO(text, newline="")
+    reader = csv.reader(source, delimiter=separator, strict=True, skipinitialspace=True)
+    found = []
+    try:
+        for cells in reader:
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                found.append((reader.line_num, stripped))
+    except csv.Error as error:
+        raise FormatError(
+            path, line=reader.line_num, found=str(error), expected="cells separated by commas or tabs"
+        ) from error
+    return found
+
+
+def _check_header(path: Path, line: int, header: Sequence[str]) -> None:
+    shown = ", ".join(map(repr, header[:20]))
+    if _FILE not in header:
+        hint = None
+        if len(header) == 1 and ";" in header[0]:
+            hint = "separate the cells by commas or tabs, not semicolons"
+        elif _FILE in [name.lower() for name in header]:
+            hint = "column names are matched exactly, in lower case"
+        elif {"junction", "v_call"} & set(header):
+            hint = "this is a table of rearrangements; name it in a sheet"
+        raise FormatError(
+            path, line=line, found=f"the columns {shown}", expected="a column 'file'", hint=hint
+        )
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated or "" in header:
+        wrong = (
+            f"column name {repeated[0]!r} more than once"
+            if repeated[:1] > [""]
+            else "a column without a name"
+        )
+        raise FormatError(path, line=line, found=wrong, expected="every column named, and once")
+    for name in header:
+        if name in _TAKEN:
+            raise FormatError(
+                path,
+                line=line,
+                found=f"a covariate called {name!r}",
+                expected="another name",
+                hint="the table of subjects has a column of this name"
+                + (f"; the column of subjects is called {_SUBJECT!r} here" if name == "subject" else ""),
+            )
+
+
+def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
+    given = cells[_FILE]
+    if not given:
+        raise FormatError(sheet, line=line, column=_FILE, found="nothing", expected="the name of a file")
+    path = sheet.parent / Path(given).expanduser()
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "no such file"
+        raise FormatError(
+            sheet,
+            line=line,
+            column=_FILE,
+            found=f"{given!r}, which is {kind}",
+            expected="a file that exists",
+            hint=f"names are relative to the folder of the sheet: {str(path)!r} is meant",
+        )
+    covariates = {name: value for name, value in cells.items() if name not in (_FILE, _SUBJECT) and value}
+    return Sample(line=line, path=path, subject=cells.get(_SUBJECT) or None, covariates=covariates)

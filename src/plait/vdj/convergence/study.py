@@ -1,0 +1,156 @@
+"""The public function of the study."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Literal
+
+from plait.executors.choice import open_executor
+from plait.executors.protocol import Executor
+from plait.vdj.calls import Ambiguity
+from plait.vdj.convergence.run import Study, run_study
+from plait.vdj.convergence.sample_sheet import read_sample_sheet
+from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings
+from plait.vdj.convergence.stages import StudyProgress
+from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.germline.germline_set import Chain
+from plait.vdj.models import PathModel
+
+__all__ = ["study"]
+
+_Path = str | os.PathLike[str]
+
+
+def study(
+    sheet: _Path,
+    output: _Path,
+    *,
+    germline: GermlineSet | _Path,
+    anchors: _Path | None = None,
+    model: PathModel = DEFAULT_MODEL,
+    chain: Chain | Literal["auto"] = "auto",
+    ambiguous: Ambiguity = "first",
+    overflow: Literal["null", "float"] = "null",
+    layout: str = "airr",
+    subject: str | None = None,
+    shared_by: int = 2,
+    predictor_models: Sequence[tuple[int, int]] | None = None,
+    regression: bool = True,
+    lambdas: int = 100,
+    folds: int = 5,
+    halves: int = 50,
+    seed: int = 0,
+    cache: _Path | None = None,
+    device: str = "auto",
+    executor: Executor | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+    progress: Callable[[StudyProgress], None] | None = None,
+) -> Study:
+    """Study convergent recombination, from files of many subjects to tables and answers.
+
+    Is what can be made in more ways found in more individuals, and more often? Paths are counted for every
+    file of a sample sheet; rows are grouped to clonotypes (junction, V gene, J gene) and told by how many
+    subjects share them; sharing and frequency are correlated with path counts and with what was inserted,
+    and a regression says what predicts sharing. Memory does not grow with the number of rows.
+
+    Parameters
+    ----------
+    sheet
+        CSV or TSV with a column ``file``, and if wanted ``subject_id`` and covariates. Files are relative to
+        its folder: rearrangements as for `plait vdj count`, or outputs of it. Where ``subject_id`` is blank,
+        a column of the file tells subjects apart.
+    output
+        Folder of the results: study.json, tables, clonotypes and path counts.
+    germline
+        A germline set, or the name or path of one.
+    anchors
+        CSV of anchors that replace those of the germline set.
+    model
+        Model ``dp2`` with its sweep; by default pi 4 and nu 10, and all smaller limits.
+    chain, ambiguous, overflow, device
+        As for `count_paths`.
+    layout
+        Column layout of the files.
+    subject
+        Column that tells subjects apart; by default that of the layout.
+    shared_by
+        A clonotype is shared if so many subjects have it.
+    predictor_models
+        Models (pi, nu) whose path counts are predictors; by default the single model, the one without P
+        nucleotides, and the one with at most 4 N nucleotides, as far as they are counted.
+    regression
+        Whether to fit the regression.
+    lambdas, folds, halves, seed
+        Penalties on its path, parts of the cross-validation, random halves for stability, and the seed.
+    cache
+        Folder of path counts that several studies share; by default ``counts`` in the output.
+    executor
+        Where the work is done; by default `threads` threads of this process.
+    threads
+        Number of threads; by default the processors that this process may use.
+    resume
+        Go on with what a run that was stopped has done.
+    progress
+        Told how far it is.
+
+    Returns
+    -------
+    Study
+        What was found, and where the tables are.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is wrong, or the folder holds something else.
+    FormatError
+        If the sheet or a file is not what it should be.
+    """
+    alleles = germline
+    if not isinstance(alleles, GermlineSet):
+        alleles = load_germline(alleles, anchors=anchors)
+    settings = StudySettings(
+        germline=alleles.name,
+        anchors=None if anchors is None else os.fspath(anchors),
+        chain=alleles.chain if chain == "auto" else chain,
+        model=model,
+        ambiguous=ambiguous,
+        overflow=overflow,
+        layout=layout,
+        subject=subject,
+        shared_by=shared_by,
+        predictor_models=_predictor_models(model, predictor_models),
+        regression=regression,
+        lambdas=lambdas,
+        folds=folds,
+        halves=halves,
+        seed=seed,
+    )
+    samples = read_sample_sheet(sheet)
+    with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
+        return run_study(
+            samples,
+            output,
+            settings,
+            alleles,
+            executor=workers,
+            cache=cache,
+            device=device,
+            resume=resume,
+            progress=progress,
+        )
+
+
+def _predictor_models(
+    model: PathModel, chosen: Sequence[tuple[int, int]] | None
+) -> tuple[tuple[int, int], ...]:
+    if chosen is not None:
+        return tuple((pi, nu) for pi, nu in chosen)
+    base = (model.pi, model.nu)
+    wanted = [base, (0, model.nu), (model.pi, 4)]
+    counted = {base}
+    if model.is_sweep:
+        counted |= {(pi, nu) for pi in model.axes[0] for nu in model.axes[1]}
+    return tuple(dict.fromkeys(pair for pair in wanted if pair in counted))

@@ -1,0 +1,306 @@
+"""Files of compressed cubes: plain streams, side indices and containers of blocks; windows and damage."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
+from plait.hyperspectral.cubes import ArrayCube
+from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.predictor_parameters import Representatives, WeightOffsets
+from plait.hyperspectral.presets import PRESETS, preset_parameters
+from plait.hyperspectral.residual_store import ResidualStore
+from plait.hyperspectral.streams import compress_cube, make_index, open_stream
+from plait.hyperspectral.supplementary import SupplementaryTable
+
+IMAGE = ImageLayout(columns=13, rows=150, bands=5, dynamic_range=12)
+CODERS = ("sample-adaptive", "block-adaptive", "hybrid")
+ORDERS = (
+    {"order": "bi", "interleaving_depth": 5},
+    {"order": "bi", "interleaving_depth": 2},
+    {"order": "bsq"},
+)
+
+
+@pytest.fixture(scope="module")
+def cube() -> NDArray[np.uint16]:
+    steps = np.random.default_rng(1).integers(-9, 10, (150, 13, 5))
+    return np.clip(np.cumsum(steps, axis=1) + 2000, 0, 4095).astype(np.uint16)
+
+
+def _check(opened: Any, cube: NDArray[Any]) -> None:
+    rng = np.random.default_rng(2)
+    for threads in (1, 2):
+        np.testing.assert_array_equal(np.concatenate(list(opened.rows(threads=threads))), cube)
+    for _ in range(6):
+        y, x = sorted(rng.integers(0, 151, 2)), sorted(rng.integers(0, 14, 2))
+        found = opened.read(int(y[0]), int(y[1]), int(x[0]), int(x[1]), threads=2)
+        np.testing.assert_array_equal(found, cube[y[0] : y[1], x[0] : x[1]])
+    assert opened.shape == cube.shape
+    assert opened.dtype == np.uint16
+    assert opened.verify() == ()
+
+
+@pytest.mark.parametrize("coder", CODERS)
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
+@pytest.mark.parametrize("blocks", [None, "rows:40", "tiles:64x5"])
+def test_files_there_and_back(
+    tmp_path: Path, cube: NDArray[Any], coder: str, order: dict[str, Any], blocks: str | None
+) -> None:
+    parameters = preset_parameters(IMAGE, coder=coder, **order)
+    path, done = tmp_path / "a.c123", []
+    summary = compress_cube(
+        ArrayCube(cube),
+        path,
+        parameters=parameters,
+        blocks=blocks,
+        checksum=blocks is not None,
+        attachments=None if blocks is None else {"a.hdr": b"ENVI\n"},
+        threads=2,
+        progress=lambda n, whole: done.append((n, whole)),
+    )
+    assert summary.compressed_bytes == path.stat().st_size
+    assert summary.blocks == {None: 1, "rows:40": 4, "tiles:64x5": 9}[blocks]
+    assert done[-1] == (cube.size, cube.size)
+    with open_stream(path) as opened:
+        _check(opened, cube)
+        assert opened.parameters == parameters
+        assert opened.is_random_access is opened.has_checksums is (blocks is not None)
+        assert opened.attachments == ({} if blocks is None else {"a.hdr": b"ENVI\n"})
+    with open_stream(path.read_bytes()) as opened:
+        np.testing.assert_array_equal(opened.read(3, 5), cube[3:5])
+
+
+@pytest.mark.parametrize("coder", CODERS[:2])
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order.values())))
+def test_a_side_index_makes_parts(
+    tmp_path: Path, cube: NDArray[Any], coder: str, order: dict[str, Any]
+) -> None:
+    path, index = tmp_path / "a.c123", tmp_path / "a.index"
+    parameters = preset_parameters(IMAGE, coder=coder, **order)
+    compress_cube(ArrayCube(cube), path, parameters=parameters, index=index, checksum=True)
+    plain = tmp_path / "plain.c123"
+    compress_cube(ArrayCube(cube), plain, parameters=parameters)
+    assert plain.read_bytes() == path.read_bytes()
+    with open_stream(path, index=index) as opened:
+        assert opened.windows == (Window(0, 64, 0, 13), Window(64, 128, 0, 13), Window(128, 150, 0, 13))
+        assert opened.is_random_access and opened.has_checksums
+        _check(opened, cube)
+    finer = tmp_path / "finer.index"
+    make_index(path, finer, every=7)
+    with open_stream(path, index=finer) as opened:
+        assert len(opened.windows) == 22
+        _check(opened, cube)
+
+
+def test_foreign_stale_and_damaged_indices_are_refused(tmp_path: Path, cube: NDArray[Any]) -> None:
+    path, index = tmp_path / "a.c123", tmp_path / "a.index"
+    parameters = preset_parameters(IMAGE)
+    compress_cube(ArrayCube(cube), path, parameters=parameters, index=index)
+    other = tmp_path / "b.c123"
+    compress_cube(ArrayCube(cube[::-1]), other, parameters=parameters)
+    with pytest.raises(FormatError, match="another stream"):
+        open_stream(other, index=index)
+    whole = index.read_bytes()
+    for place in (0, 20, 60, len(whole) - 1):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        index.write_bytes(bytes(changed))
+        with pytest.raises(FormatError):
+            open_stream(path, index=index)
+    for size in (0, 10, 70, len(whole) - 1):
+        index.write_bytes(whole[:size])
+        with pytest.raises(FormatError):
+            open_stream(path, index=index)
+    blocks = tmp_path / "blocks.c123"
+    compress_cube(ArrayCube(cube), blocks, blocks="rows:50")
+    with pytest.raises(InvalidInput, match="container"):
+        open_stream(blocks, index=index)
+    with pytest.raises(InvalidInput, match="container"):
+        make_index(blocks, index)
+    hybrid = tmp_path / "hybrid.c123"
+    compress_cube(ArrayCube(cube), hybrid, parameters=preset_parameters(IMAGE, coder="hybrid"))
+    with pytest.raises(Unsupported):
+        make_index(hybrid, index)
+
+
+def _container(path: Path, cube: NDArray[Any]) -> bytearray:
+    compress_cube(ArrayCube(cube), path, parameters=preset_parameters(IMAGE), blocks="rows:40", checksum=True)
+    return bytearray(path.read_bytes())
+
+
+def test_a_damaged_block_is_named_and_the_others_are_read(tmp_path: Path, cube: NDArray[Any]) -> None:
+    path = tmp_path / "a.blocks"
+    whole = _container(path, cube)
+    with open_stream(path) as opened:
+        entry = opened.block_entry(1)
+    whole[entry.offset + entry.length // 2] ^= 16
+    path.write_bytes(bytes(whole))
+    with open_stream(path) as opened:
+        (fault,) = opened.verify()
+        assert "block 1 (rows 40 to 79" in fault
+        np.testing.assert_array_equal(opened.read(0, 40), cube[:40])
+        np.testing.assert_array_equal(opened.read(80, 150), cube[80:])
+        with pytest.raises(FormatError, match="block 1"):
+            opened.read(30, 50)
+        with pytest.raises(FormatError, match="block 1"):
+            list(opened.rows(threads=2))
+
+
+def test_checksums_of_samples_are_compared(tmp_path: Path, cube: NDArray[Any]) -> None:
+    path = tmp_path / "a.blocks"
+    pieces: list[bytes] = []
+
+    def spoil(data: bytes) -> None:
+        pieces.append(data)
+
+    compress_cube(
+        ArrayCube(cube), spoil, parameters=preset_parameters(IMAGE), blocks="rows:40", checksum=True
+    )
+    whole = bytearray(b"".join(pieces))
+    path.write_bytes(bytes(whole))
+    with open_stream(path) as opened:
+        entry = opened.block_entry(2)
+    # The checksum of samples of block 2, and with it that of the index.
+    place = whole.rindex(struct.pack("<QQII", entry.offset, entry.length, entry.crc, entry.samples_crc))
+    struct.pack_into("<I", whole, place + 20, entry.samples_crc ^ 1)
+    offset, length = struct.unpack_from("<QQ", whole, len(whole) - 28)
+    struct.pack_into("<I", whole, len(whole) - 12, zlib.crc32(whole[offset : offset + length]))
+    path.write_bytes(bytes(whole))
+    with open_stream(path) as opened:
+        (fault,) = opened.verify()
+        assert "block 2 (rows 80 to 119" in fault and "checksum" in fault
+
+
+@pytest.mark.parametrize("cut", [0, 7, 39, 41, 500, -1, -29])
+def test_a_container_that_was_cut_short(tmp_path: Path, cube: NDArray[Any], cut: int) -> None:
+    path = tmp_path / "a.blocks"
+    whole = _container(path, cube)
+    path.write_bytes(bytes(whole[:cut]))
+    with pytest.raises(FormatError):
+        open_stream(path)
+
+
+def test_every_byte_of_header_and_index_is_guarded(tmp_path: Path, cube: NDArray[Any]) -> None:
+    path = tmp_path / "a.blocks"
+    whole = _container(path, cube)
+    for place in (*range(8, 40), *range(len(whole) - 28 - 12 - 4 * 24, len(whole))):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        with pytest.raises(FormatError):
+            open_stream(bytes(changed))
+
+
+@pytest.mark.parametrize("size", [0, 5, 19, 900])
+def test_plain_streams_that_were_cut_short(tmp_path: Path, cube: NDArray[Any], size: int) -> None:
+    path = tmp_path / "a.c123"
+    compress_cube(ArrayCube(cube), path, parameters=preset_parameters(IMAGE))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(FormatError, match=r"a\.c123"), open_stream(path) as opened:
+        list(opened.rows())
+
+
+def test_options_that_do_not_go_together(tmp_path: Path, cube: NDArray[Any]) -> None:
+    source, path = ArrayCube(cube), tmp_path / "a.c123"
+    for options in (
+        {"checksum": True},
+        {"attachments": {"a": b""}},
+        {"index": tmp_path / "i", "blocks": "rows:9"},
+        {"index": tmp_path / "i", "parameters": preset_parameters(IMAGE, coder="hybrid")},
+        {"blocks": "rows:0"},
+        {"blocks": "tiles:3"},
+        {"preset": "tiny"},
+        {"parameters": preset_parameters(ImageLayout(columns=3, rows=4, bands=5, dynamic_range=12))},
+    ):
+        with pytest.raises(InvalidInput):
+            compress_cube(source, path, **options)  # type: ignore[arg-type]
+    table = SupplementaryTable(kind="unsigned", purpose=10, structure=2, values=(1,) * 65, depth=1)
+    with pytest.raises(InvalidInput, match="supplementary"):
+        compress_cube(
+            source, path, parameters=preset_parameters(IMAGE, supplementary=(table,)), blocks="rows:9"
+        )
+    with pytest.raises(InvalidInput, match="row 140, column 2, band 4"):
+        spoiled = cube.copy()
+        spoiled[140, 2, 4] = 4096
+        compress_cube(ArrayCube(spoiled), path, parameters=preset_parameters(IMAGE))
+    with pytest.raises(InvalidInput, match="float64"):
+        ArrayCube(cube.astype(float))
+    with pytest.raises(InvalidInput, match="No such"):
+        open_stream(tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_windows_outside_the_cube(cube: NDArray[Any]) -> None:
+    pieces: list[bytes] = []
+    compress_cube(ArrayCube(cube), pieces.append, parameters=preset_parameters(IMAGE))
+    with open_stream(b"".join(pieces)) as opened:
+        for window in ((0, 151), (-1, 3), (4, 3), (0, 1, 0, 14), (0, 1, 5, 4)):
+            with pytest.raises(InvalidInput):
+                opened.read(*window)
+        assert opened.read(7, 7).shape == (0, 13, 5)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("depth", [2, 8, 16, 32])
+def test_presets_serve_all_depths_and_sizes(preset: str, depth: int) -> None:
+    for columns in (1, 4):
+        image = ImageLayout(columns=columns, rows=2, bands=3, dynamic_range=depth)
+        found = preset_parameters(image, preset, weight_resolution=9, order="bsq")
+        assert found.predictor.weight_resolution == 9
+        assert found.predictor.prediction_bands == PRESETS[preset]["prediction_bands"]
+        assert found.order == "bsq"
+    with pytest.raises(InvalidInput, match="weigth"):
+        preset_parameters(image, preset, weigth_resolution=9)
+
+
+@pytest.mark.interpreted(alone=True)
+def test_grids() -> None:
+    grid = BlockGrid.parse("tiles:64x5", IMAGE)
+    windows = list(grid)
+    assert len(windows) == len(grid) == 9
+    assert windows[-1] == Window(128, 150, 10, 13)
+    assert sum(window.pixels for window in windows) == 150 * 13
+    assert len(BlockGrid.parse("rows:1000", IMAGE)) == 1
+
+
+@pytest.mark.interpreted
+def test_a_block_of_one_column_is_predicted_from_columns() -> None:
+    samples = np.random.default_rng(4).integers(0, 4096, (4, 3, 2))
+    image = ImageLayout(columns=3, rows=4, bands=2, dynamic_range=12)
+    pieces: list[bytes] = []
+    parameters = preset_parameters(
+        image,
+        "fast",
+        local_sum="narrow-neighbor",
+        representatives=Representatives(resolution=1, damping=1),
+        weight_offsets=WeightOffsets(own=(1, -1), others=((), (2,))),
+        weight_table_resolution=5,
+        weight_table=((1, 2, 3), (4, 5, 6, 7)),
+    )
+    narrow = block_parameters(parameters, Window(0, 4, 2, 3)).predictor
+    assert (narrow.mode, narrow.local_sum, narrow.weight_table) == ("reduced", "narrow-column", ((), (7,)))
+    wide = replace(parameters, predictor=replace(parameters.predictor, local_sum="narrow-column"))
+    compress_cube(ArrayCube(samples), pieces.append, parameters=wide, blocks="tiles:4x2", threads=1)
+    with open_stream(b"".join(pieces)) as opened:
+        np.testing.assert_array_equal(opened.read(0, 4), samples)
+
+
+@pytest.mark.interpreted(alone=True)
+def test_residuals_wait_in_a_file_as_in_memory() -> None:
+    values = np.random.default_rng(3).integers(0, 4096, (150, 13, 5))
+    for most in (0, 1 << 20):
+        store = ResidualStore(IMAGE, most_bytes=most)
+        store.put(0, values[:70])
+        store.put_bands(0, 70, np.ascontiguousarray(values[70:].transpose(2, 0, 1)))
+        np.testing.assert_array_equal(store.get(11, 99), values[11:99])
+        np.testing.assert_array_equal(store.get_bands(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
+        store.close()

@@ -1,0 +1,256 @@
+"""Reports of studies: what figures are made of, and what the page may hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from plait.reports.study_figure import SECTIONS, StudyFigure, grouped_levels, short_names, wilson_interval
+from plait.reports.study_figures_genes import gene_order
+from plait.reports.study_inputs import COLUMNS, Study, read_study
+from plait.reports.study_palette import GROUP_COLOURS, LEVELS, SEQUENCE, THEMES, paint
+from plait.reports.study_report import study_figures, write_study_report
+from plait.testing.study_folder import write_study_folder, write_table
+
+HOSTILE = ("<b>&\"'</b>", "</script><script>x()</script>", "a\u2028b", "$ink", "]]>")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return read_study(write_study_folder(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def figures(study: Study) -> dict[str, StudyFigure]:
+    return {figure.name: figure for figure in study_figures(study)}
+
+
+@pytest.fixture
+def draws() -> None:
+    pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
+    pytest.importorskip("jinja2", reason="reports are made with Jinja, of plait's extra report")
+
+
+def values_of(figure: StudyFigure) -> list[dict[str, Any]]:
+    assert figure.spec is not None
+    values: list[dict[str, Any]] = figure.spec["data"]["values"]
+    return values
+
+
+def axis_titles(part: Any) -> list[str | None]:
+    """Titles of all axes in a specification."""
+    if isinstance(part, list):
+        return [title for item in part for title in axis_titles(item)]
+    if not isinstance(part, dict):
+        return []
+    own = [part["axis"].get("title")] if isinstance(part.get("axis"), dict) else []
+    return own + [
+        title for key, item in part.items() if key not in ("values", "config") for title in axis_titles(item)
+    ]
+
+
+def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
+    assert len(figures) == 18 and set(SECTIONS) == {figure.section for figure in figures.values()}
+    for figure in figures.values():
+        assert figure.title and len(figure.caption) > 60 and len(figure.alt) > 40
+        titles = axis_titles(figure.spec)
+        # Names of things need no title beside them; whatever is measured has one.
+        assert titles and any(titles)
+    with_n = [
+        name
+        for name, figure in figures.items()
+        if "n = " in json.dumps([figure.caption, figure.alt, figure.spec])
+    ]
+    assert len(with_n) >= 11
+
+
+def test_names_of_tables_are_those_of_the_study(study: Study) -> None:
+    assert set(study.tables) == set(COLUMNS)
+
+
+def test_shares_of_shared_clonotypes(study: Study, figures: dict[str, StudyFigure]) -> None:
+    table = study.tables["n2_length_by_sharing"]
+    rows = list(
+        zip(table.integers("subjects"), table.numbers("n2_length"), table.integers("clonotypes"), strict=True)
+    )
+    drawn = {point["x"]: point for point in values_of(figures["sharing_by_n2_length"])}
+    for length in (0.0, 3.0):
+        n = sum(count for _, at, count in rows if at == length)
+        shared = sum(count for level, at, count in rows if at == length and level >= 2)
+        assert drawn[length]["share"] == shared / n and drawn[length]["n"] == n
+        assert (drawn[length]["low"], drawn[length]["high"]) == wilson_interval(shared, n)
+    assert all(point["n"] >= 20 for point in drawn.values())
+    # Both figures have one scale.
+    scales = [
+        re.findall(r'"domain": \[0, [\d.]+\]', json.dumps(figures[f"sharing_by_{x}"].spec))
+        for x in ("path_count", "n2_length")
+    ]
+    assert scales[0] and scales[0] == scales[1]
+
+
+def test_distributions(study: Study, figures: dict[str, StudyFigure]) -> None:
+    table = study.tables["sharing_levels"]
+    values = values_of(figures["n2_length_distributions"])
+    for level, middle in zip(table.texts("subjects"), table.numbers("n2_length_q50"), strict=True):
+        (found,) = [value for value in values if value.get("level") == level and "q50" in value]
+        assert abs(found["q50"] - middle) <= 0.5
+        shares = [value["share"] for value in values if value.get("level") == level and "share" in value]
+        assert abs(sum(shares) - 1) < 1e-9
+    quartiles = [
+        (value["level"], value["q50"])
+        for value in values_of(figures["path_count_distributions"])
+        if "q50" in value
+    ]
+    counts = table.numbers("path_count_q50")
+    for (_, found), told in zip(quartiles, counts, strict=True):
+        # Within the bin, which is a quarter of a power of ten wide.
+        assert told / 10**0.25 <= 10**found <= told * 10**0.25
+
+
+def test_many_subjects_are_grouped() -> None:
+    groups = grouped_levels({level: 5 for level in range(1, 101)}, 8)
+    assert len(groups) == 8 and [label for label, _ in groups[:3]] == ["1", "2", "3"]
+    covered = [level for _, levels in groups for level in levels]
+    assert covered == list(range(1, 101))
+
+
+def test_wilson_intervals() -> None:
+    assert wilson_interval(0, 10)[0] == 0 and wilson_interval(10, 10)[1] == 1
+    low, high = wilson_interval(50, 100)
+    assert abs(low - 0.40383) < 1e-5 and abs(high - 0.59617) < 1e-5
+
+
+def test_short_names_stay_different() -> None:
+    names = [f"a very long name {k % 3} of a patient" for k in range(3)] + ["", "short"]
+    short = short_names(names)
+    assert len(set(short.values())) == len(names) and short[""] == "no name" and short["short"] == "short"
+
+
+def test_genes_are_in_numeric_order() -> None:
+    names = ["TRBV13-2", "TRBV2", "", "TRBV13-1", "TRBV\u00b2", "x"]
+    assert sorted(names, key=gene_order) == ["", "TRBV2", "TRBV13-1", "TRBV13-2", "TRBV\u00b2", "x"]
+
+
+def brightness(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    low, high = sorted((brightness(first), brightness(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", list(THEMES))
+def test_colours_stand_out(theme: str) -> None:
+    colours = THEMES[theme]
+    for ground in ("page", "paper"):
+        for text in ("ink", "quiet", "link"):
+            assert contrast(colours[text], colours[ground]) >= 4.5
+    marks = [*GROUP_COLOURS.values(), *LEVELS, "$alone", "$shared"]
+    for mark in marks:
+        assert contrast(colours[mark[1:]], colours["paper"]) >= 3
+    amounts = [brightness(colours[name[1:]]) for name in SEQUENCE]
+    steps = [b - a for a, b in pairwise(amounts)]
+    assert all(step > 0 for step in steps) or all(step < 0 for step in steps)
+
+
+def test_both_themes_have_the_same_colours() -> None:
+    assert len({tuple(colours) for colours in THEMES.values()}) == 1
+
+
+def test_paint_leaves_data_alone() -> None:
+    spec = {"mark": {"color": "$ink"}, "range": ["$n2"], "data": {"values": [{"gene": "$ink"}]}}
+    painted = paint(spec, {"ink": "black", "n2": "green"})
+    assert painted == {"mark": {"color": "black"}, "range": ["green"], "data": {"values": [{"gene": "$ink"}]}}
+
+
+def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) -> None:
+    from plait.reports.study_drawing import compiled_figure
+
+    folder = write_study_folder(tmp_path, subjects=HOSTILE[:3], genes={"TRBV1": HOSTILE[0]}, clonotypes=300)
+    for figure in study_figures(read_study(folder)):
+        compiled = json.loads(json.dumps(compiled_figure(figure) or {}))
+        for data in compiled.get("data", []):
+            data.pop("values", None)
+        compiled.pop("description", None)
+        assert "<b>" not in json.dumps(compiled) and "script" not in json.dumps(compiled)
+
+
+def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
+    from plait.reports.study_drawing import figure_files
+
+    folder = write_study_folder(
+        tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500
+    )
+    first = write_study_report(folder)
+    page = first.page.read_bytes()
+    assert first.page_bytes == len(page) < 8_000_000 and first.missing == ()
+    text = page.decode("utf-8")
+    # Nothing of the data is markup: four scripts and data, and no more.
+    assert text.count("<script") == text.count("</script>") == 5 and "<b>&" not in text
+    assert not re.search(r"(?:src|href)=[\"'](?!#)", text.split("<script", 1)[0])
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None and "default-src &#39;none&#39;" in policy[1]
+    for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
+        assert b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode() in policy[1]
+    for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
+        json.loads(data)
+    for path in first.figures:
+        if path.suffix == ".svg":
+            ElementTree.fromstring(path.read_bytes())
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+    written = {path: path.read_bytes() for path in first.figures}
+    again = write_study_report(folder, figures=False)
+    assert again.page.read_bytes() == page
+    drawn = next(figure for figure in study_figures(read_study(folder)) if figure.name == "vj_usage")
+    assert figure_files(drawn) == tuple(
+        written[folder / "figures" / f"vj_usage.{kind}"] for kind in ("png", "svg")
+    )
+
+
+def test_figures_of_an_earlier_run_go(tmp_path: Path, draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.reports.study_report.figure_files", lambda figure: (b"png", b"svg"))
+    folder = write_study_folder(tmp_path, subjects=2, clonotypes=200, regression=False)
+    (folder / "figures").mkdir()
+    (folder / "figures" / "roc.png").write_bytes(b"old")
+    (folder / "figures" / "mine.txt").write_bytes(b"kept")
+    write_study_report(folder)
+    assert not (folder / "figures" / "roc.png").exists() and (folder / "figures" / "mine.txt").exists()
+    assert (folder / "figures" / "sweep_zeros.svg").read_bytes() == b"svg"
+
+
+def test_large_tables_are_cut_and_said_to_be(tmp_path: Path, draws: None) -> None:
+    folder = write_study_folder(tmp_path, subjects=40, clonotypes=300, regression=False)
+    columns = ["subject", "junction_length", "clonotypes", "rows"]
+    rows = [[f"subject {k}", 30 + n, 5, 6] for k in range(1000) for n in range(60)]
+    write_table(folder / "tables" / "cdr3_lengths.tsv", columns, rows)
+    text = write_study_report(folder, figures=False).page.read_text("utf-8")
+    assert "The first 15,000 rows; all are in tables/cdr3_lengths.tsv." in text
+    assert "976 others are in the table." in text and len(text) < 8_000_000
+
+
+def test_a_failed_report_leaves_the_old_one(
+    tmp_path: Path, draws: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_study_folder(tmp_path, subjects=2, clonotypes=200, regression=False)
+    (folder / "report.html").write_text("old")
+
+    def fail(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("plait.reports.study_report.study_page", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_study_report(folder)
+    assert (folder / "report.html").read_text() == "old"
+    assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "tables"}
