@@ -1,12 +1,15 @@
-"""Speed of generation probabilities, beside OLGA's and vdjtools' where they are installed; answers compared.
+"""Speed of generation probabilities, beside OLGA's where it is installed; answers compared.
 
     python benchmarks/vdj_pgen.py --model FOLDER [--rows 20000] [--repeat 3] [--json OUT.json]
         [--peer-python PYTHON] [--peer-rows 2000]
 
-FOLDER is a model of IGoR or OLGA. Junctions are drawn from it. PYTHON is that of an environment with OLGA,
-vdjtools or both, by default this one; what it lacks is left out. Figures are the best of the repeats,
-sequences per second of processor time on one core; the peers compute the first rows of the same table, in
-the same run.
+FOLDER is a model of IGoR or OLGA. Junctions are drawn from it. PYTHON is that of an environment with OLGA, by
+default this one; without it, that column is left out. Figures are the best of the repeats, sequences per
+second of processor time on one core; OLGA computes the first rows of the same table, in the same run. The
+arithmetic is counted (`vdj_pgen_limit`), and its limit is what one core does in registers, in the same run: a
+multiplication and an addition of whole groups of lanes at a time, of which a single number takes one.
+
+Other programs: ``benchmarks/vdj_pgen_peers.py``.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from vdj_pgen_limit import instructions_per_text, pairs_per_second
 
 from plait import __version__
 from plait.lanes import host_lanes
@@ -44,6 +48,8 @@ CASES = (
     ("nt, V and J given", "junction", True, 300_000),
     ("aa, V and J given", "junction_aa", True, None),
 )
+#: Junctions of which the arithmetic is counted.
+COUNTED = 60
 #: Computes the same with a peer, in its own environment: JSON in, JSON out.
 PEER = """
 import importlib, json, sys, time
@@ -72,14 +78,6 @@ for name, rows in given["cases"].items():
     values = [float(one(*row)) for row in rows]
     found[name] = {"seconds": time.process_time() - start, "values": values}
 print(json.dumps({"version": importlib.import_module("importlib.metadata").version("olga"), "found": found}))
-"""
-#: The same of vdjtools.
-OTHER = """
-import importlib.metadata as metadata, json
-try:
-    print(json.dumps({"version": metadata.version("vdjtools")}))
-except metadata.PackageNotFoundError:
-    print(json.dumps({"missing": "vdjtools"}))
 """
 
 
@@ -116,7 +114,9 @@ def ours(model: RecombinationModel, table: dict[str, list[str]], repeat: int) ->
             return engine.compute(texts, *calls, kind=kind).pgen
 
         seconds, values = best(run, repeat)
-        found[name] = {"seconds": seconds, "rows": len(texts), "values": values}
+        some = (call[:COUNTED] if call is not None else None for call in calls)
+        counted = instructions_per_text(model, texts[:COUNTED], *some, kind)
+        found[name] = {"seconds": seconds, "rows": len(texts), "values": values, "counted": counted}
     return found
 
 
@@ -142,7 +142,7 @@ def others(
         lines.append(["EM, per iteration", f"{inference(model, table, repeat):,.0f}", "30,000"])
     rows = len(table["junction"])
     source, out = folder / "drawn.parquet", folder / "out.parquet"
-    seconds, _ = best(lambda: pgen_files([source], out, model, calls="none", threads=1), repeat)
+    seconds, _ = best(lambda: pgen_files([source], out, model, calls="ignore", threads=1), repeat)
     lines.append(["pgen of a file, nt", f"{rows / seconds:,.0f}", "-"])
     return lines
 
@@ -189,8 +189,7 @@ def main() -> None:
     }
     cases = {case: [list(row[:]) for row in zip(*lists, strict=True)][:n] for case, lists in columns.items()}
     given = {"model": str(options.model.resolve()), "d": bool(model.d), "cases": cases}
-    peer, other = peers(options.peer_python, PEER, given), peers(options.peer_python, OTHER, {})
-    report(model, found, rest, peer, other)
+    report(model, found, rest, peers(options.peer_python, PEER, given), pairs_per_second(options.repeat))
     if options.json:
         facts = {name: {"per_second": f["rows"] / f["seconds"]} for name, f in found.items()}
         options.json.write_text(
@@ -203,15 +202,23 @@ def report(
     found: dict[str, Any],
     rest: list[list[str]],
     peer: dict[str, Any],
-    other: dict[str, Any],
+    limit: float,
 ) -> None:
     """Print the table."""
     version = f"OLGA {peer['version']} FastPgen" if "version" in peer else f"no OLGA ({peer['missing']})"
     print(f"plait {__version__}, {platform.machine()}, {host_lanes().width} lanes; {model.name}; {version}")
-    print(f"{'':28}{'plait/s':>12}{'asked':>12}{'OLGA/s':>12}{'times':>8}  largest relative difference")
+    print(
+        f"arithmetic limit of one core: {limit / 1e9:.2f} G multiplications and additions of groups a second"
+    )
+    print(
+        f"{'':28}{'plait/s':>12}{'asked':>12}{'of limit':>10}{'OLGA/s':>12}{'times':>8}"
+        "  largest relative difference"
+    )
     for name, _, _, asked in CASES:
         rate = found[name]["rows"] / found[name]["seconds"]
-        line = f"{name:28}{rate:>12,.0f}{f'{asked:,}' if asked else '-':>12}"
+        counted = found[name]["counted"]
+        most = max(counted[what, True] + counted[what, False] for what in ("add", "multiply"))
+        line = f"{name:28}{rate:>12,.0f}{f'{asked:,}' if asked else '-':>12}{most * rate / limit:>10.0%}"
         if "found" in peer:
             theirs = peer["found"][name]
             values = np.array(theirs["values"])
@@ -224,10 +231,6 @@ def report(
         print(line)
     for what, rate_text, asked_text in rest:
         print(f"{what:28}{rate_text:>12}{asked_text:>12}")
-    if "version" in other:
-        print(f"vdjtools {other['version']} is installed; its answers are not compared yet")
-    else:
-        print("vdjtools is not installed; measured before, mouse TRB without V and J: nt 7,585/s, aa 5,839/s")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ set -- \
     "tests/parity/test_cuda_chain.py::test_edge_cases[2-dp2-one-strand]" \
     "tests/parity/test_cuda_chain.py::test_edge_cases[2-dp2-two-strands]" \
     "tests/parity/test_cuda_chain.py::test_edge_cases[2-vj-dp2]" \
+    "tests/parity/test_cuda_weighted.py::test_calls[vdj]" \
+    "tests/parity/test_cuda_weighted.py::test_calls[vj]" \
+    "tests/parity/test_cuda_weighted.py::test_many_contexts[vdj]" \
+    "tests/parity/test_cuda_weighted.py::test_long_texts" \
     "tests/parity/test_cuda_enumeration.py::test_plain[positions-2bit]" \
     "tests/parity/test_cuda_enumeration.py::test_plain[positions-8bit]" \
     "tests/parity/test_cuda_enumeration.py::test_codes[8bit]" \

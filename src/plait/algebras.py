@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait._jit import by_type
-from plait.lanes import add_saturating, maximum, splat
+from plait._jit import by_type, specialise
+from plait.lanes import add_saturating, lower_half, maximum, splat, upper_half
 
 __all__ = [
     "BIG_COUNT",
@@ -26,6 +26,7 @@ __all__ = [
     "MAX_PRODUCT",
     "PROBABILITY",
     "SATURATING_COUNT",
+    "WEIGHTED_SUM",
     "Count",
     "LogSum",
     "MaxPlus",
@@ -34,9 +35,11 @@ __all__ = [
     "Probability",
     "SaturatingCount",
     "SaturatingMaxPlus",
+    "WeightedSum",
     "algebra_in_lanes",
     "choice",
     "extend",
+    "over_lanes",
     "repeat",
     "with_zero",
 ]
@@ -228,6 +231,26 @@ class Optimal(NamedTuple):
         return extend(alg.best, a[0], b[0]), extend(alg.among, a[1], b[1])
 
 
+class WeightedSum(NamedTuple):
+    """Pairs (w, s) for sums over ways: of their weights, and of their weights times an amount.
+
+    The amount of a way is the sum of those of its steps: a step of weight p and amount a is (p, p a), and
+    s / w is the mean amount. Values are tuples, for the interpreted target; what it finds in a pass forwards,
+    `plait.schedules.chain_expectations` finds for all steps at once in a pass backwards.
+    """
+
+    zero: Any
+    one: Any
+
+    @staticmethod
+    def choice(alg: WeightedSum, a: Any, b: Any) -> Any:
+        return a[0] + b[0], a[1] + b[1]
+
+    @staticmethod
+    def extend(alg: WeightedSum, a: Any, b: Any) -> Any:
+        return a[0] * b[0], a[0] * b[1] + a[1] * b[0]
+
+
 #: How far results may differ between targets and splits.
 EXACTNESS = {
     Count: "bitwise",
@@ -238,6 +261,7 @@ EXACTNESS = {
     SaturatingMaxPlus: "bitwise",
     LogSum: "ulp",
     Optimal: "bitwise",
+    WeightedSum: "ulp",
 }
 
 COUNT = Count(np.int64(0), np.int64(1))
@@ -245,6 +269,7 @@ SATURATING_COUNT = SaturatingCount(np.int64(0), np.int64(1), np.int64(2**63 - 1)
 PROBABILITY = Probability(0.0, 1.0)
 MAX_PRODUCT = MaxProduct(0.0, 1.0)
 LOG_SUM = LogSum(-math.inf, 0.0)
+WEIGHTED_SUM = WeightedSum((0.0, 0.0), (1.0, 0.0))
 #: Python integers: counts of any size, for the interpreted target only.
 BIG_COUNT = Count(0, 1)
 
@@ -272,3 +297,22 @@ def extend(alg: Any, a: Any, b: Any) -> Any:
 @by_type
 def repeat(alg: Any, a: Any, times: Any) -> Any:
     """The choice between `times` >= 1 equal alternatives; `times` is a value of the algebra's type."""
+
+
+def over_lanes(alg: Any, a: Any) -> Any:
+    """The choice between all lanes of a group, by halves; a number is itself."""
+    while isinstance(a, np.ndarray):
+        a = choice(alg, lower_half(a), upper_half(a))
+    return a
+
+
+def _over_group(alg: Any, a: Any) -> Any:
+    return over_lanes(alg, choice(alg, lower_half(a), upper_half(a)))
+
+
+def _over_number(alg: Any, a: Any) -> Any:
+    return a
+
+
+# Compiled, a group knows its width; a number has none.
+specialise(over_lanes, lambda alg, a: _over_group if hasattr(a, "width") else _over_number)

@@ -16,6 +16,12 @@ from plait.testing.alignment_problems import (
     alignment_combinations,
     solve_alignment,
 )
+from plait.testing.generation_problems import (
+    GENERATION_PROBLEMS,
+    GenerationCombination,
+    generation_combinations,
+    solve_generation,
+)
 from plait.testing.problems import PROBLEMS, Combination, combinations, solve
 
 #: Seconds after which no other worker is waited for.
@@ -45,6 +51,22 @@ def alignment_kernels() -> Iterator[AlignmentCombination]:
 def compile_alignment(combination: AlignmentCombination) -> None:
     for batch in ALIGNMENT_PROBLEMS[combination.problem].edge_cases:
         if solve_alignment(combination, batch.only(0, 1)) is not None:
+            return
+
+
+def generation_kernels() -> Iterator[GenerationCombination]:
+    """One combination per kernel that has to be compiled."""
+    seen = set()
+    for combination in generation_combinations():
+        kernel = (combination.schedule, combination.algebra, combination.width, combination.graph)
+        if combination.target != "reference" and kernel not in seen:
+            seen.add(kernel)
+            yield combination
+
+
+def compile_generation(combination: GenerationCombination) -> None:
+    for batch in GENERATION_PROBLEMS[combination.problem].edge_cases:
+        if solve_generation(combination, batch) is not None:
             return
 
 
@@ -106,5 +128,19 @@ def prepare_alignment(workers_folder: Path) -> Callable[[str], None]:
             return
         jobs = [functools.partial(compile_alignment, combination) for combination in alignment_kernels()]
         share_out(workers_folder, "alignment-kernel", jobs)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def prepare_generation(workers_folder: Path) -> Callable[[str], None]:
+    """The same for the matrix of generation probabilities."""
+
+    @functools.cache
+    def run(target: str) -> None:
+        if target == "reference":
+            return
+        jobs = [functools.partial(compile_generation, combination) for combination in generation_kernels()]
+        share_out(workers_folder, "generation-kernel", jobs)
 
     return run

@@ -23,7 +23,7 @@ from plait.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
 from plait.alphabets import encode
 from plait.lanes import LANES, host_lanes
 from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.targets import cuda_chain, cuda_devices
+from plait.targets import cuda_chain, cuda_devices, cuda_pieces
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda import SIMULATED
 from plait.targets.cuda_devices import devices
@@ -101,7 +101,7 @@ def test_pieces_do_not_matter(picks: Sequence[int], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda_chain, "_PIECE", most * 300)
         patch.setattr(cuda_chain, "_LEAST", 1)
-        patch.setattr(cuda_chain, "_APART", 1)
+        patch.setattr(cuda_pieces, "_APART", 1)
         agree(batch)
 
 

@@ -6,22 +6,19 @@ it is compared within 1e-12, relative.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.algebras import LOG_SUM, MAX_PRODUCT, PROBABILITY
-from plait.lanes import LANES, OneLane, host_lanes
-from plait.schedules.end_trees import EndTrees
-from plait.schedules.text_graphs import WeightedTexts
-from plait.schedules.weighted_chain import weigh_text
-from plait.schedules.weighted_pairs import weigh_pair_text
+from plait.algebras import COUNT, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
+from plait.lanes import OneLane, host_lanes
 from plait.testing.cases import make_germline
+from plait.testing.generation_problems import GenerationBatch, insertion_amounts, weigh_batch
 from plait.testing.recombination import (
     GENETIC_CODE,
     coding_texts,
@@ -32,9 +29,8 @@ from plait.testing.recombination import (
 )
 from plait.vdj import PathModel, count_paths
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.end_shapes import ModelShapes, model_shapes
-from plait.vdj.model.texts import encode_texts
-from plait.vdj.model.weights import make_scratch, part_weights, weighted_chain
+from plait.vdj.model.posteriors import posteriors
+from plait.vdj.model.scenarios import ScenarioFinder
 
 BOUND = 1e-12
 ACIDS = "ACDEFGHIKLMNPQRSTVWY*"
@@ -144,6 +140,9 @@ def test_uniform_weights_are_path_counts(seed: int, d: bool) -> None:
         counts += sign * (found.by_n_by_d[0].sum(axis=0) if d else found.no_d_by_n[0])
     uniform = uniform_weights(germline, pi, most, d)
     e = len(gene_d) + 2 * pi
+    single = ((0,),)
+    batch = GenerationBatch(uniform, "nt", (text,), single, single)
+    assert weigh_batch(batch, COUNT, OneLane(), interpreted=True, plain=True) == [int(counts.sum())]
     constant = 1 / ((len(v) + pi + 1) * (len(j) + pi + 1) * (most + 1))
     constant /= ((e + 1) * (e + 2) // 2) * (most + 1) if d else 1
     expected = constant * float((counts * 0.25 ** np.arange(most + 1)).sum())
@@ -179,72 +178,76 @@ def uniform_weights(germline: Any, pi: int, most: int, d: bool) -> Recombination
     )
 
 
-def weigh(model: RecombinationModel, texts: list[str], lanes: Any, algebra: str) -> np.ndarray:
-    """Weights of nucleotide texts by the schedule, with any lanes and algebra."""
-    alg, shapes = {"sum": PROBABILITY, "log": LOG_SUM, "best": MAX_PRODUCT}[algebra], model_shapes(model)
-    chain = weighted_chain(model, shapes)
-    if algebra == "best":
-        chain = best_parts(model, shapes, chain)
-    if algebra == "log":
-        chain = logarithms(chain)
-    encoded = encode_texts(pa.array(texts), "nt")
-    n = len(texts)
-    first, roots = np.arange(n + 1), np.zeros(n, np.int32)
-    v, j = roots + shapes.v.together, roots + shapes.j.together
-    batch = WeightedTexts(encoded.codes, encoded.start, encoded.length, first, v, first, j)
-    scratch, out = make_scratch(chain, encoded.parts, int(encoded.length.max())), np.zeros(n)
-    body = weigh_text if model.d else weigh_pair_text
-    for item in range(n):
-        body(lanes, alg, chain, encoded.parts, batch, item, scratch, out)
-    return out
+def weigh(model: RecombinationModel, texts: list[str], algebra: Any, amounts: Any = None) -> list[Any]:
+    """Weights of nucleotide texts by the schedule as Python, one lane at a time."""
+    anything = (None,) * len(texts)
+    batch = GenerationBatch(model, "nt", tuple(texts), anything, anything)
+    return weigh_batch(batch, algebra, OneLane(), interpreted=True, plain=True, amounts=amounts)
 
 
-def best_parts(model: RecombinationModel, shapes: ModelShapes, chain: Any) -> Any:
-    """With the best part at every node in the place of the sum of parts."""
-    trees = {}
-    for name, shape, table in zip(
-        ("prefix", "fragment", "suffix"),
-        (shapes.v, shapes.d, shapes.j),
-        part_weights(model, shapes),
-        strict=True,
-    ):
-        weight = np.zeros((len(shape.child), table.shape[1]))
-        np.maximum.at(weight, shape.node, table)
-        trees[name] = EndTrees(shape.child, weight)
-    return chain._replace(**trees)
-
-
-def logarithms(value: Any) -> Any:
-    """Logarithms of all weights."""
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        with np.errstate(divide="ignore"):
-            return np.log(value)
-    if isinstance(value, tuple) and hasattr(value, "_replace"):
-        return type(value)(*map(logarithms, value))
-    return value
-
-
-# As plain Python: each algebra and width would be compiled for some seconds.
-@pytest.mark.interpreted(alone=True)
+@pytest.mark.interpreted
 @pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
-def test_other_algebras(d: bool) -> None:
+def test_best_scenario(d: bool) -> None:
     model = small_model(11, d=d, most=4)
     texts = drawn_junctions(model, 3, 5)
-    expected = [[way.probability for way in ways_of(model, text)] for text in texts]
-    assert weigh(model, texts, host_lanes(), "sum") == pytest.approx([sum(w) for w in expected], rel=BOUND)
-    assert weigh(model, texts, host_lanes(), "best") == pytest.approx([max(w) for w in expected], rel=BOUND)
-    logs = [np.log(sum(w)) for w in expected]
-    assert weigh(model, texts, OneLane(), "log") == pytest.approx(logs, rel=BOUND)
+    best = [ScenarioFinder(model).best(text)[0].probability for text in texts]
+    assert weigh(model, texts, MAX_PRODUCT) == pytest.approx(best, rel=BOUND, abs=0)
+    logs = [math.log(value) for value in values(model, texts)]
+    assert weigh(model, texts, LOG_SUM) == pytest.approx(logs, rel=BOUND, abs=0)
 
 
 @pytest.mark.interpreted(alone=True)
-@pytest.mark.parametrize("width", sorted(LANES))
-def test_lane_widths(width: int) -> None:
-    for d in (True, False):
-        model = small_model(7, d=d, genes=3, most=5)
-        texts = drawn_junctions(model, 4, 4)
-        expected = [probability_of(model, [text]) for text in texts]
-        assert weigh(model, texts, LANES[width], "sum").tolist() == pytest.approx(expected, rel=BOUND, abs=0)
+@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+def test_posterior_means(d: bool) -> None:
+    """Sums over all scenarios of what they add up: numbers of N nucleotides, and logarithms."""
+    model = small_model(12, d=d, most=3)
+    texts = drawn_junctions(model, 4, 4)
+    ways = [[way for way in ways_of(model, text) if way.probability > 0] for text in texts]
+    found = weigh(model, texts, WEIGHTED_SUM, insertion_amounts)
+    for (whole, amount), some in zip(found, ways, strict=True):
+        total = sum(way.probability for way in some)
+        expected = sum(way.probability * sum(way.lengths) for way in some) / total
+        assert (whole, amount / whole) == pytest.approx((total, expected), rel=BOUND, abs=0)
+    # The entropy of what made a junction: log Z - (sum of w log w) / Z. The difference loses digits.
+    for (whole, amount), some in zip(weigh(model, texts, WEIGHTED_SUM, logarithms), ways, strict=True):
+        shares = np.array([way.probability for way in some]) / sum(way.probability for way in some)
+        entropy = -float((shares * np.log(shares)).sum())
+        assert math.log(whole) - amount / whole == pytest.approx(entropy, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+def test_means_forwards_and_backwards(d: bool) -> None:
+    """A pass forwards with pairs as values, and the pass backwards for all expected numbers."""
+    model = small_model(13, d=d, most=3)
+    texts = drawn_junctions(model, 5, 4)
+    found = posteriors(model, texts, threads=1)
+    insertions = [b / a for a, b in weigh(model, texts, WEIGHTED_SUM, insertion_amounts)]
+    assert found.insertions.sum(axis=1).tolist() == pytest.approx(insertions, rel=BOUND, abs=BOUND)
+    pairs = weigh(model, texts, WEIGHTED_SUM, logarithms)
+    bits = [(math.log(a) - b / a) / math.log(2) for a, b in pairs]
+    assert found.entropy.tolist() == pytest.approx(bits, rel=1e-9, abs=1e-9)
+
+
+def logarithms(table: str, p: np.ndarray) -> np.ndarray:
+    """Amounts that add up to the logarithm of the probability of a way."""
+    with np.errstate(divide="ignore"):
+        return np.log(p)
+
+
+@pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])
+def test_plain_texts_are_graphs_too(d: bool) -> None:
+    """A junction has the same bits whether it stands among plain ones, as a path, or is read as a graph."""
+    model = small_model(14, d=d, genes=3)
+    texts = drawn_junctions(model, 6, 20)
+    anything = (None,) * len(texts)
+    batch = GenerationBatch(model, "nt", tuple(texts), anything, anything)
+    found = [
+        weigh_batch(batch, PROBABILITY, host_lanes(), interpreted=False, plain=plain)
+        for plain in (True, False)
+    ]
+    assert found[0] == found[1] == values(model, texts)
+    mixed = values(model, [text for one in texts for text in (one, "N" + one[1:])])
+    assert mixed[::2] == found[0]
 
 
 def test_threads_and_order() -> None:

@@ -19,16 +19,18 @@ from plait.algebras import (
     MAX_PRODUCT,
     PROBABILITY,
     SATURATING_COUNT,
+    WEIGHTED_SUM,
     MaxPlus,
     SaturatingCount,
     SaturatingMaxPlus,
     algebra_in_lanes,
     choice,
     extend,
+    over_lanes,
     repeat,
     with_zero,
 )
-from plait.lanes import lanes_of
+from plait.lanes import LANES, lanes_of, load
 
 pytestmark = pytest.mark.interpreted(alone=True)
 
@@ -44,6 +46,7 @@ CASES = {
     "probability": (PROBABILITY, WEIGHTS),
     "max product": (MAX_PRODUCT, WEIGHTS),
     "max plus": (MaxPlus(-math.inf, 0.0), st.integers(-40, 40).map(float) | st.just(-math.inf)),
+    "weighted sum": (WEIGHTED_SUM, st.tuples(WEIGHTS, WEIGHTS)),
 }
 
 
@@ -185,6 +188,14 @@ def test_another_zero() -> None:
     assert with_zero(MaxPlus(-9, 0), 3) == MaxPlus(3, 0)
     # Where saturation is what holds the limit, there is no choice.
     assert with_zero(NARROW["saturating"], 3) == NARROW["saturating"]
+
+
+@pytest.mark.parametrize("width", sorted(LANES))
+@given(values=st.lists(st.integers(0, 99), min_size=8, max_size=8))
+def test_choice_over_the_lanes_of_a_group(width: int, values: list[int]) -> None:
+    rows = np.array([values], float)
+    for alg, whole in ((PROBABILITY, sum), (MAX_PRODUCT, max)):
+        assert over_lanes(alg, load(LANES[width], rows, 0, 0)) == whole(values[:width])
 
 
 def test_every_algebra_states_its_exactness() -> None:

@@ -148,27 +148,63 @@ def test_groups_are_compared_on_the_same_rows(design: DesignFile) -> None:
     assert found.warnings == ()
 
 
+def held_out_scores(design: DesignFile, columns: list[int], folds: int, seed: int) -> NDArray[np.float64]:
+    """Linear predictors by the definition: Newton's method without each fold."""
+    values, y = design.read(0, design.rows)
+    fold = RowDraws(seed, folds, 0).fold_of(np.arange(design.rows, dtype=np.uint64))
+    found = np.zeros(design.rows)
+    x = np.vstack([np.ones(design.rows), values[columns]])
+    for k in range(folds):
+        beta, own = np.zeros(len(x)), fold != k
+        for _ in range(20):
+            p = 1 / (1 + np.exp(-beta @ x[:, own]))
+            hessian = (x[:, own] * (p * (1 - p))) @ x[:, own].T
+            beta -= np.linalg.solve(hessian, x[:, own] @ (p - y[own]))
+        found[~own] = beta @ x[:, ~own]
+    return found
+
+
 def test_deviances_by_their_definition(design: DesignFile) -> None:
     settings = AdaptiveLassoSettings(folds=3, seed=5)
     found = compare_groups(design, {"one": ["n2"], "all": NAMES}, settings, threads=1).table.to_pylist()
-    values, y = design.read(0, design.rows)
-    fold = RowDraws(5, 3, 0).fold_of(np.arange(design.rows, dtype=np.uint64))
+    _, y = design.read(0, design.rows)
     deviance = np.zeros((2, design.rows))
     for model, columns in enumerate(([1], [0, 1, 2, 3])):
-        x = np.vstack([np.ones(design.rows), values[columns]])
-        for k in range(3):
-            beta, own = np.zeros(len(x)), fold != k
-            for _ in range(20):
-                p = 1 / (1 + np.exp(-beta @ x[:, own]))
-                hessian = (x[:, own] * (p * (1 - p))) @ x[:, own].T
-                beta -= np.linalg.solve(hessian, x[:, own] @ (p - y[own]))
-            eta = beta @ x[:, ~own]
-            deviance[model, ~own] = 2 * (np.logaddexp(0, eta) - y[~own] * eta)
+        eta = held_out_scores(design, columns, 3, 5)
+        deviance[model] = 2 * (np.logaddexp(0, eta) - y * eta)
     more = deviance[0] - deviance[1]
     assert found[0]["cv_deviance"] == pytest.approx(deviance[0].mean(), abs=1e-9)
     half = 1.959963984540054 * more.std(ddof=1) / math.sqrt(more.size)
     assert found[0]["delta_vs_all"] == pytest.approx(more.mean(), abs=1e-9)
     assert found[0]["delta_high"] - found[0]["delta_low"] == pytest.approx(2 * half, abs=1e-9)
+
+
+def test_pairs_of_models_by_their_definition(design: DesignFile) -> None:
+    groups = {"counts": ["count"], "n2": ["n2"], "all": NAMES}
+    settings = AdaptiveLassoSettings(folds=3, seed=5)
+    pairs = [("counts", "n2"), ("n2", "all")]
+    found = compare_groups(design, groups, settings, pairs=pairs, threads=2)
+    assert compare_groups(design, groups, settings, threads=1).table == found.table
+    table = {row["model"]: row for row in found.table.to_pylist()}
+    rows = found.paired.to_pylist()
+    assert [(row["model"], row["other"], row["n"]) for row in rows] == [(*pair, 4000) for pair in pairs]
+    for less, delta in (("less", "vs_all"), ("low", "low"), ("high", "high")):
+        assert rows[1][f"deviance_{less}"] == pytest.approx(table["n2"][f"delta_{delta}"], rel=1e-9)
+    # DeLong and others (1988), for scores rounded as they are here.
+    _, y = design.read(0, design.rows)
+    parts: list[list[NDArray[np.float64]]] = []
+    for columns in ([0], [1]):
+        score = np.floor(held_out_scores(design, columns, 3, 5) * 512)
+        ones, others = score[y > 0][:, None], score[y == 0][None, :]
+        right = (ones > others) + 0.5 * (ones == others)
+        parts.append([right.mean(axis=1), right.mean(axis=0)])
+    of_ones, of_others = (one - other for one, other in zip(*parts, strict=True))
+    error = math.sqrt(of_ones.var(ddof=1) / of_ones.size + of_others.var(ddof=1) / of_others.size)
+    assert rows[0]["auc_more"] == pytest.approx(of_ones.mean(), abs=1e-6)
+    assert rows[0]["auc_more"] == pytest.approx(table["counts"]["auc"] - table["n2"]["auc"], abs=1e-12)
+    assert rows[0]["auc_high"] - rows[0]["auc_low"] == pytest.approx(2 * 1.959964 * error, rel=1e-4)
+    with pytest.raises(InvalidInput, match="pairs: found 'none'"):
+        compare_groups(design, groups, settings, pairs=[("counts", "none")])
 
 
 def test_unknown_names_are_told(design: DesignFile) -> None:

@@ -23,6 +23,7 @@ from plait.lanes import (
     last_lane,
     load,
     lookup,
+    lower_half,
     mask_bits,
     maximum,
     minimum,
@@ -31,7 +32,9 @@ from plait.lanes import (
     splat,
     store,
     subtract_saturating,
+    upper_half,
     widen,
+    width_of,
 )
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -141,6 +144,11 @@ def test_across_lanes(drawn: tuple[int, Any, list[int], list[int]]) -> None:
     entering = group(1, dtype, second[:1])
     assert listed(shift_in(a, entering)) == [second[0], *first[:-1]]
     assert listed(splat(lanes_of(width), entering)) == [second[0]] * width
+    assert width_of(lanes_of(width)) == width
+    if width > 1:
+        low, high = lower_half(a), upper_half(a)
+        assert (listed(low), listed(high)) == (first[: width // 2], first[width // 2 :])
+        assert low.dtype == high.dtype == dtype
     for value in (any_bits(a), largest_lane(a), last_lane(a), shift_in(a, entering)):
         assert value.dtype == dtype
 

@@ -155,7 +155,7 @@ def test_missing_files(tmp_path: Path) -> None:
         (("genes", "v", 0, "anchor"), 77, "anchor of TRXV1"),
         (("genes", "v", 0, "sequence"), "ACN", "genes.v[0].sequence"),
         (("palindromes", "d3"), "1", "palindromes.d3"),
-        (("probabilities", "v"), [0.5, 0.6], "column 'p_v': found a sum of 1.1"),
+        (("probabilities", "v"), [0.5, 0.6], "found a sum of 1.1 in probabilities.v"),
         (("probabilities", "v"), [0.5, -0.5], "a negative or infinite number"),
         (("probabilities", "v"), [1.0], "expected shape (2,)"),
         (("probabilities", "vd_step", 2), [1, 1], "probabilities.vd_step"),

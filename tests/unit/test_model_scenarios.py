@@ -11,7 +11,7 @@ from plait.errors import InvalidInput
 from plait.testing.recombination import drawn_junctions, probability_of, small_model, ways_of
 from plait.vdj.model import ScenarioFinder
 
-pytestmark = pytest.mark.interpreted(alone=True)
+pytestmark = pytest.mark.interpreted
 
 
 @settings(max_examples=12, deadline=None)

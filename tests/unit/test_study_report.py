@@ -29,6 +29,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
+def with_pgen(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return read_study(write_study_folder(tmp_path_factory.mktemp("with_pgen"), pgen=True))
+
+
+@pytest.fixture(scope="module")
 def figures(study: Study) -> dict[str, StudyFigure]:
     return {figure.name: figure for figure in study_figures(study)}
 
@@ -72,8 +77,32 @@ def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
     assert len(with_n) >= 11
 
 
-def test_names_of_tables_are_those_of_the_study(study: Study) -> None:
-    assert set(study.tables) == set(COLUMNS)
+def test_names_of_tables_are_those_of_the_study(study: Study, with_pgen: Study) -> None:
+    assert set(with_pgen.tables) == set(COLUMNS)
+    assert set(study.tables) == {name for name in COLUMNS if not name.startswith("pgen")}
+
+
+def test_figures_of_pgen(with_pgen: Study, figures: dict[str, StudyFigure]) -> None:
+    found = {figure.name: figure for figure in study_figures(with_pgen)}
+    more = ["pgen_less_path_count", "pgen_distributions", "sharing_by_pgen", "sweep_and_pgen"]
+    assert sorted(set(found) - set(figures)) == sorted(more)
+    assert all(found[name].spec is not None and len(found[name].alt) > 40 for name in more)
+    values = values_of(found["pgen_less_path_count"])
+    assert [value["label"] for value in values] == [
+        f"{measure}, {what}"
+        for measure in ("Spearman's rho", "area under the ROC curve")
+        for what in ("all clonotypes", "neither is 0", "best of the sweep (pi 4, nu 2)")
+    ]
+    assert [value["subjects_low"] is None for value in values] == [False, True, True] * 2
+    # A probability of zero is in no bin, and told.
+    table = with_pgen.tables["pgen_by_sharing"]
+    zeros = sum(
+        n
+        for n, low in zip(table.integers("clonotypes"), table.numbers("log10_low"), strict=True)
+        if low is None
+    )
+    assert f"{zeros} with a Pgen of 0" in found["sharing_by_pgen"].caption
+    assert len(values_of(found["sweep_and_pgen"])) == 55
 
 
 def test_shares_of_shared_clonotypes(study: Study, figures: dict[str, StudyFigure]) -> None:
@@ -190,7 +219,7 @@ def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
     from plait.reports.study_drawing import figure_files
 
     folder = write_study_folder(
-        tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500
+        tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500, pgen=True
     )
     first = write_study_report(folder)
     page = first.page.read_bytes()

@@ -55,6 +55,11 @@ _vdj.command(
     "plait.cli.generate:generate", name="generate", help="Draw junctions from a recombination model."
 )
 _vdj.command(
+    "plait.cli.infer:infer",
+    name="infer",
+    help="Infer a recombination model from one or more tables.",
+)
+_vdj.command(
     "plait.cli.sharing:sharing", name="sharing", help="Count in how many individuals each clonotype occurs."
 )
 _vdj.command(

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from plait.cli.standard_input import with_hyphens
+from plait.cli.standard_input import HYPHEN, with_hyphens
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
 
@@ -22,6 +22,8 @@ __all__ = ["main"]
 _WRONG_REQUEST = 2
 _INTERNAL_ERROR = 70
 _BROKEN_PIPE = 128 + 13
+#: Commands of ``plait vdj`` that have ``--resume``.
+_RESUMABLE = ("annotate", "count", "generate", "infer", "pgen", "scenarios", "study")
 
 
 class _Stopped(KeyboardInterrupt):
@@ -130,7 +132,9 @@ def _own_warnings() -> Iterator[None]:
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
     hint = ""
-    if words[:2] in (["vdj", "annotate"], ["vdj", "count"], ["vdj", "study"]):
+    resumable = len(words) > 1 and words[0] == "vdj" and words[1] in _RESUMABLE
+    # What came by standard input is gone.
+    if resumable and f"./{HYPHEN}" not in words:
         hint = "; the same command with --resume continues where it stopped"
     print(f"plait: stopped{hint}", file=sys.stderr)
     return getattr(stop, "status", 128 + signal.SIGINT)

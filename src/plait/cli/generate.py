@@ -8,27 +8,32 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from plait.cli.console import Bar, say_if_compiling
-from plait.cli.options import OutputOption, WholeNumber
+from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
 from plait.cli.recombination_model import model_named
 
 __all__ = ["generate"]
+
+_HERE = ExecutorParameters()
 
 
 def generate(
     *,
     model: str,
     output: OutputOption,
-    count: Annotated[WholeNumber, Parameter(name=["--count", "-n"])],
-    seed: WholeNumber = 0,
+    count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
+    seed: Annotated[WholeNumber, Parameter(allow_leading_hyphen=True)] = 0,
     keep: Literal["productive", "all"] = "productive",
     threads: WholeNumber | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    place: ExecutorParameters = _HERE,
 ) -> None:
-    """Draw junctions from a recombination model.
+    """Draw junctions from a recombination model, with how each of them was made.
 
     Parameters
     ----------
     model
-        A model: a JSON file of plait, a folder of IGoR or OLGA, or the name of a bundled model.
+        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
+        IGoR or OLGA.
     output
         The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
     count
@@ -38,24 +43,32 @@ def generate(
     keep
         Junctions in frame, without stop codon, from Cys to Phe or Trp; or all.
     threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
+    resume
+        Take over what a stopped run of the same command had drawn.
+    place
+        Where junctions are drawn.
     """
     from plait.vdj.model.generation_files import generate_file
 
     found = model_named(model)
     say_if_compiling("sampling_kernels", 5)
     start = time.perf_counter()
-    with Bar("drawing", "{task.fields[done]:,} rows") as bar:
+    with place.open(threads) as executor, Bar("drawing", "{task.fields[done]:,} rows") as bar:
         made = generate_file(
             found,
             output,
             count,
             seed=seed,
             productive=keep == "productive",
-            threads=threads,
+            executor=executor,
+            resume=resume,
             progress=lambda rows: bar.show(rows, "{:,.0f}/s", rows, count),
         )
     seconds = time.perf_counter() - start
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows else ""
     print(f"{made.rows:,} rows of {made.drawn:,} draws in {seconds:.1f} s{rate}")
+    if made.resumed_blocks:
+        print(f"{made.resumed_blocks:,} blocks were taken over from the stopped run.")
     print(f"table    {made.output}")

@@ -4,59 +4,89 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from plait.cli.console import RowProgress, say_if_compiling
-from plait.cli.options import LayoutOption, OutputOption, WholeNumber
-from plait.cli.recombination_model import CallsOption, model_named
+from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
+from plait.cli.recombination_model import CallsOption, JunctionLayoutOption, model_named, tables_of
 
 __all__ = ["pgen"]
+
+_HERE = ExecutorParameters()
 
 
 def pgen(
     *inputs: Path,
     model: str,
     output: OutputOption,
-    kind: Literal["nt", "aa", "both", "motif"] = "nt",
-    calls: CallsOption = "both",
-    layout: LayoutOption = "airr",
+    of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
+    calls: CallsOption = "ignore",
+    log10: Annotated[bool, Parameter(negative="")] = False,
+    layout: JunctionLayoutOption = "airr",
     threads: WholeNumber | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    device: DeviceOption = "auto",
+    place: ExecutorParameters = _HERE,
 ) -> None:
     """Compute the generation probability of every row of one or more tables.
 
     Parameters
     ----------
     inputs
-        Tables with junctions: TSV (plain, .gz or .zst) or Parquet.
+        Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
     model
-        A model: a JSON file of plait, a folder of IGoR or OLGA, or the name of a bundled model.
+        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
+        IGoR or OLGA.
     output
-        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
-    kind
-        Probabilities of the nucleotides (nt), of the amino acids (aa), of both, or of motifs of amino
-        acids, in which [..] is one of several and . any. Amino acids that a table lacks are translated.
+        The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
+    of
+        Of the nucleotides (nt), of the amino acids (aa, which are translated where the table lacks them), of
+        both (nt,aa), or of motifs of amino acids in the column of amino acids (motif: [..] is one of several,
+        . any). auto takes what the table has columns for.
     calls
-        Which calls of a row are taken for what it was made of; over all functional genes is summed otherwise.
+        ignore sums over all functional genes of the model; use takes only the V and J genes or alleles that
+        each row names; v and j those of V or of J alone.
+    log10
+        Add the common logarithms as columns.
     layout
-        Column names of the inputs.
+        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
+        after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
     threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
+    resume
+        Take over what a stopped run of the same command had computed.
+    device
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
+    place
+        Where rows are worked on.
     """
     from plait.reports.pgen_text import pgen_text
     from plait.vdj.model.pgen_files import pgen_files
 
     found = model_named(model)
-    say_if_compiling("weighted_kernels")
+    if device != "reference":
+        say_if_compiling("weighted_kernels")
     start = time.perf_counter()
-    with RowProgress("computing") as progress:
+    with (
+        tables_of(inputs, resume) as tables,
+        place.open(threads) as executor,
+        RowProgress("computing") as progress,
+    ):
         made = pgen_files(
-            inputs,
+            tables,
             output,
             found,
-            kind=kind,
+            of=of,
             calls=calls,
+            log10=log10,
             layout=layout,
-            threads=threads,
+            device=device,
+            executor=executor,
+            resume=resume,
             progress=progress,
         )
     print(pgen_text(made, seconds=time.perf_counter() - start), end="")

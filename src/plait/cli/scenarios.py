@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from plait.cli.console import RowProgress, say_if_compiling
-from plait.cli.options import LayoutOption, OutputOption, WholeNumber
-from plait.cli.recombination_model import CallsOption, model_named
+from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
+from plait.cli.recombination_model import CallsOption, JunctionLayoutOption, model_named, tables_of
 
 __all__ = ["scenarios"]
+
+_HERE = ExecutorParameters()
 
 
 def scenarios(
@@ -17,38 +22,68 @@ def scenarios(
     model: str,
     output: OutputOption,
     best: WholeNumber = 10,
-    calls: CallsOption = "both",
-    layout: LayoutOption = "airr",
+    posteriors: Annotated[bool, Parameter(negative="")] = False,
+    calls: CallsOption = "ignore",
+    layout: JunctionLayoutOption = "airr",
     threads: WholeNumber | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    place: ExecutorParameters = _HERE,
 ) -> None:
     """List the most probable ways in which every row of one or more tables was made.
 
     Parameters
     ----------
     inputs
-        Tables with junctions: TSV (plain, .gz or .zst) or Parquet.
+        Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
     model
-        A model: a JSON file of plait, a folder of IGoR or OLGA, or the name of a bundled model.
+        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
+        IGoR or OLGA.
     output
-        The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst.
+        The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands
+        beside.
     best
         Most scenarios of a row.
+    posteriors
+        Write what all scenarios of a row say together in the place of the best ones: the input rows with the
+        most probable V, D and J, mean deletions and insertions, and the entropy of the scenarios in bits.
     calls
-        Which calls of a row are taken for what it was made of; all functional genes are tried otherwise.
+        ignore tries all functional genes of the model; use only the V and J genes or alleles that each row
+        names; v and j those of V or of J alone.
     layout
-        Column names of the inputs.
+        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
+        after tabs, V and J calls.
     threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
+    resume
+        Take over what a stopped run of the same command had found.
+    place
+        Where rows are worked on.
     """
+    from plait.reports.pgen_text import pgen_text
+    from plait.reports.scenario_text import scenario_text
+    from plait.vdj.model.pgen_files import posterior_files
     from plait.vdj.model.scenario_files import scenario_files
 
     found = model_named(model)
-    say_if_compiling("weighted_kernels")
+    say_if_compiling("weighted_kernels" if posteriors else "scenario_kernels")
     start = time.perf_counter()
-    with RowProgress("explaining") as progress:
-        made = scenario_files(
-            inputs, output, found, best=best, calls=calls, layout=layout, threads=threads, progress=progress
-        )
-    seconds = time.perf_counter() - start
-    print(f"{made.rows:,} rows in {seconds:.1f} s, {made.explained:,} with {made.scenarios:,} scenarios")
-    print(f"table    {made.output}")
+    with (
+        tables_of(inputs, resume) as tables,
+        place.open(threads) as executor,
+        RowProgress("explaining") as progress,
+    ):
+        options: dict[str, Any] = {
+            "calls": calls,
+            "layout": layout,
+            "executor": executor,
+            "resume": resume,
+            "progress": progress,
+        }
+        if posteriors:
+            told = posterior_files(tables, output, found, **options)
+            text = pgen_text(told, seconds=time.perf_counter() - start)
+        else:
+            made = scenario_files(tables, output, found, best=best, **options)
+            text = scenario_text(made, seconds=time.perf_counter() - start)
+    print(text, end="")

@@ -12,7 +12,7 @@ from typing import Final
 
 from plait.errors import InvalidInput
 
-__all__ = ["files_of", "with_hyphens"]
+__all__ = ["HYPHEN", "files_of", "with_hyphens"]
 
 #: What stands for standard input or output.
 HYPHEN: Final = "-"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.models import PathModel
 
-__all__ = ["RegressionParameters", "StudyBar", "SweptModel", "models_of", "study"]
+__all__ = ["PgenParameters", "RegressionParameters", "StudyBar", "SweptModel", "models_of", "study"]
 
 Flag = Parameter(negative="")
 
@@ -107,7 +107,26 @@ class RegressionParameters:
     seed: WholeNumber = 0
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PgenParameters:
+    """Options of generation probabilities.
+
+    Attributes
+    ----------
+    model
+        A recombination model, by name or path (see plait vdj pgen): generation probabilities are computed and
+        compared with path counts. Without it there are none.
+    model_calls
+        use: of junctions made with the V and J gene of the clonotype; ignore: with any genes of the model.
+    """
+
+    model: str | None = None
+    model_calls: Literal["use", "ignore"] = "use"
+
+
 _MODEL = SweptModel()
+_PGEN = PgenParameters()
 _REGRESSION = RegressionParameters()
 _HERE = ExecutorParameters()
 
@@ -126,6 +145,7 @@ def study(
     ambiguous: AmbiguousOption = "first",
     overflow: Literal["null", "float"] = "null",
     regression: RegressionParameters = _REGRESSION,
+    pgen: PgenParameters = _PGEN,
     cache: Path | None = None,
     resume: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
@@ -160,6 +180,8 @@ def study(
         Counts of 2^63 and more: a status (null), or all counts as floating-point numbers (float).
     regression
         The regression.
+    pgen
+        Generation probabilities.
     cache
         Folder of path counts that several studies share; otherwise counts in the output.
     resume
@@ -202,6 +224,8 @@ def study(
             folds=regression.folds,
             halves=regression.halves,
             seed=regression.seed,
+            recombination_model=pgen.model,
+            model_calls=pgen.model_calls,
             cache=cache,
             device=device,
             executor=executor,

@@ -7,7 +7,7 @@ of any length, the pieces do not depend on threads, and the number of every line
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import pyarrow as pa
@@ -47,6 +47,9 @@ class DelimitedFile:
         The file.
     kind
         What `plait.formats.compression.sniff` said about it.
+    header
+        Names of the columns where the text has no header line; columns beyond are called ``column_5`` and so
+        on.
 
     Attributes
     ----------
@@ -63,12 +66,17 @@ class DelimitedFile:
         If there is no header, or it is not UTF-8 text, or a column name stands in it twice.
     """
 
-    def __init__(self, path: str | os.PathLike[str], kind: FileKind) -> None:
+    def __init__(self, path: str | os.PathLike[str], kind: FileKind, *, header: Sequence[str] = ()) -> None:
         self.path = path
         self.kind = kind
         self.bytes_read = 0
         self.blank_lines = 0
-        self.schema = pa.schema([(name, pa.string()) for name in self._read_header()])
+        self._has_header = not header
+        names = self._read_header()
+        if header:
+            numbered = [f"column_{k}" for k in range(1, len(names) + 1)]
+            names = [*header, *numbered[len(header) :]][: len(names)]
+        self.schema = pa.schema([(name, pa.string()) for name in names])
         self._convert = arrow_csv.ConvertOptions(
             column_types={name: pa.string() for name in self.schema.names},
             strings_can_be_null=False,
@@ -98,7 +106,7 @@ class DelimitedFile:
         with ByteSource(self.path, self.kind) as source:
             for line, piece in self._pieces(source, _PIECE_BYTES):
                 self.bytes_read = source.bytes_read
-                if line == 1:
+                if line == 1 and self._has_header:
                     start = piece.index(b"\n") + 1
                     yield from self._parse(2, piece[start:])
                 else:
@@ -117,10 +125,11 @@ class DelimitedFile:
             _, piece = next(self._pieces(source, _HEADER_PIECE_BYTES))
         line = piece[: piece.index(b"\n")]
         if not line.strip():
-            raise FormatError(self.path, line=1, found="a blank line", expected="the column names")
+            expected = "the column names" if self._has_header else "the first row"
+            raise FormatError(self.path, line=1, found="a blank line", expected=expected)
         names = self._decode(1, line).split("\t")
         repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
+        if repeated and self._has_header:
             found = f"column name {', '.join(map(repr, repeated))} more than once"
             raise FormatError(self.path, line=1, found=found, expected="every column name once")
         return names
@@ -195,6 +204,7 @@ class DelimitedFile:
 
     def _raise_bad_line(self, line: int, piece: bytes, cause: pa.ArrowInvalid) -> NoReturn:
         expected = len(self.schema)
+        like = "header" if self._has_header else "first line"
         for number, text in enumerate(piece.split(b"\n"), start=line):
             columns = text.count(b"\t") + 1
             if text and columns != expected:
@@ -202,7 +212,7 @@ class DelimitedFile:
                     self.path,
                     line=number,
                     found=f"{columns} column{'s' if columns > 1 else ''}",
-                    expected=f"{expected} columns, as in the header",
+                    expected=f"{expected} columns, as in the {like}",
                     hint="the line is cut off, or a cell holds a tab or a line end",
                 ) from cause
             self._decode(number, text)

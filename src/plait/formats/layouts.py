@@ -33,11 +33,17 @@ class Layout:
         One line for help texts.
     columns
         Role to the column names accepted for it, the preferred one first. Names are case sensitive.
+    required
+        Roles that every table must have.
+    header
+        Names of the columns of text without a header line, as far as they go; empty where there is one.
     """
 
     name: str
     description: str
     columns: Mapping[str, tuple[str, ...]]
+    required: tuple[str, ...] = REQUIRED_ROLES
+    header: tuple[str, ...] = ()
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether every required role has a column."""
@@ -46,11 +52,11 @@ class Layout:
     def missing(self, columns: Sequence[str]) -> list[str]:
         """Required roles without a column."""
         present = set(columns)
-        return [role for role in REQUIRED_ROLES if not present.intersection(self.columns[role])]
+        return [role for role in self.required if not present.intersection(self.columns[role])]
 
     def required_text(self) -> str:
         """Required columns worded for a message, alternatives joined by ``or``."""
-        return ", ".join(" or ".join(self.columns[role]) for role in REQUIRED_ROLES)
+        return ", ".join(" or ".join(self.columns[role]) for role in self.required)
 
 
 _ALL: Final = (
@@ -171,7 +177,7 @@ def assign_roles(
             raise _missing_columns(layout, path, columns)
     roles: dict[str, str] = {}
     for role, accepted in layout.columns.items():
-        if role in REQUIRED_ROLES:
+        if role in layout.required:
             roles[role] = _shared_name(role, accepted, headers)
         else:
             found = [name for name in accepted if any(name in columns for _, columns in headers)]

@@ -124,7 +124,11 @@ class RearrangementReader:
             status = check_readable(path)
             self.identities.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
             kind = sniff(path)
-            self._files.append(ParquetInput(path) if kind is FileKind.PARQUET else DelimitedFile(path, kind))
+            self._files.append(
+                ParquetInput(path)
+                if kind is FileKind.PARQUET
+                else DelimitedFile(path, kind, header=layout.header)
+            )
         self.total_bytes = sum(size for _, size, _ in self.identities)
         self.roles = assign_roles(layout, [(file.path, file.schema.names) for file in self._files])
         self.schema = self._role_types(union_schema([(file.path, file.schema) for file in self._files]))

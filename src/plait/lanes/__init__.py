@@ -19,6 +19,7 @@ from plait.lanes.groups import (
     last_lane,
     load,
     lookup,
+    lower_half,
     mask_bits,
     maximum,
     minimum,
@@ -27,6 +28,7 @@ from plait.lanes.groups import (
     splat,
     store,
     subtract_saturating,
+    upper_half,
     widen,
 )
 from plait.lanes.widths import (
@@ -42,6 +44,7 @@ from plait.lanes.widths import (
     host_lanes,
     lanes_of,
     padded,
+    width_of,
 )
 
 _implemented_in("plait.lanes.compiled")
@@ -67,6 +70,7 @@ __all__ = [
     "last_lane",
     "load",
     "lookup",
+    "lower_half",
     "lowest_bit",
     "mask_bits",
     "maximum",
@@ -78,5 +82,7 @@ __all__ = [
     "splat",
     "store",
     "subtract_saturating",
+    "upper_half",
     "widen",
+    "width_of",
 ]

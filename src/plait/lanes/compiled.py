@@ -25,6 +25,7 @@ from plait.lanes.instructions import (
     vector_largest_lane,
     vector_last_lane,
     vector_load,
+    vector_lower_half,
     vector_mask_bits,
     vector_maximum,
     vector_minimum,
@@ -38,6 +39,7 @@ from plait.lanes.instructions import (
     vector_store,
     vector_subtract,
     vector_subtract_saturating,
+    vector_upper_half,
     vector_widen,
 )
 from plait.lanes.registers import LaneGroup, LaneMask
@@ -186,6 +188,14 @@ def _last_lane_group(a):  # type: ignore[no-untyped-def]
     return vector_last_lane(a)
 
 
+def _lower_half_group(a):  # type: ignore[no-untyped-def]
+    return vector_lower_half(a)
+
+
+def _upper_half_group(a):  # type: ignore[no-untyped-def]
+    return vector_upper_half(a)
+
+
 def _shift_in_group(a, first):  # type: ignore[no-untyped-def]
     return vector_shift_in(a, first)
 
@@ -244,6 +254,8 @@ specialise(groups.mask_bits, _by_mask(_mask_bits_number, _mask_bits_group))
 specialise(groups.any_bits, _by_operand(_same_number, _any_bits_group))
 specialise(groups.largest_lane, _by_operand(_same_number, _largest_lane_group))
 specialise(groups.last_lane, _by_operand(_same_number, _last_lane_group))
+specialise(groups.lower_half, lambda a: _lower_half_group)
+specialise(groups.upper_half, lambda a: _upper_half_group)
 specialise(groups.shift_in, _by_operand(_shift_in_number, _shift_in_group))
 specialise(groups.widen, _by_operand(_widen_number, _widen_group))
 specialise(operator.add, _by_operand(None, _add_groups))

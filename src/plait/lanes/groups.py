@@ -30,6 +30,7 @@ __all__ = [
     "last_lane",
     "load",
     "lookup",
+    "lower_half",
     "mask_bits",
     "maximum",
     "minimum",
@@ -38,6 +39,7 @@ __all__ = [
     "splat",
     "store",
     "subtract_saturating",
+    "upper_half",
     "widen",
 ]
 
@@ -147,6 +149,16 @@ def largest_lane(a: Any) -> Any:
 def last_lane(a: Any) -> Any:
     """The value of the last lane."""
     return a[-1] if isinstance(a, np.ndarray) else a
+
+
+def lower_half(a: Any) -> Any:
+    """The first half of the lanes of a group, which has more than one."""
+    return a[0] if a.size == 2 else a[: a.size // 2]
+
+
+def upper_half(a: Any) -> Any:
+    """The second half of the lanes of a group, which has more than one."""
+    return a[1] if a.size == 2 else a[a.size // 2 :]
 
 
 def shift_in(a: Any, first: Any) -> Any:

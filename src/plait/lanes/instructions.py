@@ -36,6 +36,7 @@ __all__ = [
     "vector_largest_lane",
     "vector_last_lane",
     "vector_load",
+    "vector_lower_half",
     "vector_mask_bits",
     "vector_maximum",
     "vector_minimum",
@@ -49,6 +50,7 @@ __all__ = [
     "vector_store",
     "vector_subtract",
     "vector_subtract_saturating",
+    "vector_upper_half",
     "vector_widen",
 ]
 
@@ -315,6 +317,28 @@ def vector_last_lane(typing_context: Any, a: Any) -> Any:
         return builder.extract_element(args[0], ir.Constant(INDEX, a.width - 1))
 
     return a.element(a), generate
+
+
+def _half(upper: bool) -> Any:
+    """One half of the lanes: a narrower group, or a number."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any) -> Any:
+        width = a.width // 2
+        first = width if upper else 0
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if width == 1:
+                return builder.extract_element(args[0], ir.Constant(INDEX, first))
+            return builder.shuffle_vector(args[0], args[0], indices(range(first, first + width)))
+
+        return (a.element if width == 1 else LaneGroup(a.element, width))(a), generate
+
+    return operation
+
+
+vector_lower_half = _half(False)
+vector_upper_half = _half(True)
 
 
 @intrinsic

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait._jit import host_vector_bits
+from plait._jit import host_vector_bits, specialise
 
 __all__ = [
     "LANES",
@@ -23,6 +23,7 @@ __all__ = [
     "host_lanes",
     "lanes_of",
     "padded",
+    "width_of",
 ]
 
 #: Rows of 64-bit lanes are padded to a multiple of this many.
@@ -87,6 +88,28 @@ def lanes_of(width: int) -> Any:
     ThirtyTwoLanes(width=32)
     """
     return _WIDTHS[width]
+
+
+def width_of(lanes: Any) -> int:
+    """``lanes.width``, which compiled code takes for a constant: what divides by it does not divide.
+
+    >>> width_of(lanes_of(8))
+    8
+    """
+    width: int = lanes.width
+    return width
+
+
+_CONSTANT: dict[int, Any] = {
+    1: lambda lanes: 1,
+    2: lambda lanes: 2,
+    4: lambda lanes: 4,
+    8: lambda lanes: 8,
+    16: lambda lanes: 16,
+    32: lambda lanes: 32,
+    64: lambda lanes: 64,
+}
+specialise(width_of, lambda lanes: _CONSTANT[lanes.instance_class().width])
 
 
 def host_lanes(bits: int = 64) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from plait.reports.plain_text import aligned, paragraph, percent
+from plait.vdj.blamed_calls import BLAMED
 from plait.vdj.count_files import CountedFiles
 from plait.vdj.results import STATUS_MEANINGS
 from plait.vdj.summary import CountSummary
 
-__all__ = ["MEANINGS", "count_text"]
+__all__ = ["MEANINGS", "blamed_lines", "count_text"]
 
 #: Every status in plain words.
 MEANINGS = STATUS_MEANINGS
@@ -53,8 +56,20 @@ def _status_lines(summary: CountSummary) -> list[str]:
         if n:
             rows.append([f"{n:,}", percent(n, summary.rows), status, meaning])
     lines = aligned(rows, ">><<")
-    for status in MEANINGS:
-        names = summary.blamed_calls(status)
+    return lines + blamed_lines(summary.blamed_calls)
+
+
+def blamed_lines(calls_of: Callable[[str], Mapping[str, int]]) -> list[str]:
+    """The calls behind statuses that blame a call.
+
+    Parameters
+    ----------
+    calls_of
+        From a status to rows of each call, the most frequent first.
+    """
+    lines: list[str] = []
+    for status in BLAMED:
+        names = calls_of(status)
         if names:
             shown = [f"{name} {n:,}" for name, n in list(names.items())[:_MOST_CALLS]]
             more = ", ..." if len(names) > _MOST_CALLS else ""

@@ -20,6 +20,7 @@ from plait.reports.study_report import write_study_report
 from plait.reports.study_text import study_text
 from plait.vdj.convergence.study import study
 from plait.vdj.demo_data import demo_repertoires
+from plait.vdj.model.model_files import bundled_models
 
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["run_demo"]
 
 _LAYOUT = "immunarch"
+#: Of the models that come with plait.
+_MODEL = "human_TRB"
+_MODEL_NOTE = (
+    f"The model {_MODEL} was inferred by plait from these same repertoires, so it has seen what it predicts: "
+    "that flatters generation probability here. A model of other data would be the better judge."
+)
 #: Enough for a demo: half of what a study draws by default.
 _HALVES = 25
 
@@ -71,6 +78,7 @@ def run_demo(
     with output_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
+    model = _MODEL if _MODEL in bundled_models() else None
     taken = source if rows is None else _some_rows(source, rows, out / "repertoires.parquet")
     found = study(
         _sheet(taken, out / "samples.csv"),
@@ -78,6 +86,8 @@ def run_demo(
         germline="human_trb",
         layout=_LAYOUT,
         halves=_HALVES,
+        recombination_model=model,
+        model_note=_MODEL_NOTE if model else "",
         device=device,
         progress=progress,
     )
@@ -85,6 +95,7 @@ def run_demo(
     lines = paragraph(
         "Real human TRB repertoires of 12 donors (data of pyimmunarch), counted under 55 models: dp2, one "
         "strand, pi 0 to 4, nu 0 to 10. Path counts below are for pi 4, nu 10."
+        + (f" {_MODEL_NOTE}" if model else "")
     )
     told = study_text(found, seconds=perf_counter() - start).splitlines()
     # The report is there already, so that how to make it need not be told.

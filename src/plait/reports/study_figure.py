@@ -38,6 +38,9 @@ MODELS: Final = {
     "all": "all predictors",
     "all_without_counts": "all but path counts",
     "all_without_n2": "all but N2",
+    "pgen_only": "Pgen only",
+    "counts_and_pgen": "path counts and Pgen",
+    "all_without_pgen": "all but Pgen",
 }
 #: Sections of the page, in order.
 SECTIONS: Final[Mapping[str, str]] = {

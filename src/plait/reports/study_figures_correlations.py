@@ -10,7 +10,12 @@ from plait.reports.study_inputs import Study, StudyTable
 
 __all__ = ["correlation_figures"]
 
-_X: Final = {"path_count": "path count", "n2_length": "N2 length", "n2_at": "A and T share of N2"}
+_X: Final = {
+    "path_count": "path count",
+    "pgen_nt": "Pgen",
+    "n2_length": "N2 length",
+    "n2_at": "A and T share of N2",
+}
 _Y: Final = {"subjects": "with number of subjects", "duplicate_count": "with frequency", "rows": "with rows"}
 _KINDS: Final = {"all": 0, "subject": 1, "v_gene": 2, "j_gene": 3}
 #: Path count against frequency, in the study that first asked.

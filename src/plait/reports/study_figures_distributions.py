@@ -17,7 +17,7 @@ from plait.reports.study_figure import (
     tooltips,
 )
 from plait.reports.study_inputs import Study
-from plait.reports.study_measures import COUNT, N2, POWERS, Bin, Measure, bin_middle, measure_bins
+from plait.reports.study_measures import COUNT, Bin, Measure, bin_middle, drawn_measures, measure_bins
 
 __all__ = ["distribution_figures"]
 
@@ -28,7 +28,7 @@ _OUTERMOST = 0.002
 
 
 def distribution_figures(study: Study) -> list[StudyFigure]:
-    """Distributions of path count and N2 length, one for every number of subjects.
+    """Distributions of path count, N2 length and, where there is one, Pgen: one for every number of subjects.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def distribution_figures(study: Study) -> list[StudyFigure]:
         What to draw.
     """
     figures = []
-    for measure in (COUNT, N2):
+    for measure in drawn_measures(study):
         name = f"{measure.name.lower().replace(' ', '_')}_distributions"
         title = f"{measure.name[0].upper()}{measure.name[1:]} by number of subjects"
         bins = measure_bins(study.table(measure.table), measure)
@@ -67,13 +67,12 @@ def _ridge_figure(name: str, title: str, measure: Measure, bins: list[Bin]) -> S
         row = _row(label, levels, measure, bins)
         if row is not None:
             rows.append(row)
-    aside = "have a count of 0" if measure is COUNT else "have no D gene call"
     caption = (
         f"Histograms of {measure.name} for clonotypes found in so many subjects, each as high as its own "
         "highest bin; the bar below spans the middle half, the dot is the median. Beside it: clonotypes "
-        f"that {aside}, which are in no histogram."
+        f"that have {measure.aside}, which are in no histogram."
     )
-    if measure is COUNT:
+    if measure.high:
         caption += " Medians are taken from bins of a quarter of a power of ten."
     medians = "; ".join(
         f"{row.label}: median {number_text(_shown(measure, row.quartiles[1]))}, n = {row.n:,}" for row in rows
@@ -138,7 +137,7 @@ def _ridge_values(rows: list[_Row], measure: Measure) -> list[dict[str, object]]
             {"row": at, "q25": q25, "q50": q50, "q75": q75, "bar": -at - 0.09, "level": row.label, **shown}
         )
         if row.zeros:
-            what = "count 0" if measure is COUNT else "no D"
+            what = "count 0" if measure is COUNT else "Pgen 0" if measure.high else "no D"
             values.append({"row": at, "note": f"{what}: {row.zeros / row.n:.1%}", "at": -at + 0.22})
     return values
 
@@ -160,7 +159,7 @@ def _ridge_domain(rows: list[_Row], measure: Measure) -> list[float]:
 
 
 def _ridge_body(rows: list[_Row], measure: Measure) -> Spec:
-    x_axis = axis(measure.title, grid=True) | (POWERS if measure.high else {})
+    x_axis = axis(measure.title, grid=True) | measure.powers
     scale = {"domain": _ridge_domain(rows, measure), "nice": False}
     y = _row_axis(rows)
     return {
@@ -191,7 +190,7 @@ def _row_axis(rows: list[_Row]) -> Spec:
 
 
 def _histogram_layer(measure: Measure, y: Spec) -> Spec:
-    unit = "path count from" if measure.high else "N2 length (nt)"
+    unit = f"{measure.name} from" if measure.high else "N2 length (nt)"
     shown = tooltips(level="subjects", from__f=unit, share__p="share", clonotypes__i="clonotypes")
     return {
         "transform": [{"filter": "isValid(datum.top) && datum.clonotypes > 0"}],

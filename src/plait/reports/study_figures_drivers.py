@@ -17,7 +17,7 @@ from plait.reports.study_figure import (
     wilson_interval,
 )
 from plait.reports.study_inputs import Study
-from plait.reports.study_measures import COUNT, N2, POWERS, Bin, Measure, bin_middle, measure_bins
+from plait.reports.study_measures import Bin, Measure, bin_middle, drawn_measures, measure_bins
 
 __all__ = ["driver_figures"]
 
@@ -26,7 +26,7 @@ _ONE_SUBJECT = "There is one subject only, so nothing can be shared, and there i
 
 
 def driver_figures(study: Study) -> list[StudyFigure]:
-    """The share of shared clonotypes by path count and by N2 length, on one scale.
+    """The share of shared clonotypes by path count, N2 length and, where there is one, Pgen, on one scale.
 
     Parameters
     ----------
@@ -34,12 +34,14 @@ def driver_figures(study: Study) -> list[StudyFigure]:
         What to draw.
     """
     several = study.number("subjects") > 1
-    found = {measure: measure_bins(study.table(measure.table), measure) for measure in (COUNT, N2)}
+    measures = drawn_measures(study)
+    found = {measure.name: measure_bins(study.table(measure.table), measure) for measure in measures}
     tops = [
         max((p["high"] for p in _share_points(bins, study.shared_by)), default=0.0) for bins in found.values()
     ]
     figures = []
-    for measure, bins in found.items():
+    for measure in measures:
+        bins = found[measure.name]
         name = f"sharing_by_{measure.name.lower().replace(' ', '_')}"
         title = f"Shared clonotypes by {measure.name}"
         if not several or not _share_points(bins, study.shared_by):
@@ -77,13 +79,12 @@ def _share_figure(
             point["from"], point["to"] = 10 ** (bin_.low or 0.0), 10 ** (bin_.high or 0.0)
     n = sum(sum(bin_.levels.values()) for bin_ in bins)
     aside = sum(sum(bin_.levels.values()) for bin_ in bins if bin_.low is None)
-    reason = "a count of 0" if measure is COUNT else "no D gene call"
     scarce = n - aside - sum(int(point["n"]) for point in values)
     caption = (
         f"Share of clonotypes found in {study.shared_by} or more of {study.number('subjects')} subjects, "
         f"with 95 % intervals (Wilson); n = {number_text(n)} clonotypes. Not drawn: {number_text(aside)} "
-        f"with {reason}, {number_text(scarce)} in bins of fewer than {LEAST_IN_A_POINT}. Both figures have "
-        "one scale."
+        f"with {measure.aside}, {number_text(scarce)} in bins of fewer than {LEAST_IN_A_POINT}. All figures "
+        "of shares have one scale."
     )
     first, last = values[0], values[-1]
     alt = (
@@ -102,8 +103,8 @@ def _share_body(measure: Measure, top: float) -> Spec:
         "scale": {"zero": False, "nice": False, "padding": 10},
     }
     if measure.high:
-        x["axis"] |= POWERS
-        shown = tooltips(from__f="path count from", to__f="to")
+        x["axis"] |= measure.powers
+        shown = tooltips(from__f=f"{measure.name} from", to__f="to")
     else:
         shown = tooltips(x__i="N2 length (nt)")
     shown += tooltips(share__p="shared", low__p="interval from", high__p="to", n__i="clonotypes")

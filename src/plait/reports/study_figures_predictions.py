@@ -25,7 +25,13 @@ _TITLES: Final = {
     "roc": "ROC of held-out predictions",
 }
 #: Models whose curves are drawn; more could not be told from each other.
-_ROC_COLOURS: Final = {"counts_only": "$count", "n2_only": "$n2", "counts_and_n2": "$n1", "all": "$ink"}
+_ROC_COLOURS: Final = {
+    "counts_only": "$count",
+    "n2_only": "$n2",
+    "counts_and_n2": "$n1",
+    "pgen_only": "$pgen",
+    "all": "$ink",
+}
 
 
 def prediction_figures(study: Study) -> list[StudyFigure]:

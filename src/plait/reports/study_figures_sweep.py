@@ -18,7 +18,7 @@ from plait.reports.study_figure import (
 from plait.reports.study_inputs import Study
 from plait.reports.study_palette import LEVELS
 
-__all__ = ["sweep_figures"]
+__all__ = ["panels_by_pi", "sweep_figures"]
 
 _NO_SWEEP = "The study has no counts of other models: it was run without a sweep, or without path counts."
 
@@ -114,6 +114,27 @@ def _levels_text(points: list[dict[str, Any]], levels: list[int]) -> str:
     )
 
 
+def panels_by_pi(spec: Spec) -> Spec:
+    """Small multiples, one for every pi.
+
+    Parameters
+    ----------
+    spec
+        Marks and encodings of each.
+    """
+    return {
+        "facet": {
+            "field": "pi",
+            "type": "ordinal",
+            "title": None,
+            "header": {"labelExpr": "'pi = ' + datum.value"},
+        },
+        "columns": 5,
+        "spacing": {"column": 14, "row": 24},
+        "spec": {"width": 118, "height": 170, **spec},
+    }
+
+
 def _sweep_figure(
     name: str, title: str, caption: str, alt: str, values: list[dict[str, Any]], levels: list[int], y: Spec
 ) -> StudyFigure:
@@ -125,18 +146,8 @@ def _sweep_figure(
     }
     shown = tooltips(pi__i="pi (nt)", nu__i="nu (nt)", subjects__i="subjects", counted__i="clonotypes")
     shown += tooltips(zeros__i="with count 0", median__f="median path count")
-    body: Spec = {
-        "facet": {
-            "field": "pi",
-            "type": "ordinal",
-            "title": None,
-            "header": {"labelExpr": "'pi = ' + datum.value"},
-        },
-        "columns": 5,
-        "spacing": {"column": 14, "row": 24},
-        "spec": {
-            "width": 118,
-            "height": 170,
+    body = panels_by_pi(
+        {
             "mark": {"type": "line", "point": {"size": 26}, "strokeWidth": 2},
             "encoding": {
                 "x": {"field": "nu", "type": "quantitative", "axis": axis("nu (nt)", tickCount=5)},
@@ -144,6 +155,6 @@ def _sweep_figure(
                 "color": colour,
                 "tooltip": shown,
             },
-        },
-    }
+        }
+    )
     return StudyFigure(name, "sweep", title, caption, alt, spec_of(values, body, alt), cell=(92, 5))

@@ -17,7 +17,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import sniff
 from plait.formats.delimited import DelimitedFile
 
-__all__ = ["COLUMNS", "Study", "StudyTable", "read_study"]
+__all__ = ["COLUMNS", "Study", "StudyTable", "read_results", "read_study"]
 
 #: Columns that a table must have; it may have others.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -38,6 +38,10 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "calibration": ("predicted", "observed", "n"),
     "roc": ("model", "false_positive_rate", "true_positive_rate"),
     "group_comparison": ("model", "delta_vs_all"),
+    "pgen_by_sharing": ("subjects", "log10_low", "log10_high", "clonotypes"),
+    "pgen_statuses": ("status", "clonotypes"),
+    "pgen_comparison": ("stratum_kind", "stratum", "y", "scope", "measure", "difference", "low", "high", "n"),
+    "pgen_groups": ("model", "other", "deviance_less"),
 }
 _BATCH_ROWS = 1 << 16
 
@@ -234,16 +238,36 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
             expected="the output folder of a finished plait vdj study",
             hint="if that run was stopped, repeat its command with --resume",
         )
+    return read_results(path, described, COLUMNS)
+
+
+def read_results(folder: Path, described: Path, columns: Mapping[str, Sequence[str]]) -> Study:
+    """Read a description and the tables beside it, in the folder ``tables``.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    described
+        Its description, a file with a JSON object.
+    columns
+        Columns that each table must have.
+
+    Raises
+    ------
+    FormatError
+        If the description or a table is not what it should be.
+    """
     tables = {}
-    for name, needed in COLUMNS.items():
-        file = path / "tables" / f"{name}.tsv"
+    for name, needed in columns.items():
+        file = folder / "tables" / f"{name}.tsv"
         if file.is_file():
             table = _read_table(file)
             for column in needed:
                 table.texts(column)
             if len(table):
                 tables[name] = table
-    return Study(path, _read_description(described), tables)
+    return Study(folder, _read_description(described), tables)
 
 
 def _read_description(path: Path) -> Mapping[str, Any]:

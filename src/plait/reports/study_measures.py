@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from plait.reports.study_inputs import StudyTable
+from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["COUNT", "N2", "POWERS", "Bin", "Measure", "bin_middle", "measure_bins"]
+__all__ = ["COUNT", "N2", "PGEN", "Bin", "Measure", "bin_middle", "drawn_measures", "measure_bins"]
 
 _NO_COUNTS = "The study has no path counts: its inputs were taken without them."
 _NO_N2 = "The study has no N2 lengths: no clonotype has a D gene call."
-#: Labels such as 10k and 1M at powers of ten.
-POWERS: Final = {"labelExpr": "format(pow(10, datum.value), '~s')", "tickMinStep": 1}
+_NO_PGEN = "No clonotype has a Pgen."
+#: Labels such as 10k and 1M, or 1e-12, at powers of ten.
+_POWERS: Final[dict[str, Any]] = {"labelExpr": "format(pow(10, datum.value), '~s')", "tickMinStep": 1}
+_SMALL_POWERS: Final[dict[str, Any]] = {"labelExpr": "format(pow(10, datum.value), '.0e')", "tickMinStep": 1}
 
 
 class Measure(NamedTuple):
@@ -26,6 +28,8 @@ class Measure(NamedTuple):
     name: str
     title: str
     why_not: str
+    powers: dict[str, Any]
+    aside: str
 
 
 COUNT = Measure(
@@ -36,8 +40,31 @@ COUNT = Measure(
     "path count",
     "path count (recombination paths)",
     _NO_COUNTS,
+    _POWERS,
+    "a count of 0",
 )
-N2 = Measure("n2_length_by_sharing", "n2_length", "", "$n2", "N2 length", "N2 length (nt)", _NO_N2)
+PGEN = Measure(
+    "pgen_by_sharing",
+    "log10_low",
+    "log10_high",
+    "$pgen",
+    "Pgen",
+    "generation probability (Pgen)",
+    _NO_PGEN,
+    _SMALL_POWERS,
+    "a Pgen of 0",
+)
+N2 = Measure(
+    "n2_length_by_sharing",
+    "n2_length",
+    "",
+    "$n2",
+    "N2 length",
+    "N2 length (nt)",
+    _NO_N2,
+    {},
+    "no D gene call",
+)
 
 
 class Bin(NamedTuple):
@@ -46,6 +73,17 @@ class Bin(NamedTuple):
     low: float | None
     high: float | None
     levels: dict[int, int]
+
+
+def drawn_measures(study: Study) -> tuple[Measure, ...]:
+    """What clonotypes of a study are measured by: Pgen only where it was computed.
+
+    Parameters
+    ----------
+    study
+        The study.
+    """
+    return (COUNT, PGEN, N2) if study.table(PGEN.table) is not None else (COUNT, N2)
 
 
 def measure_bins(table: StudyTable | None, measure: Measure) -> list[Bin]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from plait.reports.study_inputs import Study, StudyTable
@@ -12,6 +13,14 @@ __all__ = ["page_tables"]
 _TITLES: Final = {
     "top_shared": ("Most shared clonotypes", "Up to 2,000, ranked by number of subjects, then rows."),
     "correlations": ("Correlations by stratum", ""),
+    "pgen_comparison": (
+        "Pgen and path counts compared",
+        "Of each measure: of path counts, of Pgen, and the difference with its intervals.",
+    ),
+    "pgen_groups": (
+        "Models with Pgen and path counts, held out",
+        "Differences of the first model to the other: negative deviance and positive area are better.",
+    ),
     "coefficients": (
         "Coefficients",
         "Per standard deviation of each predictor; stability is a share of halves.",
@@ -29,6 +38,8 @@ _TITLES: Final = {
     "n2_length_by_sharing": ("N2 lengths by number of subjects", "A row without a length: no D gene call."),
     "calibration": ("Calibration", ""),
     "roc": ("ROC curves", ""),
+    "pgen_by_sharing": ("Pgen by number of subjects", "A row without bounds: a Pgen of 0."),
+    "pgen_statuses": ("Pgen by status", "Why it is 0 or not known."),
     "statuses": ("Rows by status", ""),
 }
 #: A page must open at once whatever the study; the files have everything.
@@ -36,16 +47,20 @@ _MOST_CELLS = 60_000
 _NUCLEOTIDE_COLUMNS: Final = frozenset(("junction", "junction_aa", "digest"))
 
 
-def page_tables(study: Study) -> dict[str, dict[str, Any]]:
+def page_tables(
+    study: Study, titles: Mapping[str, tuple[str, str]] | None = None
+) -> dict[str, dict[str, Any]]:
     """Tables by name: title, note, columns, which of these are numbers or sequences, rows, and how many.
 
     Parameters
     ----------
     study
         Where they are.
+    titles
+        Title and note of each table, in the order of the page; by default those of a study.
     """
     found = {}
-    for name, (title, note) in _TITLES.items():
+    for name, (title, note) in (titles or _TITLES).items():
         table = study.table(name)
         if table is not None:
             found[name] = {"title": title, "note": note, **_content(table)}

@@ -23,6 +23,7 @@ THEMES: Final[Mapping[str, Mapping[str, str]]] = {
         "alone": "#6b7885",
         "shared": "#cf5a00",
         "count": "#0072b2",
+        "pgen": "#a8323e",
         "n2": "#00866a",
         "n1": "#b0508a",
         "ndn": "#7355a8",
@@ -53,6 +54,7 @@ THEMES: Final[Mapping[str, Mapping[str, str]]] = {
         "alone": "#98a5b2",
         "shared": "#ff8f45",
         "count": "#5bb8ee",
+        "pgen": "#ff8088",
         "n2": "#2dc99c",
         "n1": "#e79bc7",
         "ndn": "#bba1ea",
@@ -81,6 +83,7 @@ SEQUENCE: Final = tuple(f"$sequence{k}" for k in range(7))
 #: Groups of predictors.
 GROUP_COLOURS: Final[Mapping[str, str]] = {
     "path_count": "$count",
+    "pgen": "$pgen",
     "n2": "$n2",
     "n1": "$n1",
     "ndn": "$ndn",

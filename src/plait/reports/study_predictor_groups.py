@@ -12,6 +12,7 @@ __all__ = ["group_colour", "predictor_groups", "predictor_meanings"]
 
 _GROUPS: Final = {
     "path_count": "path counts",
+    "pgen": "Pgen",
     "n2": "N2",
     "n1": "N1",
     "ndn": "V-J gap",

@@ -14,6 +14,7 @@ from plait.reports.study_figures_correlations import correlation_figures
 from plait.reports.study_figures_distributions import distribution_figures
 from plait.reports.study_figures_drivers import driver_figures
 from plait.reports.study_figures_penalty import penalty_figures
+from plait.reports.study_figures_pgen import pgen_figures, pgen_sweep_figures
 from plait.reports.study_figures_predictions import prediction_figures
 from plait.reports.study_figures_regression import regression_figures
 from plait.reports.study_figures_repertoires import repertoire_figures
@@ -61,12 +62,14 @@ def study_figures(study: Study) -> list[StudyFigure]:
     """
     return [
         *driver_figures(study),
+        *pgen_figures(study),
         *distribution_figures(study),
         *regression_figures(study),
         *penalty_figures(study),
         *prediction_figures(study),
         *correlation_figures(study),
         *sweep_figures(study),
+        *pgen_sweep_figures(study),
         *repertoire_figures(study),
     ]
 

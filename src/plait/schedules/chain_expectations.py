@@ -8,15 +8,29 @@ among them once for all texts, in proportion to their weights.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from plait._jit import shared
-from plait.algebras import PROBABILITY
+from plait.algebras import PROBABILITY, choice, extend, over_lanes
+from plait.lanes import load, splat, store, width_of
 from plait.schedules.end_trees import enter_ends
-from plait.schedules.text_graphs import lay_graph
+from plait.schedules.text_graphs import (
+    count_after,
+    count_before,
+    lay_graph,
+    node_after,
+    node_before,
+    place_of,
+    step_back,
+    step_on,
+)
 from plait.schedules.weighted_chain import insert_left, insert_right, join, padded_to, places_entered
 
-__all__ = ["ChainCounts", "ExpectationScratch", "expect_text"]
+__all__ = ["LEAST_WEIGHT", "ChainCounts", "ExpectationScratch", "expect_text"]
+
+
+#: The least weight of a text of which expected numbers can be told.
+LEAST_WEIGHT: Final = 1e-290
 
 
 class ChainCounts(NamedTuple):
@@ -24,17 +38,22 @@ class ChainCounts(NamedTuple):
 
     Attributes
     ----------
-    prefix, suffix, fragment
-        Shapes of the weights of the trees: by node.
+    prefix, suffix, words
+        Shapes of the weights of the trees: by node and context.
+    left_none, right_none
+        float64 (1,): no insertion.
     left_length, right_length
-        float64 (1 + most,): by number of insertions.
+        Shapes of those of the chain, in the same order: 1, 2, ... insertions between margins.
     left_step, right_step
-        float64 (5, 4): by inserted symbol after the one before; row 4 is the first one.
+        float64 (20, lanes): rows 4 a + b for inserted symbol b after a, row 16 + b for the first one; to be
+        added up over lanes.
     """
 
     prefix: Any
     suffix: Any
-    fragment: Any
+    words: Any
+    left_none: Any
+    right_none: Any
     left_length: Any
     right_length: Any
     left_step: Any
@@ -46,7 +65,7 @@ class ExpectationScratch(NamedTuple):
 
     Attributes
     ----------
-    before, left, after, right, left_levels, right_levels, inserted
+    before, left, after, right, left_levels, right_levels
         float64.
     """
 
@@ -56,7 +75,6 @@ class ExpectationScratch(NamedTuple):
     right: Any
     left_levels: Any
     right_levels: Any
-    inserted: Any
 
 
 @shared
@@ -73,6 +91,8 @@ def expect_text(
     out: Any,
 ) -> None:
     """Weight of a text into ``out[item]``, and `share` of its expected numbers into `counts`.
+
+    What weighs less than `LEAST_WEIGHT` counts as impossible.
 
     Parameters
     ----------
@@ -91,94 +111,125 @@ def expect_text(
     enter_ends(alg, chain, texts, item, graph, nodes, scratch)
     insert_left(lanes, alg, chain, graph, nodes, scratch)
     insert_right(lanes, alg, chain, graph, nodes, scratch)
-    total = join(alg, chain, graph, nodes, scratch)
+    total = join(lanes, alg, chain, graph, nodes, scratch)
+    # Derivatives of the logarithm of less than this could be infinite.
+    total = total if total > LEAST_WEIGHT else 0.0
     out[item] = total
     if total > 0.0:
-        turn_join(chain, graph, nodes, share / total, scratch, turned, counts)
+        turn_join(lanes, chain, graph, nodes, share / total, scratch, turned, counts)
         turn_right(lanes, chain, graph, nodes, scratch, turned, counts)
         turn_left(lanes, chain, graph, nodes, scratch, turned, counts)
         turn_ends(chain, texts, item, graph, nodes, scratch, turned, counts)
 
 
 @shared
-def turn_join(
-    chain: Any, graph: Any, nodes: int, scale: float, scratch: Any, turned: Any, counts: Any
-) -> None:
-    """Derivatives by `left` and `right`, and numbers of the words of fragments."""
-    fragments = chain.fragment_root.size
-    for u in range(nodes):
-        for f in range(fragments):
-            turned.right[u, f] = 0.0
-    for u in range(nodes):
-        turned.left[u, 0] = 0.0
-        if scratch.left[u, 0] != 0.0:
-            for f in range(fragments):
-                turn_fragment(chain, graph, u, f, scale, scratch, turned, counts)
+def add_group(lanes: Any, table: Any, row: int, x: int, value: Any) -> None:
+    """Add a group to a table."""
+    store(lanes, table, row, x, choice(PROBABILITY, load(lanes, table, row, x), value))
 
 
 @shared
-def turn_fragment(
-    chain: Any, graph: Any, start: int, f: int, scale: float, scratch: Any, turned: Any, counts: Any
+def turn_join(
+    lanes: Any, chain: Any, graph: Any, nodes: int, scale: float, scratch: Any, turned: Any, counts: Any
 ) -> None:
-    """The share of one fragment that begins behind a node."""
-    stack = scratch.stack
-    tree = chain.fragment
-    left = scratch.left[start, 0] * scale
-    stack[0, 0] = chain.fragment_root[f]
-    stack[0, 1] = start
-    top = 1
-    while top > 0:
-        top -= 1
-        t = stack[top, 0]
-        u = stack[top, 1]
-        weight = tree.weight[t, 0]
-        turned.left[start, 0] += weight * scratch.right[u, f] * scale
-        turned.right[u, f] += left * weight
-        counts.fragment[t, 0] += left * weight * scratch.right[u, f]
-        for e in range(graph.after_first[u], graph.after_first[u + 1]):
-            y = graph.after[e]
-            below = tree.child[t, graph.symbol[y]]
-            if below >= 0:
-                stack[top, 0] = below
-                stack[top, 1] = y
-                top += 1
+    """Derivatives by `left` and `right`, and numbers of the words of fragments."""
+    for u in range(nodes):
+        turned.left[u, 0] = 0.0
+        for c in range(turned.right.shape[1]):
+            turned.right[u, c] = 0.0
+    for c in range(0, chain.suffix.weight.shape[1], width_of(lanes)):
+        for u in range(nodes):
+            if scratch.left[u, 0] != 0.0:
+                found = turn_words(lanes, chain, graph, nodes, u, c, scale, scratch, turned, counts)
+                turned.left[u, 0] += scale * found
+
+
+@shared
+def turn_words(
+    lanes: Any,
+    chain: Any,
+    graph: Any,
+    nodes: int,
+    start: int,
+    c: int,
+    scale: float,
+    scratch: Any,
+    turned: Any,
+    counts: Any,
+) -> Any:
+    """Numbers of the words that begin behind a node, in the contexts from `c`; returns what they weigh."""
+    alg = PROBABILITY
+    tree = chain.words
+    left = splat(lanes, scale * scratch.left[start, 0])
+    found = splat(lanes, 0.0)
+    t, u, top = 0, start, 0
+    while t >= 0:
+        part = load(lanes, tree.weight, t, c)
+        right = load(lanes, scratch.right, u, c)
+        found = choice(alg, found, extend(alg, part, right))
+        used = extend(alg, left, part)
+        add_group(lanes, turned.right, u, c, used)
+        add_group(lanes, counts.words, t, c, extend(alg, used, right))
+        t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
+    return over_lanes(alg, found)
 
 
 @shared
 def turn_left(lanes: Any, chain: Any, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any) -> None:
     """From the derivatives by `left`: those by `before`, and numbers of insertions on the left."""
-    low, high = places_entered(PROBABILITY, graph, nodes, scratch.before)
-    most = counts.left_length.size - 1
+    low, high = places_entered(PROBABILITY, graph, nodes, scratch.before, 1)
+    most = chain.left_length.shape[1] - 2 * chain.margin
     for u in range(nodes):
         turned.before[u, 0] = turned.left[u, 0] * chain.left_none[0]
-        counts.left_length[0] += turned.before[u, 0] * scratch.before[u, 0]
+        counts.left_none[0] += turned.before[u, 0] * scratch.before[u, 0]
     for u in range(nodes - 1, 0, -1):
-        place = graph.place[u]
-        if place > low:
-            symbol = graph.symbol[u]
-            end = min(high, place - 1)
-            for i in range(max(low, place - most), end + 1):
-                at = chain.left_length.shape[1] - chain.margin - place + i
-                weight = chain.left_length[0, at] * turned.left[u, 0]
-                counts.left_length[place - i] += weight * scratch.left_levels[u, i - low]
-                turned.left_levels[u, i - low] = weight
-            for i in range(low, min(place - most, end + 1)):
-                turned.left_levels[u, i - low] = 0.0
-            for e in range(graph.after_first[u], graph.after_first[u + 1]):
-                y = graph.after[e]
-                step = chain.left_step[symbol, graph.symbol[y]]
-                used = 0.0
-                for i in range(low, end + 1):
-                    weight = step * turned.left_levels[y, i - low]
-                    used += weight * scratch.left_levels[u, i - low]
-                    turned.left_levels[u, i - low] += weight
-                counts.left_step[symbol, graph.symbol[y]] += used
+        place = place_of(graph, u)
+        if low < place <= high + most:
+            turn_left_node(lanes, chain, graph, nodes, u, low, high, most, scratch, turned, counts)
             if place - 1 <= high:
+                symbol = graph.symbol[u]
                 weight = chain.left_first[symbol] * turned.left_levels[u, place - 1 - low]
-                for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                    p = graph.before[e]
+                for k in range(count_before(graph, u)):
+                    p = node_before(graph, u, k)
                     turned.before[p, 0] += weight
-                    counts.left_step[4, symbol] += weight * scratch.before[p, 0]
+                    counts.left_step[16 + symbol, 0] += weight * scratch.before[p, 0]
+
+
+@shared
+def turn_left_node(
+    lanes: Any,
+    chain: Any,
+    graph: Any,
+    nodes: int,
+    u: int,
+    low: int,
+    high: int,
+    most: int,
+    scratch: Any,
+    turned: Any,
+    counts: Any,
+) -> None:
+    """Derivatives by the levels of a node, of which the rightmost inserted symbol is its own."""
+    alg = PROBABILITY
+    symbol = graph.symbol[u]
+    here = place_of(graph, u) - low
+    whole = splat(lanes, turned.left[u, 0])
+    width = width_of(lanes)
+    for x in range(max(0, here - most) // width * width, min(here, high + 1 - low), width):
+        value = load(lanes, scratch.left_levels, u, x)
+        at = chain.margin + most - here + x
+        slope = extend(alg, load(lanes, chain.left_length, 0, at), whole)
+        add_group(lanes, counts.left_length, 0, at, extend(alg, slope, value))
+        # Longer insertions go on from this node, as far as there are as long ones.
+        if x >= (here + 1 - most) // width * width and here + low < high + most:
+            for k in range(count_after(graph, nodes, u)):
+                y = node_after(graph, u, k)
+                step = splat(lanes, chain.left_step[symbol, graph.symbol[y]])
+                step = extend(alg, step, load(lanes, turned.left_levels, y, x))
+                slope = choice(alg, slope, step)
+                row = 4 * symbol + graph.symbol[y]
+                add_group(lanes, counts.left_step, row, 0, extend(alg, step, value))
+        store(lanes, turned.left_levels, u, x, slope)
 
 
 @shared
@@ -187,61 +238,63 @@ def turn_right(
 ) -> None:
     """From the derivatives by `right`: those by `after`, and numbers of insertions on the right."""
     contexts = chain.suffix.weight.shape[1]
-    low, high = places_entered(PROBABILITY, graph, nodes, scratch.after)
-    count = padded_to(lanes, high - low + 1)
-    most = counts.right_length.size - 1
-    for c in range(contexts):
-        for u in range(nodes):
-            place = graph.place[u]
+    low, high = places_entered(PROBABILITY, graph, nodes, scratch.after, contexts)
+    most = chain.right_length.shape[1] - 2 * chain.margin
+    for u in range(nodes):
+        place = place_of(graph, u)
+        inside = max(0, low - most) < place <= high
+        for c in range(contexts):
             turned.after[u, c] = turned.right[u, c] * chain.right_none[0]
-            counts.right_length[0] += turned.after[u, c] * scratch.after[u, c]
-            if 0 < place <= high:
-                inserted = 0.0
-                for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                    inserted += turned.right[graph.before[e], c]
-                turn_right_node(chain, graph, u, c, inserted, low, high, count, most, scratch, turned, counts)
+            counts.right_none[0] += turned.after[u, c] * scratch.after[u, c]
+            if inside:
+                turn_right_node(lanes, chain, graph, u, c, low, high, most, scratch, turned, counts)
+                if place >= low:
+                    symbol = graph.symbol[u]
+                    at = c * padded_to(lanes, high - low + 1) + place - low
+                    weight = chain.right_first[symbol] * turned.right_levels[u, at]
+                    turned.after[u, c] += weight
+                    counts.right_step[16 + symbol, 0] += weight * scratch.after[u, c]
 
 
 @shared
 def turn_right_node(
+    lanes: Any,
     chain: Any,
     graph: Any,
     u: int,
     c: int,
-    inserted: float,
     low: int,
     high: int,
-    count: int,
     most: int,
     scratch: Any,
     turned: Any,
     counts: Any,
 ) -> None:
-    """The share of insertions whose leftmost symbol is that of a node."""
-    place = graph.place[u]
+    """Derivatives by the levels of a node in a context, of which the leftmost inserted symbol is its own."""
+    alg = PROBABILITY
     symbol = graph.symbol[u]
-    lead = c * count - low
-    for i in range(max(low, place), high + 1):
-        number = i - place + 1
-        weight = 0.0
-        if number <= most:
-            weight = chain.right_length[0, chain.margin + number - 1] * inserted
-            counts.right_length[number] += weight * scratch.right_levels[u, lead + i]
-        turned.right_levels[u, lead + i] = weight
-    for e in range(graph.before_first[u], graph.before_first[u + 1]):
-        p = graph.before[e]
-        if p > 0:
-            step = chain.right_step[symbol, graph.symbol[p]]
-            used = 0.0
-            for i in range(max(low, place), high + 1):
-                weight = step * turned.right_levels[p, lead + i]
-                used += weight * scratch.right_levels[u, lead + i]
-                turned.right_levels[u, lead + i] += weight
-            counts.right_step[symbol, graph.symbol[p]] += used
-    if place >= low:
-        weight = chain.right_first[symbol] * turned.right_levels[u, lead + place]
-        turned.after[u, c] += weight
-        counts.right_step[4, symbol] += weight * scratch.after[u, c]
+    here = place_of(graph, u) - low
+    lead = c * padded_to(lanes, high - low + 1)
+    inserted = 0.0
+    for k in range(count_before(graph, u)):
+        inserted += turned.right[node_before(graph, u, k), c]
+    whole = splat(lanes, inserted)
+    width = width_of(lanes)
+    for x in range(max(0, here) // width * width, min(high - low + 1, here + most), width):
+        value = load(lanes, scratch.right_levels, u, lead + x)
+        at = chain.margin + x - here
+        slope = extend(alg, load(lanes, chain.right_length, 0, at), whole)
+        add_group(lanes, counts.right_length, 0, at, extend(alg, slope, value))
+        # Longer insertions go on to the left, as far as there are as long ones.
+        if x < here - 1 + most and here - 1 + low > max(0, low - most):
+            for k in range(count_before(graph, u)):
+                p = node_before(graph, u, k)
+                step = splat(lanes, chain.right_step[symbol, graph.symbol[p]])
+                step = extend(alg, step, load(lanes, turned.right_levels, p, lead + x))
+                slope = choice(alg, slope, step)
+                row = 4 * symbol + graph.symbol[p]
+                add_group(lanes, counts.right_step, row, 0, extend(alg, step, value))
+        store(lanes, turned.right_levels, u, lead + x, slope)
 
 
 @shared
@@ -249,53 +302,24 @@ def turn_ends(
     chain: Any, texts: Any, item: int, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any
 ) -> None:
     """Numbers of the nodes of prefixes and suffixes."""
+    tree = chain.prefix
     for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
-        turn_prefix(chain.prefix, graph, texts.prefix_root[k], scratch, turned, counts)
+        t, u, top = texts.prefix_root[k], 0, 0
+        while t >= 0:
+            counts.prefix[t, 0] += tree.weight[t, 0] * turned.before[u, 0]
+            t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
     for k in range(texts.suffix_first[item], texts.suffix_first[item + 1]):
-        turn_suffix(chain.suffix, graph, nodes, texts.suffix_root[k], scratch, turned, counts)
+        for end in range(nodes - 1, -1, -1):
+            if place_of(graph, end) != place_of(graph, nodes - 1):
+                break
+            turn_suffix(chain.suffix, graph, texts.suffix_root[k], end, scratch, turned, counts)
 
 
 @shared
-def turn_prefix(tree: Any, graph: Any, root: int, scratch: Any, turned: Any, counts: Any) -> None:
-    """Numbers of the nodes of a tree of prefixes."""
-    stack = scratch.stack
-    stack[0, 0] = root
-    stack[0, 1] = 0
-    top = 1
-    while top > 0:
-        top -= 1
-        t = stack[top, 0]
-        u = stack[top, 1]
-        counts.prefix[t, 0] += tree.weight[t, 0] * turned.before[u, 0]
-        for e in range(graph.after_first[u], graph.after_first[u + 1]):
-            y = graph.after[e]
-            below = tree.child[t, graph.symbol[y]]
-            if below >= 0:
-                stack[top, 0] = below
-                stack[top, 1] = y
-                top += 1
-
-
-@shared
-def turn_suffix(tree: Any, graph: Any, nodes: int, root: int, scratch: Any, turned: Any, counts: Any) -> None:
-    """Numbers of the nodes of a tree of suffixes."""
-    stack = scratch.stack
-    for end in range(nodes - 1, -1, -1):
-        if graph.place[end] != graph.place[nodes - 1]:
-            break
-        stack[0, 0] = root
-        stack[0, 1] = end
-        top = 1
-        while top > 0:
-            top -= 1
-            t = stack[top, 0]
-            u = stack[top, 1]
-            for c in range(tree.weight.shape[1]):
-                counts.suffix[t, c] += tree.weight[t, c] * turned.after[u, c]
-            if u > 0:
-                below = tree.child[t, graph.symbol[u]]
-                if below >= 0:
-                    for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                        stack[top, 0] = below
-                        stack[top, 1] = graph.before[e]
-                        top += 1
+def turn_suffix(tree: Any, graph: Any, root: int, end: int, scratch: Any, turned: Any, counts: Any) -> None:
+    """Numbers of the nodes of a tree of suffixes, of texts that end with a node."""
+    t, u, top = root, end, 0
+    while t >= 0:
+        for c in range(tree.weight.shape[1]):
+            counts.suffix[t, c] += tree.weight[t, c] * turned.after[u, c]
+        t, u, top = step_back(tree, graph, t, u, scratch.stack, top)

@@ -4,15 +4,33 @@ Every node carries the symbol that leads to it, and no two nodes that follow the
 symbol, so that different paths are different texts. A text is written in *codes*, of which each stands for
 one or more places: a nucleotide for one, an amino acid for three. What a code stands for is a `GraphParts`
 entry.
+
+Schedules ask a graph by functions. A text of which every symbol is known needs no lists of edges
+(`PathGraph`): loops over what is before or behind a node have one round, and the same bodies become those of
+plain texts.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait._jit import shared
+from plait._jit import by_type, shared
 
-__all__ = ["GraphParts", "TextGraph", "WeightedTexts", "lay_graph"]
+__all__ = [
+    "GraphParts",
+    "PathGraph",
+    "TextGraph",
+    "WeightedTexts",
+    "count_after",
+    "count_before",
+    "lay",
+    "lay_graph",
+    "node_after",
+    "node_before",
+    "place_of",
+    "step_back",
+    "step_on",
+]
 
 
 class GraphParts(NamedTuple):
@@ -86,10 +104,118 @@ class TextGraph(NamedTuple):
     after_first: Any
     after: Any
 
+    @staticmethod
+    def lay(graph: TextGraph, parts: Any, texts: Any, item: int) -> int:
+        return lay_parts(graph, parts, texts, item)
+
+    @staticmethod
+    def place_of(graph: TextGraph, u: int) -> Any:
+        return graph.place[u]
+
+    @staticmethod
+    def count_before(graph: TextGraph, u: int) -> Any:
+        return graph.before_first[u + 1] - graph.before_first[u]
+
+    @staticmethod
+    def node_before(graph: TextGraph, u: int, k: int) -> Any:
+        return graph.before[graph.before_first[u] + k]
+
+    @staticmethod
+    def count_after(graph: TextGraph, nodes: int, u: int) -> Any:
+        return graph.after_first[u + 1] - graph.after_first[u]
+
+    @staticmethod
+    def node_after(graph: TextGraph, u: int, k: int) -> Any:
+        return graph.after[graph.after_first[u] + k]
+
+
+class PathGraph(NamedTuple):
+    """The graph of a plain text: node u is its u-th symbol.
+
+    Attributes
+    ----------
+    symbol
+        uint8 (nodes,); that of node 0 is not read.
+    """
+
+    symbol: Any
+
+    @staticmethod
+    def lay(graph: PathGraph, parts: Any, texts: Any, item: int) -> int:
+        return lay_path(graph, parts, texts, item)
+
+    @staticmethod
+    def place_of(graph: PathGraph, u: int) -> int:
+        return u
+
+    @staticmethod
+    def count_before(graph: PathGraph, u: int) -> int:
+        return 1
+
+    @staticmethod
+    def node_before(graph: PathGraph, u: int, k: int) -> int:
+        return u - 1
+
+    @staticmethod
+    def count_after(graph: PathGraph, nodes: int, u: int) -> int:
+        return 1 if u + 1 < nodes else 0
+
+    @staticmethod
+    def node_after(graph: PathGraph, u: int, k: int) -> int:
+        return u + 1
+
+
+@by_type
+def lay(graph: Any, parts: Any, texts: Any, item: int) -> Any:
+    """Write the graph of a text; returns the number of nodes."""
+
+
+@by_type
+def place_of(graph: Any, u: int) -> Any:
+    """Symbols on the way to a node."""
+
+
+@by_type
+def count_before(graph: Any, u: int) -> Any:
+    """How many nodes `u` follows; it is not node 0."""
+
+
+@by_type
+def node_before(graph: Any, u: int, k: int) -> Any:
+    """The k-th of them."""
+
+
+@by_type
+def count_after(graph: Any, nodes: int, u: int) -> Any:
+    """How many nodes follow `u`."""
+
+
+@by_type
+def node_after(graph: Any, u: int, k: int) -> Any:
+    """The k-th of them."""
+
 
 @shared
 def lay_graph(parts: Any, texts: Any, item: int, graph: Any) -> int:
     """Write the graph of a text; returns the number of nodes."""
+    nodes: int = lay(graph, parts, texts, item)
+    return nodes
+
+
+@shared
+def lay_path(graph: Any, parts: Any, texts: Any, item: int) -> int:
+    """Write a text of which each code stands for one symbol."""
+    start = texts.start[item]
+    length = texts.length[item]
+    for k in range(length):
+        graph.symbol[k + 1] = parts.symbol[texts.codes[start + k], 0]
+    nodes: int = length + 1
+    return nodes
+
+
+@shared
+def lay_parts(graph: Any, parts: Any, texts: Any, item: int) -> int:
+    """Write a text part by part."""
     graph.place[0] = 0
     graph.before_first[0] = 0
     nodes = 1
@@ -135,3 +261,50 @@ def turn_edges(graph: Any, nodes: int, edges: int) -> None:
             p = graph.before[e]
             graph.after[counts[p + 1]] = u
             counts[p + 1] += 1
+
+
+@shared
+def step_on(tree: Any, graph: Any, nodes: int, t: int, u: int, stack: Any, top: int) -> Any:
+    """Go on along a tree and a graph together: the next nodes of both, -1 behind the last, and what is left.
+
+    The first way on is taken at once, others are put aside; where none goes on, the last one that was put
+    aside is taken.
+    """
+    next_t = -1
+    next_u = 0
+    for k in range(count_after(graph, nodes, u)):
+        y = node_after(graph, u, k)
+        below = tree.child[t, graph.symbol[y]]
+        if below >= 0:
+            if next_t >= 0:
+                stack[top, 0] = next_t
+                stack[top, 1] = next_u
+                top += 1
+            next_t = below
+            next_u = y
+    if next_t < 0 and top > 0:
+        top -= 1
+        next_t = stack[top, 0]
+        next_u = stack[top, 1]
+    return next_t, next_u, top
+
+
+@shared
+def step_back(tree: Any, graph: Any, t: int, u: int, stack: Any, top: int) -> Any:
+    """As `step_on`, with the symbol of node `u` itself, to the nodes before it."""
+    next_t = -1
+    next_u = 0
+    below = tree.child[t, graph.symbol[u]] if u > 0 else -1
+    if below >= 0:
+        for k in range(count_before(graph, u)):
+            if next_t >= 0:
+                stack[top, 0] = next_t
+                stack[top, 1] = next_u
+                top += 1
+            next_t = below
+            next_u = node_before(graph, u, k)
+    if next_t < 0 and top > 0:
+        top -= 1
+        next_t = stack[top, 0]
+        next_u = stack[top, 1]
+    return next_t, next_u, top

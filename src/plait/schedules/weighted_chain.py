@@ -10,11 +10,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait._jit import shared
-from plait.algebras import choice, extend
-from plait.lanes import load, splat, store
+from plait.algebras import choice, extend, over_lanes
+from plait.lanes import load, splat, store, width_of
 from plait.recurrences.insertion import insert
 from plait.schedules.end_trees import enter_ends
-from plait.schedules.text_graphs import lay_graph
+from plait.schedules.text_graphs import (
+    count_after,
+    count_before,
+    lay_graph,
+    node_after,
+    node_before,
+    place_of,
+    step_on,
+)
 
 __all__ = [
     "WeightedChain",
@@ -36,6 +44,9 @@ class WeightedChain(NamedTuple):
         `EndTrees` of all words in fragments; a word's weight is that of all parts that read so.
     fragment_root
         int32 (fragments,): the tree of each fragment.
+    words
+        `EndTrees`: all those trees as one, the weights of each fragment in its own context; contexts are
+        padded to whole groups of lanes. Its root is node 0.
     left_none, right_none
         (1,): weight of no insertion.
     left_length, right_length
@@ -43,7 +54,7 @@ class WeightedChain(NamedTuple):
     margin
         Zeros before and behind the lengths: any group of lanes that holds one of them lies within the table.
     pick
-        (1, ...): one in the middle of zeros, more than any row has levels: it puts a value into one lane.
+        (1, ...): one in the middle of zeros, more than there are lengths: it puts a value into one lane.
     left_first, right_first
         (4,): weight of the first inserted symbol: left the leftmost, right the rightmost.
     left_step, right_step
@@ -55,6 +66,7 @@ class WeightedChain(NamedTuple):
     suffix: Any
     fragment: Any
     fragment_root: Any
+    words: Any
     left_none: Any
     right_none: Any
     left_length: Any
@@ -73,17 +85,15 @@ class WeightedScratch(NamedTuple):
     Attributes
     ----------
     graph
-        `plait.schedules.text_graphs.TextGraph`.
+        `plait.schedules.text_graphs.TextGraph` or `PathGraph`.
     before, left
         (nodes, 1): of everything before a node: the prefix alone, and with insertions.
     after, right
-        (nodes, fragments): of everything behind a node, likewise.
+        (nodes, contexts padded): of everything behind a node, likewise.
     left_levels, right_levels
-        (nodes, levels padded), and the latter as many for each fragment: by the place where insertions begin.
+        (nodes, levels padded), and the latter as many for each context: by the place where insertions begin.
     inserted
-        (nodes, fragments): insertions that begin with a node, and all behind them.
-    row
-        (1, lanes): a group on its way to one number.
+        (nodes, contexts padded): insertions that begin with a node, and all behind them.
     stack
         int64 (most, 2): what is still to be visited.
     """
@@ -96,7 +106,6 @@ class WeightedScratch(NamedTuple):
     left_levels: Any
     right_levels: Any
     inserted: Any
-    row: Any
     stack: Any
 
 
@@ -128,61 +137,59 @@ def weigh_text(
     enter_ends(alg, chain, texts, item, graph, nodes, scratch)
     insert_left(lanes, alg, chain, graph, nodes, scratch)
     insert_right(lanes, alg, chain, graph, nodes, scratch)
-    out[item] = join(alg, chain, graph, nodes, scratch)
+    out[item] = join(lanes, alg, chain, graph, nodes, scratch)
 
 
 @shared
 def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
     """Insertions behind the prefix: `left` of every node."""
-    low, high = places_entered(alg, graph, nodes, scratch.before)
+    low, high = places_entered(alg, graph, nodes, scratch.before, 1)
     levels = scratch.left_levels
-    count = padded_to(lanes, high - low + 1)
+    most = chain.left_length.shape[1] - 2 * chain.margin
+    middle = chain.pick.shape[1] // 2
+    width = width_of(lanes)
     for u in range(nodes):
-        place = graph.place[u]
-        scratch.left[u, 0] = extend(alg, scratch.before[u, 0], chain.left_none[0])
-        if place > low:
+        place = place_of(graph, u)
+        total = extend(alg, scratch.before[u, 0], chain.left_none[0])
+        if low < place <= high + most:
             symbol = graph.symbol[u]
             entered = alg.zero
-            for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                entered = choice(alg, entered, scratch.before[graph.before[e], 0])
+            for k in range(count_before(graph, u)):
+                entered = choice(alg, entered, scratch.before[node_before(graph, u, k), 0])
             entered = splat(lanes, extend(alg, chain.left_first[symbol], entered))
-            # Beyond the last place at which anything enters, lanes of zeros are picked.
-            pick = chain.pick.shape[1] // 2 - min(place - 1 - low, count)
-            at = chain.left_length.shape[1] - chain.margin - place + low
             found = splat(lanes, alg.zero)
-            for x in range(0, count, lanes.width):
-                value = extend(alg, load(lanes, chain.pick, 0, pick + x), entered)
-                for e in range(graph.before_first[u], graph.before_first[u + 1]):
-                    p = graph.before[e]
-                    if graph.place[p] > low:
+            # Of the places where insertions begin, those that are near enough.
+            here = place - low
+            count = min(here, high + 1 - low)
+            for x in range(max(0, here - most) // width * width, count, width):
+                value = extend(alg, load(lanes, chain.pick, 0, middle + x + 1 - here), entered)
+                for k in range(count_before(graph, u)):
+                    p = node_before(graph, u, k)
+                    if x < place_of(graph, p) - low:
                         step = splat(lanes, chain.left_step[graph.symbol[p], symbol])
                         value = insert(chain.insertion, alg, value, load(lanes, levels, p, x), step)
                 store(lanes, levels, u, x, value)
-                if 0 <= at + x <= chain.left_length.shape[1] - lanes.width:
-                    length = load(lanes, chain.left_length, 0, at + x)
-                    found = choice(alg, found, extend(alg, value, length))
-            total = over_lanes(lanes, alg, found, scratch.row)
-            scratch.left[u, 0] = choice(alg, scratch.left[u, 0], total)
+                length = load(lanes, chain.left_length, 0, chain.margin + most - here + x)
+                found = choice(alg, found, extend(alg, value, length))
+            total = choice(alg, total, over_lanes(alg, found))
+        scratch.left[u, 0] = total
 
 
 @shared
 def insert_right(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
     """Insertions before the suffix: `right` of every node."""
-    contexts = chain.suffix.weight.shape[1]
-    low, high = places_entered(alg, graph, nodes, scratch.after)
-    count = padded_to(lanes, high - low + 1)
+    low, high = places_entered(alg, graph, nodes, scratch.after, chain.suffix.weight.shape[1])
+    most = chain.right_length.shape[1] - 2 * chain.margin
     for u in range(nodes - 1, -1, -1):
-        place = graph.place[u]
-        for c in range(contexts):
+        place = place_of(graph, u)
+        for c in range(chain.suffix.weight.shape[1]):
             right = extend(alg, scratch.after[u, c], chain.right_none[0])
-            for e in range(graph.after_first[u], graph.after_first[u + 1]):
-                right = choice(alg, right, scratch.inserted[graph.after[e], c])
+            for k in range(count_after(graph, nodes, u)):
+                right = choice(alg, right, scratch.inserted[node_after(graph, u, k), c])
             scratch.right[u, c] = right
-            if 0 < place <= high:
-                pick = chain.pick.shape[1] // 2 - (place - low if place >= low else count)
-                at = chain.margin + low - place
+            if max(0, low - most) < place <= high:
                 scratch.inserted[u, c] = step_right(
-                    lanes, alg, chain, graph, u, c, high, count, pick, at, scratch
+                    lanes, alg, chain, graph, nodes, u, c, low, high, most, scratch
                 )
             else:
                 scratch.inserted[u, c] = alg.zero
@@ -194,101 +201,96 @@ def step_right(
     alg: Any,
     chain: Any,
     graph: Any,
+    nodes: int,
     u: int,
     c: int,
+    low: int,
     high: int,
-    count: int,
-    pick: int,
-    at: int,
+    most: int,
     scratch: Any,
 ) -> Any:
     """Insertions whose leftmost symbol is that of a node, and all behind them, in one context."""
     levels = scratch.right_levels
     symbol = graph.symbol[u]
+    middle = chain.pick.shape[1] // 2
+    # Where insertions begin, counted from the first such place, this node is here.
+    here = place_of(graph, u) - low
+    lead = c * padded_to(lanes, high - low + 1)
     entered = splat(lanes, extend(alg, chain.right_first[symbol], scratch.after[u, c]))
     found = splat(lanes, alg.zero)
-    for x in range(0, count, lanes.width):
-        value = extend(alg, load(lanes, chain.pick, 0, pick + x), entered)
-        for e in range(graph.after_first[u], graph.after_first[u + 1]):
-            y = graph.after[e]
-            if graph.place[y] <= high:
+    width = width_of(lanes)
+    for x in range(max(0, here) // width * width, min(high - low + 1, here + most), width):
+        value = extend(alg, load(lanes, chain.pick, 0, middle + x - here), entered)
+        if x + width > here + 1 and here + low < high:
+            for k in range(count_after(graph, nodes, u)):
+                y = node_after(graph, u, k)
                 step = splat(lanes, chain.right_step[graph.symbol[y], symbol])
-                shorter = load(lanes, levels, y, c * count + x)
-                value = insert(chain.insertion, alg, value, shorter, step)
-        store(lanes, levels, u, c * count + x, value)
-        if 0 <= at + x <= chain.right_length.shape[1] - lanes.width:
-            found = choice(alg, found, extend(alg, value, load(lanes, chain.right_length, 0, at + x)))
-    return over_lanes(lanes, alg, found, scratch.row)
+                value = insert(chain.insertion, alg, value, load(lanes, levels, y, lead + x), step)
+        store(lanes, levels, u, lead + x, value)
+        length = load(lanes, chain.right_length, 0, chain.margin + x - here)
+        found = choice(alg, found, extend(alg, value, length))
+    return over_lanes(alg, found)
 
 
 @shared
-def places_entered(alg: Any, graph: Any, nodes: int, rows: Any) -> Any:
+def places_entered(alg: Any, graph: Any, nodes: int, rows: Any, contexts: int) -> Any:
     """The first and the last place at which a row is not zero; the last is before the first where all are."""
-    low = graph.place[nodes - 1] + 1
-    high = -1
-    for u in range(nodes):
-        entered = False
-        for c in range(rows.shape[1]):
-            entered = entered or rows[u, c] != alg.zero
-        if entered:
-            low = min(low, graph.place[u])
-            high = max(high, graph.place[u])
-    return low, high
+    low = 0
+    while low < nodes and not is_entered(alg, rows, low, contexts):
+        low += 1
+    if low == nodes:
+        return place_of(graph, nodes - 1) + 1, -1
+    high = nodes - 1
+    while not is_entered(alg, rows, high, contexts):
+        high -= 1
+    return place_of(graph, low), place_of(graph, high)
+
+
+@shared
+def is_entered(alg: Any, rows: Any, u: int, contexts: int) -> bool:
+    """Whether a row is not zero."""
+    entered = False
+    for c in range(contexts):
+        entered = entered or rows[u, c] != alg.zero
+    return entered
 
 
 @shared
 def padded_to(lanes: Any, count: int) -> int:
     """`count` rounded up to whole groups."""
-    rounded: int = (count + lanes.width - 1) // lanes.width * lanes.width
+    width = width_of(lanes)
+    rounded: int = (count + width - 1) // width * width
     return rounded
 
 
 @shared
-def over_lanes(lanes: Any, alg: Any, value: Any, row: Any) -> Any:
-    """Sum over the lanes of a group, by halves."""
-    store(lanes, row, 0, 0, value)
-    width = lanes.width
-    while width > 1:
-        width = width // 2
-        for x in range(width):
-            row[0, x] = choice(alg, row[0, x], row[0, x + width])
-    return row[0, 0]
-
-
-@shared
-def join(alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> Any:
+def join(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> Any:
     """Bring left and right together, with every part of every fragment between them."""
     total = alg.zero
-    fragments = chain.fragment_root.size
-    for u in range(nodes):
-        left = scratch.left[u, 0]
-        if left != alg.zero:
-            inner = alg.zero
-            for f in range(fragments):
-                root = chain.fragment_root[f]
-                inner = choice(alg, inner, read_fragment(alg, chain.fragment, graph, root, u, f, scratch))
-            total = choice(alg, total, extend(alg, left, inner))
+    for c in range(0, chain.suffix.weight.shape[1], width_of(lanes)):
+        found = splat(lanes, alg.zero)
+        for u in range(nodes):
+            left = scratch.left[u, 0]
+            if left != alg.zero:
+                inner = read_fragments(lanes, alg, chain, graph, nodes, u, c, scratch)
+                found = choice(alg, found, extend(alg, splat(lanes, left), inner))
+        total = choice(alg, total, over_lanes(alg, found))
     return total
 
 
 @shared
-def read_fragment(alg: Any, tree: Any, graph: Any, root: int, start: int, f: int, scratch: Any) -> Any:
-    """Parts of a fragment that begin behind a node, nothing of it included, each with all behind it."""
-    stack = scratch.stack
-    stack[0, 0] = root
-    stack[0, 1] = start
-    top = 1
-    found = alg.zero
-    while top > 0:
-        top -= 1
-        t = stack[top, 0]
-        u = stack[top, 1]
-        found = choice(alg, found, extend(alg, tree.weight[t, 0], scratch.right[u, f]))
-        for e in range(graph.after_first[u], graph.after_first[u + 1]):
-            y = graph.after[e]
-            below = tree.child[t, graph.symbol[y]]
-            if below >= 0:
-                stack[top, 0] = below
-                stack[top, 1] = y
-                top += 1
+def read_fragments(
+    lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, start: int, c: int, scratch: Any
+) -> Any:
+    """Parts of fragments that begin behind a node, nothing of it included, each with all behind it.
+
+    In the contexts from `c`.
+    """
+    tree = chain.words
+    found = splat(lanes, alg.zero)
+    t, u, top = 0, start, 0
+    while t >= 0:
+        part = load(lanes, tree.weight, t, c)
+        found = choice(alg, found, extend(alg, part, load(lanes, scratch.right, u, c)))
+        t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
     return found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.executors.protocol import Executor
 from plait.statistics.design_file import DesignFile
-from plait.statistics.held_out import ScorePass, roc_area, roc_table
+from plait.statistics.held_out import PairPass, ScorePass, placement_values, roc_area, roc_table
 from plait.statistics.regression_data import RegressionData, prepare_regression, running_executor
 from plait.statistics.regression_settings import AdaptiveLassoSettings, FitProgress
 
@@ -35,11 +35,16 @@ class GroupComparison:
         model, false_positive_rate, true_positive_rate; at most 200 points a model.
     warnings
         Models without a finite maximum likelihood estimate, and such things.
+    paired
+        One row a pair of models: model, other, deviance_less (mean of the differences, row by row, of the
+        deviance of `model` to that of `other`; negative: `model` predicts better), deviance_low,
+        deviance_high, auc_more (area under the curve of `model` less that of `other`), auc_low, auc_high, n.
     """
 
     table: pa.Table
     roc: pa.Table
     warnings: tuple[str, ...]
+    paired: pa.Table
 
 
 def compare_groups(
@@ -48,6 +53,7 @@ def compare_groups(
     settings: AdaptiveLassoSettings | None = None,
     *,
     reference: str = "all",
+    pairs: Sequence[tuple[str, str]] = (),
     executor: Executor | None = None,
     threads: int | None = None,
     progress: Callable[[FitProgress], None] | None = None,
@@ -67,6 +73,8 @@ def compare_groups(
         Of which `folds`, `seed`, `ridge`, `tolerance` and `confidence` are used.
     reference
         The model that the others are compared with; one of `groups`.
+    pairs
+        Names of two models each, that are compared with each other besides.
     executor, threads, progress
         As for `fit_adaptive_lasso`.
 
@@ -78,13 +86,16 @@ def compare_groups(
     Raises
     ------
     InvalidInput
-        If a predictor or the reference is not known, or there is nothing to fit.
+        If a predictor, the reference or a model of a pair is not known, or there is nothing to fit.
     """
     _check(design, groups, reference)
+    for name in (name for pair in pairs for name in pair):
+        if name not in groups:
+            raise InvalidInput("pairs", found=repr(name), expected=f"models among {', '.join(groups)}")
     chosen = replace(settings or AdaptiveLassoSettings(), halves=0)
     with running_executor(executor, threads) as running:
         data = prepare_regression(design, chosen, running, progress or _silent)
-        return _compare(data, {name: set(group) for name, group in groups.items()}, reference)
+        return _compare(data, {name: set(group) for name, group in groups.items()}, reference, pairs)
 
 
 def _silent(told: FitProgress) -> None:
@@ -107,7 +118,12 @@ def _check(design: DesignFile, groups: Mapping[str, Sequence[str]], reference: s
                 )
 
 
-def _compare(data: RegressionData, groups: Mapping[str, set[str]], reference: str) -> GroupComparison:
+def _compare(
+    data: RegressionData,
+    groups: Mapping[str, set[str]],
+    reference: str,
+    pairs: Sequence[tuple[str, str]],
+) -> GroupComparison:
     kept = [data.design.predictors[j] for j in data.kept.tolist()]
     folds = data.fold_kinds
     if len(folds) < 2:
@@ -137,8 +153,53 @@ def _compare(data: RegressionData, groups: Mapping[str, set[str]], reference: st
     sizes = [int(np.isfinite(share).sum()) for share in shares]
     table = _table(names, sizes, counts, deviance, data.settings.confidence)
     return GroupComparison(
-        table=table, roc=roc_table(dict(zip(names, counts, strict=True))), warnings=tuple(warnings)
+        table=table,
+        roc=roc_table(dict(zip(names, counts, strict=True))),
+        warnings=tuple(warnings),
+        paired=_paired(data, names, coefficients, counts, pairs),
     )
+
+
+def _paired(
+    data: RegressionData,
+    names: Sequence[str],
+    coefficients: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    pairs: Sequence[tuple[str, str]],
+) -> pa.Table:
+    """Pairs of models on the same rows: for areas with the error of DeLong and others (1988)."""
+    used = sorted({names.index(name) for pair in pairs for name in pair})
+    numbers = tuple((used.index(names.index(one)), used.index(names.index(other))) for one, other in pairs)
+    rows = []
+    if pairs:
+        placements = np.stack([placement_values(counts[k]) for k in used])
+        work = PairPass(data.fits.rows, data.fits.draws, coefficients[used], numbers, placements)
+        (sums,) = data.fits.sums(work, "held-out differences")
+        without, having = (int(size) for size in counts[0].sum(axis=1))
+        z = NormalDist().inv_cdf(0.5 + 0.5 * data.settings.confidence)
+        for pair, found in zip(pairs, sums.tolist(), strict=True):
+            n = without + having
+            less, spread = _mean_and_error(found[0], found[1], n)
+            _, of_without = _mean_and_error(found[2], found[3], without)
+            more, of_having = _mean_and_error(found[4], found[5], having)
+            error = math.hypot(of_without, of_having)
+            ends = [
+                value + side * z * one for value, one in ((less, spread), (more, error)) for side in (-1, 1)
+            ]
+            rows.append((*pair, less, *ends[:2], more, *ends[2:], n))
+    fields = [(name, pa.string()) for name in ("model", "other")]
+    for name in ("deviance_less", "deviance_low", "deviance_high", "auc_more", "auc_low", "auc_high"):
+        fields.append((name, pa.float64()))
+    schema = pa.schema([*fields, ("n", pa.int64())])
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+
+
+def _mean_and_error(total: float, squares: float, n: int) -> tuple[float, float]:
+    """Mean of n values and its standard error; NaN where one value has none."""
+    if n < 2:
+        return (total / n if n else math.nan), math.nan
+    mean = total / n
+    return mean, math.sqrt(max(squares / n - mean * mean, 0.0) / (n - 1))
 
 
 def _table(

@@ -20,7 +20,17 @@ from plait.statistics.row_draws import RowDraws
 from plait.statistics.row_pieces import Values
 from plait.statistics.standard_rows import StandardRows
 
-__all__ = ["Area", "ScorePass", "calibration_table", "roc_area", "roc_points", "roc_table", "wilson"]
+__all__ = [
+    "Area",
+    "PairPass",
+    "ScorePass",
+    "calibration_table",
+    "placement_values",
+    "roc_area",
+    "roc_points",
+    "roc_table",
+    "wilson",
+]
 
 _PER_UNIT: Final = 512
 _REACH: Final = 32
@@ -54,22 +64,88 @@ class ScorePass:
         These are float64, shape (models, 3): of the deviance, of its difference to that of the reference, and
         of the square of that.
         """
-        x, y = self.rows.read(start, stop)
-        size = stop - start
-        fold = self.draws.fold_of(np.arange(start, stop, dtype=np.uint64))
-        event = y[:size] > 0
-        models = len(self.coefficients)
-        counts = np.zeros((models, 2, _BINS), np.int64)
-        deviance = np.empty((models, size))
-        for model, beta in enumerate(self.coefficients):
-            eta = np.zeros(size)
-            for j in np.flatnonzero(beta.any(axis=0)).tolist():
-                eta += beta[fold, j] * x[j, :size]
-            deviance[model] = 2.0 * (np.logaddexp(0.0, eta) - y[:size] * eta)
-            place = np.clip(np.floor((eta + _REACH) * _PER_UNIT), 0, _BINS - 1).astype(np.int64)
+        deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
+        counts = np.zeros((len(places), 2, _BINS), np.int64)
+        for model, place in enumerate(places):
             counts[model] = np.bincount(place + _BINS * event, minlength=2 * _BINS).reshape(2, _BINS)
         more = deviance - deviance[self.reference]
         return counts, np.stack([deviance.sum(axis=1), more.sum(axis=1), (more * more).sum(axis=1)], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PairPass:
+    """Work on a piece: differences of two models each, row by row. Picklable.
+
+    Attributes
+    ----------
+    rows, draws, coefficients
+        As for `ScorePass`.
+    pairs
+        Numbers of the two models of each pair.
+    placements
+        From `placement_values` of each model; float64, shape (models, 2, bins).
+    """
+
+    rows: StandardRows
+    draws: RowDraws
+    coefficients: NDArray[np.float64]
+    pairs: tuple[tuple[int, int], ...]
+    placements: NDArray[np.float64]
+
+    def __call__(self, start: int, stop: int) -> Values:
+        """Sums of differences; float64, shape (pairs, 6).
+
+        These are, of the first model of a pair less the second: of the deviance and its square; of the
+        placement and its square among rows without the event, and among those with it.
+        """
+        deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
+        kind = event.astype(np.int64)
+        values = [table[kind, place] for table, place in zip(self.placements, places, strict=True)]
+        found = np.empty((len(self.pairs), 6))
+        for row, (one, other) in zip(found, self.pairs, strict=True):
+            more = deviance[one] - deviance[other]
+            higher = values[one] - values[other]
+            row[:2] = more.sum(), (more * more).sum()
+            for place, of_kind in ((2, higher[~event]), (4, higher[event])):
+                row[place : place + 2] = of_kind.sum(), (of_kind * of_kind).sum()
+        return (found,)
+
+
+def _scored(
+    rows: StandardRows, draws: RowDraws, coefficients: NDArray[np.float64], start: int, stop: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Of held-out rows: deviance and rounded score under each model, and whether they have the event."""
+    x, y = rows.read(start, stop)
+    size = stop - start
+    fold = draws.fold_of(np.arange(start, stop, dtype=np.uint64))
+    deviance = np.empty((len(coefficients), size))
+    places = np.empty((len(coefficients), size), np.int64)
+    for model, beta in enumerate(coefficients):
+        eta = np.zeros(size)
+        for j in np.flatnonzero(beta.any(axis=0)).tolist():
+            eta += beta[fold, j] * x[j, :size]
+        deviance[model] = 2.0 * (np.logaddexp(0.0, eta) - y[:size] * eta)
+        places[model] = np.clip(np.floor((eta + _REACH) * _PER_UNIT), 0, _BINS - 1)
+    return deviance, places, y[:size] > 0
+
+
+def placement_values(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Share of the rows of the other kind that a row with each score is on the right side of; ties half.
+
+    Parameters
+    ----------
+    counts
+        Rows by score, without and with the event; shape (2, bins).
+
+    Returns
+    -------
+    NDArray
+        float64, shape (2, bins): of rows without and with the event. Either mean is the area under the curve.
+    """
+    without, having = (row.astype(np.float64) for row in counts)
+    below = (np.cumsum(without) - 0.5 * without) / max(without.sum(), 1.0)
+    above = 1.0 - (np.cumsum(having) - 0.5 * having) / max(having.sum(), 1.0)
+    return np.stack([above, below])
 
 
 class Area(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from plait.statistics.contingency import Pairs
 from plait.statistics.quantiles import student_quantile
 
-__all__ = ["Correlation", "kendall", "spearman"]
+__all__ = ["FEWEST_OTHERS", "Correlation", "Projection", "kendall", "projection", "spearman"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 
 #: Rows that must differ from the most common x, and from the most common y, for an interval to be given: with
 #: fewer, simulated intervals of 95 % miss in up to 20 % of all cases.
-_FEWEST_OTHERS: Final = 10
+FEWEST_OTHERS: Final = 10
 _NAN: Final = float("nan")
 
 
@@ -53,6 +53,30 @@ class Correlation:
     n: int
     confidence: float
     reason: str = ""
+
+
+class Projection(NamedTuple):
+    """A coefficient with the influence of every row on it.
+
+    Attributes
+    ----------
+    estimate
+        The coefficient.
+    influence
+        (m,): of a row with each pair; the square of the standard error is the mean square over n.
+    share
+        (m,): share of the rows with each pair.
+    others
+        Rows that differ from the most common x or y, whichever are fewer.
+    n
+        Rows.
+    """
+
+    estimate: float
+    influence: _Floats
+    share: _Floats
+    others: int
+    n: int
 
 
 def spearman(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
@@ -92,21 +116,7 @@ def spearman(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
     of them decide, however large n is. Where fewer than 10 rows differ from the most common x or y, there is
     no interval.
     """
-    margins = _margins(pairs)
-    if isinstance(margins, str):
-        return _none("spearman", pairs, confidence, margins)
-    x, y, weight, n = margins
-    u, v = x.middle(n) - 0.5, y.middle(n) - 0.5
-    share = weight / n
-    product = _mean(share, u * v)
-    spread_x, spread_y = x.cubes(n), y.cubes(n)
-    scale = math.sqrt(spread_x * spread_y)
-    estimate = min(max(product / scale, -1.0), 1.0)
-    # u and v are centred, so E[s(X, x) v] is the sum of v over the rows above, and ties count half.
-    c = u * v + x.above(share * v) + y.above(share * u) - 3 * product
-    a, b = ((axis.squares(n) / spread) for axis, spread in ((x, spread_x), (y, spread_y)))
-    influence = c / scale - estimate / 2 * (a + b)
-    return _with_interval("spearman", estimate, influence, share, min(x.others(), y.others()), n, confidence)
+    return _correlation("spearman", pairs, confidence)
 
 
 def kendall(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
@@ -136,10 +146,46 @@ def kendall(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
     tau-b of a table. The interval is made as that of `spearman`. Concordant rows are counted in O(m log k)
     time for m distinct pairs and k distinct values of x or y, whichever has fewer.
     """
+    return _correlation("kendall", pairs, confidence)
+
+
+def projection(method: str, pairs: Pairs) -> Projection | str:
+    """A coefficient, and what each pair of values contributes to its error.
+
+    Parameters
+    ----------
+    method
+        ``"spearman"`` or ``"kendall"``.
+    pairs
+        Counted pairs.
+
+    Returns
+    -------
+    Projection or str
+        Why there is no coefficient, if there is none.
+    """
     margins = _margins(pairs)
     if isinstance(margins, str):
-        return _none("kendall", pairs, confidence, margins)
+        return margins
     x, y, weight, n = margins
+    estimate, influence = (_spearman if method == "spearman" else _kendall)(x, y, weight, n)
+    return Projection(estimate, influence, weight / n, min(x.others(), y.others()), n)
+
+
+def _spearman(x: _Axis, y: _Axis, weight: _Ints, n: int) -> tuple[float, _Floats]:
+    u, v = x.middle(n) - 0.5, y.middle(n) - 0.5
+    share = weight / n
+    product = _mean(share, u * v)
+    spread_x, spread_y = x.cubes(n), y.cubes(n)
+    scale = math.sqrt(spread_x * spread_y)
+    estimate = min(max(product / scale, -1.0), 1.0)
+    # u and v are centred, so E[s(X, x) v] is the sum of v over the rows above, and ties count half.
+    c = u * v + x.above(share * v) + y.above(share * u) - 3 * product
+    a, b = ((axis.squares(n) / spread) for axis, spread in ((x, spread_x), (y, spread_y)))
+    return estimate, c / scale - estimate / 2 * (a + b)
+
+
+def _kendall(x: _Axis, y: _Axis, weight: _Ints, n: int) -> tuple[float, _Floats]:
     share = weight / n
     d = _concordance(x, y, weight) / n
     spread_x, spread_y = x.differing(n), y.differing(n)
@@ -147,8 +193,7 @@ def kendall(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
     mean = _mean(share, d)
     estimate = min(max(mean / scale, -1.0), 1.0)
     a, b = ((1 - axis.share(n) - spread) / spread for axis, spread in ((x, spread_x), (y, spread_y)))
-    influence = 2 * (d - mean) / scale - estimate * (a + b)
-    return _with_interval("kendall", estimate, influence, share, min(x.others(), y.others()), n, confidence)
+    return estimate, 2 * (d - mean) / scale - estimate * (a + b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +346,13 @@ def _mean(share: _Floats, values: _Floats) -> float:
     return float(np.sum(share * values))
 
 
+def _correlation(method: str, pairs: Pairs, confidence: float) -> Correlation:
+    found = projection(method, pairs)
+    if isinstance(found, str):
+        return _none(method, pairs, confidence, found)
+    return _with_interval(method, *found, confidence)
+
+
 def _none(method: str, pairs: Pairs, confidence: float, reason: str) -> Correlation:
     return Correlation(
         method=method,
@@ -319,8 +371,8 @@ def _with_interval(
 ) -> Correlation:
     found: dict[str, Any] = {"method": method, "estimate": estimate, "n": n, "confidence": confidence}
     unknown: dict[str, Any] = {"low": _NAN, "high": _NAN, "standard_error": _NAN}
-    if others < _FEWEST_OTHERS:
-        reason = f"fewer than {_FEWEST_OTHERS} rows differ from the most common value"
+    if others < FEWEST_OTHERS:
+        reason = f"fewer than {FEWEST_OTHERS} rows differ from the most common value"
         return Correlation(**found, **unknown, reason=reason)
     square = influence * influence
     variance = _mean(share, square)

@@ -10,10 +10,9 @@ at the end.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,18 +27,16 @@ from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_chain_kernels import DeviceCounts, DeviceTexts, count_texts, room_of
 from plait.targets.cuda_devices import least_free_memory, over_devices
 from plait.targets.cuda_memory import Slot
+from plait.targets.cuda_pieces import SLOTS, own_symbols, slot_of
 from plait.targets.cuda_plan import Plan, plan
 from plait.targets.reference import longest_text
 
 __all__ = ["ChainLaunch", "run_chain", "serves"]
 
-#: Threads per device, each with a piece.
-_SLOTS: Final = 6
 #: Bytes of results of a piece: enough to keep a device busy, few enough for several to be on their way.
 _PIECE: Final = 64 << 20
-#: Fewest texts worth a piece, and a thread, of their own; and those of which symbols may lie apart.
+#: Fewest texts worth a piece, and a thread, of their own.
 _LEAST: Final = 1 << 16
-_APART: Final = 4096
 #: Warps of a block.
 _WARPS: Final = 4
 #: Chains kept on devices.
@@ -121,12 +118,10 @@ def _uploaded(value: Any) -> Any:
 
 
 class _Kept:
-    """What later batches use again: slots that no piece uses, and chains on devices."""
+    """Chains on devices, which later batches use again."""
 
     lock = threading.Lock()
-    slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
-    used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
-    chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012
+    chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012  # one for the process
 
 
 def run_chain(
@@ -159,7 +154,7 @@ def run_chain(
 
     def run(device: int, piece: tuple[int, int]) -> None:
         launch = _launch_on(device, kind, alg, tables)
-        with _slot_of(device) as slot:
+        with slot_of(device) as slot:
             _count(slot, launch, texts, out, *piece)
 
     over_devices(list(devices) * cut.slots, cut.batches, run)
@@ -177,24 +172,8 @@ def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
     free, tightest = least_free_memory(devices, tidy=False)
     return plan(
         count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
-        slots=1 if SIMULATED else _SLOTS, device=f"cuda:{tightest}",
+        slots=1 if SIMULATED else SLOTS, device=f"cuda:{tightest}",
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _slot_of(device: int) -> Iterator[Slot]:
-    """A slot, as soon as one is free: there are so many for all batches that are counted at a time."""
-    with _Kept.lock:
-        used = _Kept.used.setdefault(device, threading.Semaphore(_SLOTS))
-        free = _Kept.slots.setdefault(device, [])
-    with used:
-        with _Kept.lock:
-            slot = free.pop() if free else None
-        slot = slot or Slot()
-        yield slot
-        # A slot whose piece has failed is given up.
-        with _Kept.lock:
-            free.append(slot)
 
 
 def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, first: int, last: int) -> None:
@@ -240,14 +219,8 @@ def _piece_of(texts: Texts, first: int, last: int) -> Texts:
     """Some texts with their symbols alone; those that are too long are empty."""
     start, length, *ends = (field[first:last] for field in texts[1:])
     length = np.where(length > _LONGEST, 0, length)
-    begin, end = int(start.min()), int((start + length).max())
-    total = int(length.sum())
-    if end - begin <= 2 * total + _APART:
-        return Texts(texts.symbols[begin:end], start - begin, length, *ends)
-    # They are from all over the place.
-    compact = np.cumsum(length) - length
-    symbols = texts.symbols[np.repeat(start - compact, length) + np.arange(total)]
-    return Texts(symbols, compact, length, *ends)
+    symbols, start = own_symbols(texts.symbols, start, length)
+    return Texts(symbols, start, length, *ends)
 
 
 def _run_on_host(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
@@ -24,6 +25,10 @@ __all__ = [
     "on_device",
     "over_devices",
 ]
+
+#: Devices that a thread of this process has used, and what is held meanwhile.
+_STARTED: set[int] = set()
+_STARTING = threading.Lock()
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -134,6 +139,7 @@ def on_device(index: int) -> Iterator[None]:
         yield
         return
     try:
+        _start(index)
         with cuda.gpus[index]:
             yield
     except PlaitError:
@@ -143,6 +149,14 @@ def on_device(index: int) -> Iterator[None]:
         if told is None:
             raise
         raise told from error
+
+
+def _start(index: int) -> None:
+    """Make a device known to numba-cuda, which fails where two threads meet for the first time."""
+    if index in _STARTED:
+        return
+    with _STARTING, cuda.gpus[index]:
+        _STARTED.add(index)
 
 
 def _free_on(index: int) -> int | None:

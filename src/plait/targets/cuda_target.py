@@ -5,13 +5,14 @@ on the GPU                              module
 ======================================= ==============================================================
 path counts (dp1, dp2 with regions)     `plait.targets.cuda_chain`
 exhaustive enumeration                  `plait.targets.cuda_enumeration`
+generation probabilities                `plait.targets.cuda_weighted`
 scores of a query with many targets     `plait.targets.cuda_search`
 one very long pair                      `plait.targets.cuda_long`
 ======================================= ==============================================================
 
 Lists of short pairs, global alignments of a query with many targets (those of the best hits of a search
-among them), counts that overflow 64 bits, and sums in floating point run on the CPU. Results are those of
-the CPU, bit for bit, so nobody needs to know where something ran.
+among them), counts that overflow 64 bits, and other sums in floating point run on the CPU. Results are those
+of the CPU, bit for bit, or as near as their algebra states, so nobody needs to know where something ran.
 
 Where a GPU was not asked for by name and fails, or lacks memory, the CPU does what it was to do.
 
@@ -32,7 +33,9 @@ from plait.schedules.block_setup import BlockQuery
 from plait.schedules.chain_tables import ChainOutput, ChainTables, Texts
 from plait.schedules.pair_setup import PairSetup
 from plait.schedules.pair_sweep import PairList, PairResults
+from plait.schedules.text_graphs import GraphParts, WeightedTexts
 from plait.schedules.tile_grid import Grid, LongPair, ManyTiles, Tile, TileSteps, Visit
+from plait.schedules.weighted_chain import WeightedChain
 from plait.targets.block_lists import TargetBlocks
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda_driver import probe, usable
@@ -125,6 +128,30 @@ class CudaTarget:
 
         if not self._on_gpu(texts.start.size * 4**most >= _LEAST_STRINGS, on_gpu):
             self.host.run_enumeration(tables, texts, most, out)
+
+    def run_weighted(
+        self,
+        chain: WeightedChain,
+        parts: GraphParts,
+        texts: WeightedTexts,
+        plain: bool,
+        out: NDArray[np.float64],
+    ) -> NDArray[np.int64]:
+        """Weigh texts on the GPU, into `out`; returns those that are left to the CPU, which may be all.
+
+        Parameters
+        ----------
+        chain, parts, texts, plain, out
+            As for `plait.targets.cuda_weighted.run_weighted`.
+        """
+
+        def on_gpu() -> NDArray[np.int64]:
+            from plait.targets import cuda_weighted
+
+            return cuda_weighted.run_weighted(self.devices, chain, parts, texts, plain, out)
+
+        left = self._on_gpu(texts.start.size >= _LEAST_TEXTS, on_gpu)
+        return np.arange(texts.start.size) if left is None else left
 
     def run_pairs(self, setup: PairSetup, task: PairList) -> PairResults:
         """Align the pairs of a list on the CPU."""

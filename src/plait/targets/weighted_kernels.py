@@ -6,10 +6,17 @@ from typing import Any
 
 from plait._jit import kernel
 from plait.schedules.chain_expectations import expect_text
+from plait.schedules.choice_summaries import tell_pair_text, tell_text
+from plait.schedules.pair_expectations import expect_pair_text
 from plait.schedules.weighted_chain import weigh_text
 from plait.schedules.weighted_pairs import weigh_pair_text
 
-__all__ = ["expect_kernel", "weigh_kernel", "weigh_pairs_kernel"]
+__all__ = [
+    "expect_kernel",
+    "expect_pairs_kernel",
+    "weigh_kernel",
+    "weigh_pairs_kernel",
+]
 
 
 @kernel
@@ -43,7 +50,40 @@ def expect_kernel(
     turned: Any,
     counts: Any,
     out: Any,
+    told: Any,
+    each: Any,
 ) -> None:
-    """Texts `first` to `last`, see `plait.schedules.chain_expectations.expect_text`."""
+    """Texts `first` to `last`, see `plait.schedules.chain_expectations.expect_text`.
+
+    If `each`, what every text tells goes into `told`, see `plait.schedules.choice_summaries.tell_text`.
+    """
     for item in range(first, last):
         expect_text(lanes, chain, parts, texts, item, shares[item], scratch, turned, counts, out)
+        if each and out[item] > 0.0:
+            tell_text(chain, parts, texts, item, scratch, counts, told)
+
+
+@kernel
+def expect_pairs_kernel(
+    lanes: Any,
+    chain: Any,
+    parts: Any,
+    texts: Any,
+    first: int,
+    last: int,
+    shares: Any,
+    scratch: Any,
+    turned: Any,
+    counts: Any,
+    out: Any,
+    told: Any,
+    each: Any,
+) -> None:
+    """Texts `first` to `last`, see `plait.schedules.pair_expectations.expect_pair_text`.
+
+    If `each`, what every text tells goes into `told`, see `plait.schedules.choice_summaries.tell_pair_text`.
+    """
+    for item in range(first, last):
+        expect_pair_text(lanes, chain, parts, texts, item, shares[item], scratch, turned, counts, out)
+        if each and out[item] > 0.0:
+            tell_pair_text(chain, parts, texts, item, scratch, counts, told)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.testing.study_description import study_description
+from plait.testing.study_pgen import pgen_tables
 from plait.testing.study_regression import regression_tables
 
 __all__ = ["write_study_folder", "write_table"]
@@ -60,6 +61,7 @@ def write_study_folder(
     clonotypes: int = 4000,
     regression: bool = True,
     path_counts: bool = True,
+    pgen: bool = False,
     genes: Mapping[str, str] | None = None,
     files: Sequence[str] = (),
     seed: int = 0,
@@ -78,6 +80,8 @@ def write_study_folder(
         Whether there is one.
     path_counts
         Whether clonotypes have them.
+    pgen
+        Whether there are generation probabilities.
     genes
         Other names for some genes.
     files
@@ -120,6 +124,8 @@ def write_study_folder(
         tables["sweep"] = _sweep(drawn)
     if regression:
         tables |= regression_tables(rng, path_counts)
+    if pgen:
+        tables |= pgen_tables(rng, drawn.subjects, drawn.log_count - 17)
     for name, (columns, rows) in tables.items():
         write_table(out / "tables" / f"{name}.tsv", columns, rows)
     described = study_description(

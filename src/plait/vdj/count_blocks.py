@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from plait.executors.protocol import Executor
-from plait.formats.checkpoints import Checkpoint
-from plait.formats.rearrangements import RearrangementReader
-from plait.formats.row_ranges import RowRange
 from plait.types import Provenance
 from plait.vdj.columns import ResultColumns
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.germline.germline_set import Chain
-from plait.vdj.resumable import Kept, kept_results
+from plait.vdj.row_runs import Rows, columns_of
 from plait.vdj.summary import CountSummary
 
-__all__ = ["BlockCounter", "CountPlan", "CountedBlock", "counted_blocks"]
+__all__ = ["COUNTED_ROLES", "BlockCounter", "CountPlan", "CountedBlock", "restored_block"]
 
-#: What a count depends on.
-_ROLES = ("junction", "v_call", "j_call")
+#: What a count depends on: the columns of a block that is counted, in this order.
+COUNTED_ROLES = ("junction", "v_call", "j_call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +70,6 @@ class CountedBlock:
     device: str | None
 
 
-#: The columns junction, V call and J call of a block, in this order; or where they stand.
-_Rows: TypeAlias = pa.RecordBatch | RowRange
-
-
 class BlockCounter:
     """Counts rows on whatever machine it is called; picklable, the counter is made where it is needed.
 
@@ -122,9 +113,9 @@ class BlockCounter:
         with closing(executor.map(_plan_of, [self])) as plans:
             return next(plans)
 
-    def __call__(self, rows: _Rows) -> CountedBlock:
+    def __call__(self, rows: Rows) -> CountedBlock:
         """Count a block."""
-        junction, v, j = _columns_of(rows)
+        junction, v, j = columns_of(rows)
         result = self._columns.batch(self.counter.count(junction, v, j))
         return CountedBlock(result, _summary(v, j, result), self.counter.provenance.device)
 
@@ -140,93 +131,17 @@ def _plan_of(counter: BlockCounter) -> CountPlan:
     return counter.plan
 
 
-def counted_blocks(
-    reader: RearrangementReader,
-    counter: BlockCounter,
-    checkpoint: Checkpoint,
-    finish: Callable[[int, pa.RecordBatch, pa.RecordBatch], pa.RecordBatch],
-    executor: Executor,
-    *,
-    most: int,
-) -> Generator[tuple[pa.RecordBatch, CountedBlock], None, None]:
-    """Count all blocks of a reader that a checkpoint does not have, in order.
+def restored_block(rows: Rows, result: pa.RecordBatch) -> CountedBlock:
+    """A block that another run has counted.
 
     Parameters
     ----------
-    reader
-        The rows.
-    counter
-        What counts them.
-    checkpoint
-        Keeps the results.
-    finish
-        Makes what is written of number, rows and result of each block; called in several threads.
-    executor
-        Where blocks are counted.
-    most
-        Most blocks to work on at a time in this process.
+    rows
+        Its rows.
+    result
+        The result columns.
     """
-    if executor.elsewhere:
-        yield from _counted_elsewhere(reader, counter, checkpoint, finish, executor)
-        return
-    names = [reader.roles[role] for role in _ROLES]
-
-    def work(numbered: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, CountedBlock]:
-        index, block = numbered
-        found = counter(block.select(names))
-        return finish(index, block, found.result), found
-
-    def restored(
-        numbered: tuple[int, pa.RecordBatch], result: pa.RecordBatch
-    ) -> tuple[pa.RecordBatch, CountedBlock]:
-        index, block = numbered
-        return finish(index, block, result), _restored(block.select(names), result)
-
-    kept = Kept(checkpoint=checkpoint, stored=lambda found: found[1].result, restored=restored)
-    with closing(kept_results(executor, work, enumerate(reader), kept, most=most)) as results:
-        for _, found in results:
-            yield found
-
-
-def _counted_elsewhere(
-    reader: RearrangementReader,
-    counter: BlockCounter,
-    checkpoint: Checkpoint,
-    finish: Callable[[int, pa.RecordBatch, pa.RecordBatch], pa.RecordBatch],
-    executor: Executor,
-) -> Generator[tuple[pa.RecordBatch, CountedBlock], None, None]:
-    """Workers count: they read Parquet by themselves, text is sent to them. This process reads and writes."""
-    held: deque[pa.RecordBatch] = deque()
-    ranges = reader.ranges([reader.roles[role] for role in _ROLES])
-    blocks = iter(reader) if ranges is not None else iter(held.popleft, None)
-    rows: Iterator[_Rows] = ranges if ranges is not None else _sent(reader, held)
-
-    def named(index: int, part: _Rows) -> str:
-        if isinstance(part, RowRange):
-            return part.name
-        return reader.named(index * reader.block_rows, part.num_rows)
-
-    kept = Kept(checkpoint=checkpoint, stored=lambda found: found.result, restored=_restored)
-    with closing(kept_results(executor, counter, rows, kept, named=named)) as results:
-        # The result first: by then its block of text has been read.
-        for index, ((_, found), block) in enumerate(zip(results, blocks, strict=False)):
-            yield finish(index, block, found.result), found
-
-
-def _sent(reader: RearrangementReader, held: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What is counted of each block of text, while the whole of it is held."""
-    for block in reader:
-        held.append(block)
-        yield block.select([reader.roles[role] for role in _ROLES])
-
-
-def _columns_of(rows: _Rows) -> Sequence[pa.Array]:
-    columns: Sequence[pa.Array] = (rows.read() if isinstance(rows, RowRange) else rows).columns
-    return columns
-
-
-def _restored(rows: _Rows, result: pa.RecordBatch) -> CountedBlock:
-    _, v, j = _columns_of(rows)
+    _, v, j = columns_of(rows)
     return CountedBlock(result, _summary(v, j, result), None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,29 @@ import pyarrow as pa
 from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
-from plait.formats.atomic import write_json
-from plait.formats.blocks import read_ahead
-from plait.formats.checkpoints import Checkpoint, kept_if_useful
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
-from plait.formats.tables import open_table
-from plait.settings import source_digest, thread_count
+from plait.settings import thread_count
 from plait.vdj.columns import ResultColumns
-from plait.vdj.count_blocks import BlockCounter, CountedBlock, CountPlan, counted_blocks
+from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan, restored_block
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
 from plait.vdj.progress import Progress
+from plait.vdj.row_runs import (
+    SAMPLED_ROWS,
+    AddedColumns,
+    RowRun,
+    RowWork,
+    rows_per_block,
+    run_key,
+    run_rows,
+    sampled_row_bytes,
+    used_devices,
+)
 from plait.vdj.summary import CountSummary
 
 __all__ = ["CountedFiles", "count_files"]
 
-#: Rows per block: a row group of the output and the unit of work, of threads and of resuming. Part of what
-#: makes a run's output, so it depends on the columns alone.
-_BLOCK_BYTES = 16 * 2**20
+#: Rows per block: a row group of the output and the unit of work, of threads and of resuming.
 _MOST_ROWS = 65536
 _FEWEST_ROWS = 256
 #: Blocks worked on at a time, so that many processors do not take much memory: reading and writing, which
@@ -40,8 +44,6 @@ _FEWEST_ROWS = 256
 _MOST_BLOCKS = 12
 #: The same for enumeration on a GPU: while it works on one, the next one is made.
 _MOST_ENUMERATED = 2
-#: Rows at the start of each input from which the width of its rows is guessed.
-_SAMPLED_ROWS = 1000
 #: A guess of what one tidy row takes, beside its input columns.
 _LONG_ROW_BYTES = 250
 
@@ -126,42 +128,59 @@ def count_files(
         executor = LocalExecutor(thread_count() if threads is None else threads)
     block_counter = BlockCounter(counter)
     plan = block_counter.plan_on(executor)
-    exhaustive = plan.settings.model.name == "exhaustive"
-    # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
-    slow = exhaustive and not plan.on_gpu
-    most = executor.slots if slow else _MOST_ENUMERATED if exhaustive else _MOST_BLOCKS
-    input_bytes = max(_row_bytes(path, layout) for path in inputs)
+    slow, most = _pace(plan, executor)
+    samples = (open_rearrangements(path, layout=layout, block_rows=SAMPLED_ROWS) for path in inputs)
+    input_bytes = max(map(sampled_row_bytes, samples))
     block_rows = _block_rows(plan.columns, plan.settings.overflow, long, input_bytes)
     if slow:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         block_rows = _FEWEST_ROWS
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
         run = _Run(reader, plan, long)
-        with open_table(output, run.schema, metadata=run.metadata(), inputs=inputs) as table:
-            checkpoint = Checkpoint(
-                Path(f"{os.fspath(output)}.checkpoint"), key=run.key(block_rows), resume=resume
-            )
-            resumed = len(checkpoint.blocks())
-            work = counted_blocks(reader, block_counter, checkpoint, run.rows, executor, most=most)
-            # Closed before the reader and the table are, whatever happens: other threads work on both.
-            with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
-                for batch, found in results:
-                    run.add(found)
-                    table.write(batch)
-                    if progress is not None:
-                        progress(Progress(run.summary.rows, reader.bytes_read(), reader.total_bytes))
-            blank_lines = reader.blank_lines
-        summary_path = Path(f"{os.fspath(output)}.summary.json")
-        write_json(summary_path, run.facts(blank_lines))
-        checkpoint.remove()
+        work = RowWork(
+            columns=[reader.roles[role] for role in COUNTED_ROLES],
+            work=block_counter,
+            stored=_stored,
+            restored=restored_block,
+            finish=run.rows,
+        )
+        finished = run_rows(
+            RowRun(
+                reader=reader,
+                inputs=inputs,
+                work=work,
+                schema=run.schema,
+                metadata=run.metadata(),
+                key=run_key(reader, plan.provenance.as_dict()),
+                most=most,
+            ),
+            output,
+            executor,
+            resume=resume,
+            progress=progress,
+            add=run.add,
+            facts=run.facts,
+        )
     return CountedFiles(
         output=Path(output),
-        summary_path=summary_path,
+        summary_path=finished.summary_path,
         summary=run.summary,
         renamed=run.renamed,
-        blank_lines=blank_lines,
-        resumed_blocks=resumed,
+        blank_lines=finished.blank_lines,
+        resumed_blocks=finished.resumed_blocks,
     )
+
+
+def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:
+    """Whether a row may take long, and how many blocks to work on at a time."""
+    if plan.settings.model.name != "exhaustive":
+        return False, _MOST_BLOCKS
+    # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
+    return not plan.on_gpu, _MOST_ENUMERATED if plan.on_gpu else executor.slots
+
+
+def _stored(found: CountedBlock) -> pa.RecordBatch:
+    return found.result
 
 
 class _Run:
@@ -175,18 +194,8 @@ class _Run:
         self._devices: set[str] = set()
         self.summary = CountSummary()
         result = long_schema(self._columns) if long else self._columns.schema
-        taken = set(reader.schema.names) | set(result.names)
-        self.renamed = {}
-        for name in reader.schema.names:
-            if name in result.names:
-                new = f"input_{name}"
-                while new in taken:
-                    new = f"input_{new}"
-                taken.add(new)
-                self.renamed[name] = new
-        names = [self.renamed.get(name, name) for name in reader.schema.names]
-        kept = [field.with_name(name) for field, name in zip(reader.schema, names, strict=True)]
-        self.schema = pa.schema([*kept, *result])
+        self._added = AddedColumns(reader.schema, result)
+        self.renamed, self.schema = self._added.renamed, self._added.schema
 
     def metadata(self) -> dict[str, str]:
         """Provenance and axes, the same for every run with these inputs and parameters."""
@@ -197,50 +206,28 @@ class _Run:
         facts = {"provenance": self._provenance, "list_axes": axes, "layout": self._reader.layout.name}
         return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
 
-    def key(self, block_rows: int) -> dict[str, object]:
-        """What must be equal for a run to be resumed."""
-        package = Path(__file__).parents[1]
-        return {
-            "provenance": self._provenance,
-            "sources": source_digest(package.rglob("*.py")),
-            "layout": self._reader.layout.name,
-            "inputs": [list(identity) for identity in self._reader.identities],
-            "block_rows": block_rows,
-        }
-
     def add(self, found: CountedBlock) -> None:
         """Add a block to the totals."""
         self.summary.merge(found.summary)
         if found.device is not None:
             self._devices.add(found.device)
 
-    def facts(self, blank_lines: int) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Content of the summary file."""
-        # The name of a GPU that fails on the way becomes longer; and workers may differ.
-        names = sorted(self._devices)
-        last = [name for name in names if not any(other.startswith(f"{name} ") for other in names)]
-        device = " and ".join(last) or self._provenance["device"]
+        device = used_devices(self._devices) or self._provenance["device"]
         return {
             "provenance": {**self._provenance, "device": device},
-            "inputs": [path for path, _, _ in self._reader.identities],
-            "blank_lines": blank_lines,
             "renamed_columns": self.renamed,
             **self.summary.as_dict(),
         }
 
-    def rows(self, index: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+    def rows(self, index: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:
         """The output rows of a block."""
+        result = found.result
         if self._long:
             first = index * self._reader.block_rows
             return long_batch(block, result, self._columns, self.schema, first)
-        return pa.record_batch([*block.columns, *result.columns], schema=self.schema)
-
-
-def _row_bytes(path: str | os.PathLike[str], layout: str) -> int:
-    """Bytes of a row at the start of an input; a guess of what the others take."""
-    with open_rearrangements([path], layout=layout, block_rows=_SAMPLED_ROWS) as reader:
-        block = next(iter(reader), None)
-        return int(block.nbytes) // block.num_rows if block is not None else 0
+        return self._added.batch(block, result)
 
 
 def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:
@@ -249,4 +236,4 @@ def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: 
     width = input_bytes + sum(number * getattr(field.type, "list_size", 1) for field in columns.schema)
     if long:
         width += (_LONG_ROW_BYTES + input_bytes) * items_per_row(columns)
-    return max(_FEWEST_ROWS, min(_MOST_ROWS, _BLOCK_BYTES // width))
+    return rows_per_block(width, _FEWEST_ROWS, _MOST_ROWS)

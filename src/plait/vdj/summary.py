@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plait.vdj.calls import first_gene, first_name
+from plait.vdj.blamed_calls import BlamedCalls
+from plait.vdj.calls import first_gene
 from plait.vdj.results import STATUSES
 
 __all__ = ["CountSummary", "GeneZeros"]
@@ -18,11 +19,6 @@ __all__ = ["CountSummary", "GeneZeros"]
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5
 _FEWEST = 20
-#: Statuses that blame a call, and the segment of the call.
-_BLAMED = {"unknown_v_call": "v", "no_v_anchor": "v", "unknown_j_call": "j", "no_j_anchor": "j"}
-#: Different calls kept per status; a wrong column can hold another text in every row.
-_MOST_CALLS = 1000
-_OTHER = "(other)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,7 @@ class CountSummary:
     statuses: Counter[str] = field(default_factory=Counter)
     _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
-    _calls: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in _BLAMED})
+    _calls: BlamedCalls = field(default_factory=BlamedCalls)
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block.
@@ -72,11 +68,7 @@ class CountSummary:
         """
         for entry in pc.value_counts(result["status"]).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
-        for status, segment in _BLAMED.items():
-            if self.statuses[status]:
-                blamed = calls[segment].filter(pc.equal(result["status"], status))
-                for entry in pc.value_counts(blamed).to_pylist():
-                    self._blame(status, first_name(entry["values"]), entry["counts"])
+        self._calls.add(result["status"], calls)
         counted = pc.equal(result["status"], "ok")
         # Not to be exact: counts above 2^53 only have to stay different from zero.
         zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
@@ -98,13 +90,7 @@ class CountSummary:
         for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
             for segment in mine:
                 mine[segment].update(theirs[segment])
-        for status, names in other._calls.items():
-            for name, rows in names.items():
-                self._blame(status, name, rows)
-
-    def _blame(self, status: str, name: str, rows: int) -> None:
-        known = self._calls[status]
-        known[name if name in known or len(known) < _MOST_CALLS else _OTHER] += rows
+        self._calls.merge(other._calls)
 
     @property
     def rows(self) -> int:
@@ -140,7 +126,7 @@ class CountSummary:
         status
             ``"unknown_v_call"``, ``"no_v_anchor"`` or the same of J; others blame no call.
         """
-        return dict(sorted(self._calls.get(status, {}).items(), key=lambda item: (-item[1], item[0])))
+        return self._calls.of(status)
 
     def suspicious(self) -> list[str]:
         """Genes that are nearly always zero."""
@@ -158,7 +144,7 @@ class CountSummary:
         return {
             "rows": self.rows,
             "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
-            "blamed_calls": {name: self.blamed_calls(name) for name in _BLAMED if self._calls[name]},
+            "blamed_calls": self._calls.as_dict(),
             "zero_counts": self.zeros,
             "suspicious_genes": self.suspicious(),
             **zeros,

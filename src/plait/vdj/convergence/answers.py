@@ -8,6 +8,7 @@ from typing import Any, Final
 from plait.vdj.convergence.claims import whole
 from plait.vdj.convergence.correlation_answers import correlation_answers
 from plait.vdj.convergence.driver_answers import chosen_answer, driver_answer
+from plait.vdj.convergence.pgen_answers import pgen_answer
 from plait.vdj.convergence.table_text import number
 
 __all__ = ["answers"]
@@ -30,6 +31,8 @@ def answers(
     *,
     groups: Sequence[Mapping[str, Any]] = (),
     coefficients: Sequence[Mapping[str, Any]] = (),
+    pgen: Sequence[Mapping[str, Any]] = (),
+    pgen_groups: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Answers of a study, the headline first.
 
@@ -43,12 +46,15 @@ def answers(
         Rows of group_comparison.tsv; none without a regression.
     coefficients
         Rows of coefficients.tsv, which may have the column ``group`` of predictors.tsv.
+    pgen, pgen_groups
+        Rows of pgen_comparison.tsv and pgen_groups.tsv; none without generation probabilities.
 
     Returns
     -------
     list of dict
-        id, headline, text, figures: what study.json holds under ``answers``. First ``drivers``, then the
-        correlations, ``chosen_predictors`` where there is a regression, and ``limits``.
+        id, headline, text, figures: what study.json holds under ``answers``. First ``drivers``, then
+        ``pgen_comparison`` where there are generation probabilities, the correlations, ``chosen_predictors``
+        where there is a regression, and ``limits``.
 
     Examples
     --------
@@ -60,7 +66,11 @@ def answers(
     Path counts and N2 were not compared as predictors of sharing
     No association of path count and number of subjects can be told from these data
     """
-    found = [driver_answer(groups, study), *correlation_answers(correlations)]
+    found = [driver_answer(groups, study)]
+    compared = pgen_answer(study, pgen, correlations, pgen_groups)
+    if compared is not None:
+        found.append(compared)
+    found += correlation_answers(correlations)
     chosen = chosen_answer(coefficients)
     if chosen is not None:
         found.append(chosen)

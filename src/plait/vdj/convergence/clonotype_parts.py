@@ -12,6 +12,7 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.vdj.clonotype_names import CLONOTYPE
+from plait.vdj.convergence.pgen_columns import PGEN_FIELDS, PgenColumns
 from plait.vdj.convergence.row_groups import RowGroups
 from plait.vdj.convergence.schemas import clonotype_schema, pair_schema
 from plait.vdj.convergence.settings import StudySettings
@@ -21,11 +22,11 @@ __all__ = ["group_rows", "write_clonotypes"]
 #: Rows of a row group: some 20 MB with a sweep of 55 models.
 _GROUP_ROWS = 1 << 15
 #: Columns whose values hardly repeat: to look for a dictionary takes longer than to write them.
-_MANY_VALUES = frozenset(("junction", "path_count", "path_count_sweep"))
+_MANY_VALUES = frozenset(("junction", "path_count", "path_count_sweep", "pgen_nt"))
 
 
 def group_rows(
-    rows: pa.Table, settings: StudySettings, *, duplicate_count: bool
+    rows: pa.Table, settings: StudySettings, *, duplicate_count: bool, pgen: PgenColumns | None = None
 ) -> tuple[pa.Table, pa.Table]:
     """Clonotypes, and pairs of clonotype and subject.
 
@@ -37,11 +38,14 @@ def group_rows(
         What was counted.
     duplicate_count
         Whether any input has this column.
+    pgen
+        What computes generation probabilities, if there are any.
 
     Returns
     -------
     clonotypes, pairs : pyarrow.Table
-        Of `clonotype_schema` and `pair_schema`, by junction, v_gene and j_gene, pairs then by subject.
+        Of `clonotype_schema` and `pair_schema`, by junction, v_gene and j_gene, pairs then by subject. Where
+        there are generation probabilities, clonotypes have `PGEN_FIELDS` besides, and pairs ``pgen_nt``.
 
     Notes
     -----
@@ -61,6 +65,9 @@ def group_rows(
     clonotypes = _table(columns, clonotype_schema(settings, duplicate_count=duplicate_count))
     of = pa.array(np.repeat(np.arange(len(starts)), subjects))
     schema = pair_schema(settings, duplicate_count=duplicate_count)
+    if pgen is not None:
+        clonotypes = pgen.added(clonotypes)
+        schema = schema.append(PGEN_FIELDS[0])
     taken = {name: clonotypes[name].take(of) for name in schema.names if name in clonotypes.column_names}
     taken["subject"] = rows["subject"].take(pa.array(pairs.order[pairs.starts]))
     taken["rows"] = pairs.sums("rows")

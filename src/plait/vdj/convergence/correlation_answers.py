@@ -25,11 +25,13 @@ PUBLISHED_CORRELATION: Final = -0.056
 
 _MORE: Final = {
     "path_count": "more recombination paths",
+    "pgen_nt": "a higher generation probability",
     "n2_length": "a longer N2 region",
     "n2_at": "an N2 region richer in A and T",
 }
 _X: Final = {
     "path_count": "path count",
+    "pgen_nt": "generation probability",
     "n2_length": "N2 length",
     "n2_at": "share of A and T in N2",
 }
@@ -38,13 +40,15 @@ _BY_ROWS: Final = "Frequency is the number of rows: no file has numbers of reads
 _ORDER: Final = (
     ("path_count", "sharing"),
     ("path_count", "frequency"),
+    ("pgen_nt", "sharing"),
+    ("pgen_nt", "frequency"),
     ("n2_length", "sharing"),
     ("n2_at", "sharing"),
 )
 
 
 def correlation_answers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One answer for each x and y that matter: path count with sharing and frequency, N2 with sharing.
+    """One answer for each x and y that matter: path count and Pgen with both, N2 with sharing.
 
     Parameters
     ----------
@@ -65,7 +69,7 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
     Parameters
     ----------
     x
-        ``"path_count"``, ``"n2_length"`` or ``"n2_at"``.
+        ``"path_count"``, ``"pgen_nt"``, ``"n2_length"`` or ``"n2_at"``.
     y
         ``"sharing"`` or ``"frequency"``.
     rows

@@ -30,8 +30,8 @@ CORRELATION_COLUMNS: Final = (
     "high",
     "n",
 )
-#: What is correlated: x.
-MEASURES: Final = ("path_count", "n2_length", "n2_at")
+#: What is correlated: x; Pgen only where the study has it.
+MEASURES: Final = ("path_count", "pgen_nt", "n2_length", "n2_at")
 #: The number of subjects that have a clonotype: a y whose unit is the clonotype.
 SHARING: Final = "subjects"
 #: How often a subject has a clonotype: a y whose unit is the clonotype in a subject. The first one that the
@@ -176,6 +176,8 @@ class CorrelationTables:
         levels, known_y = _numbers(table, y)
         numbers, names = _strata(table, ("v_gene", "j_gene") if by_gene else ("subject",))
         for x in MEASURES:
+            if x == "pgen_nt" and not self.settings.pgen:
+                continue
             values, known = _measure(table, x)
             kept = known & known_y
             rows = self._genes((y, x)) if by_gene else self._subjects((y, x))

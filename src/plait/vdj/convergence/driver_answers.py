@@ -50,6 +50,7 @@ _CAUTION: Final = (
     "from the same junction, and its length and those of its regions, which are among the other predictors, "
     "carry part of both."
 )
+_PGEN_TOO: Final = "Generation probability is among the other predictors here, and holds much of both."
 _LONGEST: Final = 5
 #: Share of the deviance below which a gain is called little.
 _LITTLE: Final = 0.01
@@ -102,6 +103,7 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
         _alone_figures(found),
         f"{PUBLISHED_DRIVERS} {_beside_published(states[0], states[1], found.group)}",
         _CAUTION,
+        _PGEN_TOO if "pgen_only" in found.aucs else "",
         f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else "",
     ]
     return {

@@ -8,7 +8,8 @@ from typing import Final
 __all__ = ["PAIR_COLUMNS", "FigureSettings"]
 
 #: Columns of the clonotypes that `FigureTables.add_pairs` reads, where the study has them, beside its own
-#: ``subject``, ``rows`` and ``duplicate_count`` (those of the clonotype in this subject).
+#: ``subject``, ``rows`` and ``duplicate_count`` (those of the clonotype in this subject); and ``pgen_nt``
+#: with `FigureSettings.pgen`.
 PAIR_COLUMNS: Final = (
     "v_gene",
     "j_gene",
@@ -44,6 +45,8 @@ class FigureSettings:
         eight times as many. Values are rounded towards zero, as little as is needed.
     most_shared
         Rows of the table of the most shared clonotypes.
+    pgen
+        Whether clonotypes have generation probabilities.
     """
 
     shared_by: int = 2
@@ -54,3 +57,4 @@ class FigureSettings:
     exact_pairs: int = 1 << 20
     rounded_pairs: int = 1 << 17
     most_shared: int = 2000
+    pgen: bool = False

@@ -14,6 +14,7 @@ from plait.statistics.tally import Tally
 from plait.vdj.convergence.composition import COMPOSITION_COLUMNS, Composition
 from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables
 from plait.vdj.convergence.figure_settings import FigureSettings
+from plait.vdj.convergence.pgen_tables import PGEN_COLUMNS, PGEN_STATUS_COLUMNS, PgenTables
 from plait.vdj.convergence.sharing_levels import (
     LEVEL_COLUMNS,
     LEVEL_SUMS,
@@ -62,6 +63,7 @@ class FigureTables:
         self._composition = Composition(settings)
         self._sweep = SweepCounts(settings)
         self._top = TopShared(settings)
+        self._pgen = PgenTables(settings) if settings.pgen else None
         self._subjects = Tally(_SUBJECT_SUMS)
         self._statuses = Tally(("rows",))
         self._levels = Tally(LEVEL_SUMS)
@@ -87,6 +89,8 @@ class FigureTables:
     def _add_clonotypes(self, table: pa.Table) -> None:
         for part in (self._correlations, self._composition, self._sweep, self._top):
             part.add_clonotypes(table)
+        if self._pgen is not None:
+            self._pgen.add_clonotypes(table)
         ones = np.ones(len(table), np.int64)
         shared = _shared(table, self.settings)
         counted = np.asarray(table["path_count"].is_valid())
@@ -114,6 +118,8 @@ class FigureTables:
 
     def _add_pairs(self, table: pa.Table) -> None:
         self._correlations.add_pairs(table)
+        if self._pgen is not None:
+            self._pgen.add_pairs(table)
         ones = np.ones(len(table), np.int64)
         self._with_duplicates |= "duplicate_count" in table.column_names
         duplicates = table["duplicate_count"] if "duplicate_count" in table.column_names else 0 * ones
@@ -144,6 +150,8 @@ class FigureTables:
         self._composition.merge(other._composition)
         self._sweep.merge(other._sweep)
         self._top.merge(other._top)
+        if self._pgen is not None and other._pgen is not None:
+            self._pgen.merge(other._pgen)
         for name in ("_subjects", "_statuses", "_levels", "_usage", "_lengths"):
             getattr(self, name).merge(getattr(other, name))
 
@@ -161,7 +169,7 @@ class FigureTables:
 
     def notes(self) -> list[str]:
         """What was rounded to keep the tables behind the correlations small, in words."""
-        return self._correlations.notes()
+        return [*self._correlations.notes(), *([] if self._pgen is None else self._pgen.notes())]
 
     def write(
         self,
@@ -214,7 +222,14 @@ class FigureTables:
         yield "cdr3_lengths", (*keys, *_LENGTH_SUMS), _rows(keys, self._lengths)
         yield "n_composition", COMPOSITION_COLUMNS, self._composition.rows()
         yield "correlations", CORRELATION_COLUMNS, self.correlations()
-        yield "top_shared", TOP_COLUMNS, self._top.rows()
+        pgen = self._pgen
+        left_out = () if pgen is not None else ("pgen_nt",)
+        yield "top_shared", [name for name in TOP_COLUMNS if name not in left_out], self._top.rows()
+        if pgen is not None:
+            by_sharing = path_count_rows(self._correlations.of_sharing("pgen_nt"))
+            yield "pgen_by_sharing", PATH_COUNT_COLUMNS, by_sharing
+            yield "pgen_statuses", PGEN_STATUS_COLUMNS, pgen.status_rows()
+            yield "pgen_comparison", PGEN_COLUMNS, pgen.rows()
 
     def _subject_rows(self, sheet: Mapping[str, Mapping[str, object]]) -> Iterator[dict[str, object]]:
         for subject in sorted({key[0] for key, _ in self._subjects} | set(sheet)):

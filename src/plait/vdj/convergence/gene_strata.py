@@ -15,12 +15,12 @@ __all__ = ["STRATA", "GeneStrata"]
 _Name: TypeAlias = Callable[[Stratum], Stratum]
 
 
-def _all(_stratum: Stratum) -> Stratum:
-    return ()
+def _all(stratum: Stratum) -> Stratum:
+    return stratum[2:]
 
 
 def _v_gene(stratum: Stratum) -> Stratum:
-    return stratum[:1]
+    return stratum[:1] + stratum[2:]
 
 
 def _j_gene(stratum: Stratum) -> Stratum:
@@ -31,7 +31,7 @@ def _both(stratum: Stratum) -> Stratum:
     return stratum
 
 
-#: Kinds of strata, each with how its names are made of a V and a J gene.
+#: Kinds of strata, each with how its names are made of a V and a J gene; whatever else is in a name stays.
 STRATA: Final[dict[str, _Name]] = {"all": _all, "v_gene": _v_gene, "j_gene": _j_gene, "vj": _both}
 
 _SHARES: Final = {"all": 1, "j_gene": 2, "v_gene": 4, "vj": 8}
@@ -68,7 +68,7 @@ class GeneStrata:
         x, y
             (n,): values, none of them NaN.
         strata
-            (n,) numbers of strata, and their names by number: V and J gene.
+            (n,) numbers of strata, and their names by number: V and J gene, and others if wanted.
         """
         if self._exact is not None:
             self._exact.add(x, y, strata=strata)
@@ -107,6 +107,12 @@ class GeneStrata:
         """
         self._settle()
         return self._bounded[kind] if self._exact is None else self._exact.grouped(STRATA[kind])
+
+    @property
+    def digits(self) -> dict[str, int | None]:
+        """Leading binary digits to which values were rounded, by kind of strata; empty if all are exact."""
+        self._settle()
+        return {kind: table.digits for kind, table in self._bounded.items()}
 
     def __len__(self) -> int:
         """Entries of the finest table."""

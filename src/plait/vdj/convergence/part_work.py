@@ -15,6 +15,7 @@ from plait.vdj.convergence.clonotype_parts import group_rows, write_clonotypes
 from plait.vdj.convergence.figure_settings import FigureSettings
 from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.partition import part_rows, row_schema
+from plait.vdj.convergence.pgen_columns import PgenColumns
 from plait.vdj.convergence.predictors import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
 
@@ -34,7 +35,7 @@ class PartDone:
     counted
         Clonotypes that have a path count.
     design
-        File of predictors, if there is a clonotype with a path count.
+        File of predictors, if there is a clonotype with a path count and, where the study has it, Pgen.
     figures
         Its share of the figure tables.
     """
@@ -64,6 +65,8 @@ class PartWork:
         Where the clonotypes and the predictors go.
     duplicate_count
         Whether any input has this column.
+    pgen
+        What computes generation probabilities, if there are any.
     """
 
     settings: StudySettings
@@ -73,6 +76,7 @@ class PartWork:
     clonotypes: Path
     design: Path
     duplicate_count: bool
+    pgen: PgenColumns | None = None
 
     def __call__(self, part: int) -> PartDone:
         """Do a part.
@@ -84,7 +88,9 @@ class PartWork:
         """
         pieces = [self.rows / name for name in self.pieces]
         rows = part_rows(pieces, part, row_schema(self.settings))
-        clonotypes, pairs = group_rows(rows, self.settings, duplicate_count=self.duplicate_count)
+        clonotypes, pairs = group_rows(
+            rows, self.settings, duplicate_count=self.duplicate_count, pgen=self.pgen
+        )
         del rows
         write_clonotypes(clonotypes, self.clonotypes / f"part-{part:05d}.parquet")
         figures = FigureTables(figure_settings(self.settings))
@@ -94,9 +100,10 @@ class PartWork:
         shared = np.asarray(clonotypes["subjects"]) >= self.settings.shared_by
         counted = clonotypes.filter(pc.is_valid(clonotypes["path_count"]))
         design = None
-        if self.predictors is not None and counted.num_rows:
+        known = counted if self.pgen is None else counted.filter(pc.is_valid(counted["pgen_nt"]))
+        if self.predictors is not None and known.num_rows:
             design = self.design / f"part-{part:05d}.design"
-            self._write_design(design, counted, self.predictors)
+            self._write_design(design, known, self.predictors)
         return PartDone(
             clonotypes=clonotypes.num_rows,
             shared=int(shared.sum()),
@@ -122,4 +129,4 @@ def figure_settings(settings: StudySettings) -> FigureSettings:
         Of the study.
     """
     pi, nu = settings.model.axes if settings.model.is_sweep else ((), ())
-    return FigureSettings(shared_by=settings.shared_by, pi=pi, nu=nu)
+    return FigureSettings(shared_by=settings.shared_by, pi=pi, nu=nu, pgen=settings.with_pgen)

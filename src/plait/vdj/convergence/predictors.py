@@ -30,6 +30,13 @@ _LENGTHS = {
     "p5j_length": "P nucleotides at the J end",
 }
 _BETWEEN = {"n1": "between V and D", "n2": "between D and J", "ndn": "between V and J, D included"}
+#: What stands for the logarithm of a Pgen of zero, which has a predictor of its own: a usual value. What is
+#: predicted does not depend on it.
+_LOG_OF_ZERO = -10.0
+_PGEN = {
+    "log_pgen_nt": f"log10 of Pgen; {_LOG_OF_ZERO:g} where it is zero",
+    "pgen_is_zero": "1 where the model cannot make the junction",
+}
 #: The fourth base, g, is what the others are compared with.
 _BASES = "act"
 
@@ -43,7 +50,7 @@ class Predictor:
     name
         Its name.
     group
-        ``path_count``, ``region``, ``n1``, ``n2``, ``ndn``, ``v_family`` or ``j_family``.
+        ``path_count``, ``pgen``, ``region``, ``n1``, ``n2``, ``ndn``, ``v_family`` or ``j_family``.
     meaning
         In plain words.
     """
@@ -94,6 +101,12 @@ class PredictorSet:
         chosen = (p.name for p in self.predictors if p.group == "path_count")
         for name, values in zip(chosen, self._path_counts(clonotypes), strict=True):
             found[:, place[name]] = _single(np.log10(values + 1))
+        if "log_pgen_nt" in place:
+            pgen = _numbers(clonotypes, "pgen_nt")
+            zero = pgen == 0
+            logarithms = np.where(zero, _LOG_OF_ZERO, np.log10(np.where(zero, 1.0, pgen)))
+            found[:, place["log_pgen_nt"]] = _single(logarithms)
+            found[:, place["pgen_is_zero"]] = zero
         for predictor in self.predictors:
             if predictor.name in clonotypes.column_names:
                 found[:, place[predictor.name]] = _numbers(clonotypes, predictor.name)
@@ -169,6 +182,8 @@ def choose_predictors(
                 meaning=f"log10 of the path count + 1, with at most {pi} P and {nu} N nucleotides",
             )
         )
+    for name, meaning in _PGEN.items() if settings.with_pgen else ():
+        found.append(Predictor(name=name, group="pgen", meaning=meaning))
     found.append(Predictor(name="junction_length", group="region", meaning="nucleotides of the junction"))
     for name, meaning in _LENGTHS.items():
         if settings.with_d or name not in ("d_match_length", "p5d_length", "p3d_length"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -17,7 +17,14 @@ from plait.statistics.regression_settings import AdaptiveLassoSettings, FitProgr
 from plait.vdj.convergence.predictors import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
 
-__all__ = ["Regression", "model_groups", "regress"]
+__all__ = ["PGEN_PAIRS", "Regression", "model_groups", "regress"]
+
+#: Models that are compared with each other where there is Pgen: the second is the one to beat.
+PGEN_PAIRS: Final = (
+    ("pgen_only", "counts_only"),
+    ("counts_and_pgen", "counts_only"),
+    ("counts_and_pgen", "pgen_only"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,13 @@ def model_groups(predictors: PredictorSet) -> dict[str, list[str]]:
         "all_without_counts": set(predictors.names) - counts,
         f"all_without_{group}": set(predictors.names) - inserted,
     }
+    pgen = {p.name for p in predictors.predictors if p.group == "pgen"}
+    if pgen:
+        chosen |= {
+            "pgen_only": pgen,
+            "counts_and_pgen": counts | pgen,
+            "all_without_pgen": set(predictors.names) - pgen,
+        }
     return {
         model: [name for name in predictors.names if name in names]
         for model, names in chosen.items()
@@ -90,7 +104,8 @@ def regress(
         Told how far it is.
     """
     if not designs:
-        return Regression(summary={"n": 0, "events": 0, "warnings": ["No clonotype has a path count."]})
+        lacking = "a path count and Pgen" if _has_pgen(predictors) else "a path count"
+        return Regression(summary={"n": 0, "events": 0, "warnings": [f"No clonotype has {lacking}."]})
     design = DesignFile(designs)
     n, events = design.rows, design.events
     fewest = settings.folds
@@ -104,10 +119,12 @@ def regress(
         lambdas=settings.lambdas, folds=settings.folds, halves=settings.halves, seed=settings.seed
     )
     fit = fit_adaptive_lasso(design, chosen, executor=executor, progress=progress)
-    comparison = compare_groups(
-        design, model_groups(predictors), chosen, executor=executor, progress=progress
-    )
+    groups = model_groups(predictors)
+    pairs = [pair for pair in PGEN_PAIRS if set(pair) <= set(groups)]
+    comparison = compare_groups(design, groups, chosen, pairs=pairs, executor=executor, progress=progress)
     tables = dict(fit.tables())
+    if pairs:
+        tables["pgen_groups"] = comparison.paired
     tables["roc"] = pa.concat_tables([tables["roc"], comparison.roc.cast(tables["roc"].schema)])
     tables["group_comparison"] = comparison.table
     rows = {name: table.to_pylist() for name, table in tables.items()}
@@ -120,3 +137,7 @@ def regress(
     warnings = list(dict.fromkeys([*fit.warnings, *comparison.warnings]))
     summary = {"n": n, "events": events, **fit.summary(), "warnings": warnings}
     return Regression(tables=rows, columns=columns, summary=summary)
+
+
+def _has_pgen(predictors: PredictorSet) -> bool:
+    return any(p.group == "pgen" for p in predictors.predictors)

@@ -26,6 +26,7 @@ from plait.vdj.convergence.count_cache import (
     count_plan,
     plan_sample,
 )
+from plait.vdj.convergence.pgen_columns import PgenColumns
 from plait.vdj.convergence.predictors import PredictorSet, choose_predictors
 from plait.vdj.convergence.regression import Regression, regress
 from plait.vdj.convergence.sample_sheet import SampleSheet
@@ -44,6 +45,8 @@ from plait.vdj.convergence.study_folder import StudyFolder
 from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_blocks import CountPlan
 from plait.vdj.germline import GermlineSet
+from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
 
 __all__ = ["Study", "run_study"]
@@ -75,6 +78,7 @@ def run_study(
     germline: GermlineSet,
     *,
     executor: Executor,
+    model: RecombinationModel | None = None,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
     resume: bool = False,
@@ -95,6 +99,8 @@ def run_study(
         The germline set, with the anchors of the settings.
     executor
         Where the work is done.
+    model
+        The model whose name and digest are in the settings, if there is one.
     cache
         Folder of path counts that several studies share.
     device
@@ -131,7 +137,7 @@ def run_study(
         samples = run.count(planned, plan)
         dealt = run.deal(samples, resume=resume, parts=parts)
         subjects = _subjects(sheet, dealt)
-        grouped = run.group(samples, dealt)
+        grouped = run.group(samples, dealt, model)
         run.write_tables(grouped, dealt, subjects)
         run.regress(grouped)
         facts = run.facts(samples, dealt, grouped)
@@ -184,16 +190,23 @@ class _Run:
                 parts=parts,
             )
 
-    def group(self, samples: list[CountedSample], dealt: DealtRows) -> Grouped:
+    def group(
+        self, samples: list[CountedSample], dealt: DealtRows, model: RecombinationModel | None
+    ) -> Grouped:
         if self._settings.regression:
             totals = dealt.totals
             self._predictors = choose_predictors(self._settings, totals.v_genes, totals.j_genes)
+        pgen = None
+        if model is not None:
+            calls = self._settings.model_calls
+            pgen = PgenColumns(model=model, calls=calls, folder=self._folder.counts)
         with self._clock("grouping"):
             return group_stage(
                 dealt,
                 self._settings,
                 self._folder,
                 self._predictors,
+                pgen=pgen,
                 duplicate_count=any(sample.duplicate_count is not None for sample in samples),
                 executor=self._executor,
                 report=self._report,
@@ -238,6 +251,7 @@ class _Run:
             "counted_clonotypes": grouped.counted,
             "shared_by": self._settings.shared_by,
             "shared_clonotypes": grouped.shared,
+            **self._pgen_facts(),
             "notes": [*_notes(samples), *grouped.figures.notes()],
             "regression": dict(self._regression.summary),
             "tables": {name: os.path.relpath(path, self._folder.path) for name, path in tables},
@@ -255,7 +269,19 @@ class _Run:
             coefficients=[
                 {**row, "group": groups[row["predictor"]]} for row in tables.get("coefficients", ())
             ],
+            pgen=read_table(self.tables["pgen_comparison"]) if "pgen_comparison" in self.tables else (),
+            pgen_groups=tables.get("pgen_groups", ()),
         )
+
+    def _pgen_facts(self) -> dict[str, Any]:
+        """How many clonotypes have which kind of Pgen; nothing where the study has none."""
+        if "pgen_statuses" not in self.tables:
+            return {}
+        found = {row["status"]: int(row["clonotypes"]) for row in read_table(self.tables["pgen_statuses"])}
+        zero = sum(n for status, n in found.items() if status in ZERO_REASONS)
+        positive = found.get("ok", 0)
+        without = sum(found.values()) - zero - positive
+        return {"pgen": {"above_zero": positive, "zero": zero, "without": without, "statuses": found}}
 
 
 class _Clock:

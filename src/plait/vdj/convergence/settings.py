@@ -48,6 +48,12 @@ class StudySettings:
     lambdas, folds, halves, seed
         Of the regression: penalties on the path, parts of the cross-validation, bootstrap halves, and what
         the random choices come from.
+    recombination_model, model_digest
+        Name and digest of the model that generation probabilities are of; None: there are none.
+    model_calls
+        ``"use"``: of junctions made with the V and J gene of the clonotype; ``"ignore"``: with any genes.
+    model_note
+        What is to be known of the model where its results are told; empty: nothing.
 
     Raises
     ------
@@ -70,6 +76,10 @@ class StudySettings:
     folds: int = 5
     halves: int = 50
     seed: int = 0
+    recombination_model: str | None = None
+    model_digest: str | None = None
+    model_calls: Literal["use", "ignore"] = "use"
+    model_note: str = ""
 
     def __post_init__(self) -> None:
         """Check every parameter."""
@@ -79,6 +89,8 @@ class StudySettings:
             )
         if self.overflow not in ("null", "float"):
             raise InvalidInput("overflow", found=repr(self.overflow), expected="'null' or 'float'")
+        if self.model_calls not in ("use", "ignore"):
+            raise InvalidInput("model_calls", found=repr(self.model_calls), expected="'use' or 'ignore'")
         for name, least, most in _RANGES:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -113,9 +125,14 @@ class StudySettings:
         base = (self.model.pi, self.model.nu)
         return (base, *(model for model in self.sweep_models if model != base))
 
+    @property
+    def with_pgen(self) -> bool:
+        """Whether there are generation probabilities."""
+        return self.recombination_model is not None
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
-        return {
+        found = {
             "germline": self.germline,
             "anchors": self.anchors,
             "chain": self.chain,
@@ -132,6 +149,14 @@ class StudySettings:
             "halves": self.halves,
             "seed": self.seed,
         }
+        if self.with_pgen:
+            found |= {
+                "recombination_model": self.recombination_model,
+                "model_digest": self.model_digest,
+                "model_calls": self.model_calls,
+                "model_note": self.model_note,
+            }
+        return found
 
 
 _RANGES = (

@@ -19,6 +19,7 @@ from plait.vdj.convergence.count_cache import CountedSample, PlannedSample, coun
 from plait.vdj.convergence.figure_tables import FigureTables
 from plait.vdj.convergence.part_work import PartWork, figure_settings
 from plait.vdj.convergence.partition import Dealer, row_width
+from plait.vdj.convergence.pgen_columns import PgenColumns
 from plait.vdj.convergence.predictors import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.convergence.stretches import Dealt, Stretch, stretches
@@ -43,7 +44,12 @@ _PART_BYTES = 96 << 20
 #: Tasks worked on at a time in one process, each of which takes some 300 MB.
 _MOST_TASKS = 8
 #: Settings that rows put aside do not depend on.
-_LATER = frozenset(("regression", "lambdas", "folds", "halves", "seed", "shared_by", "predictor_models"))
+_LATER = frozenset(
+    (
+        *("regression", "lambdas", "folds", "halves", "seed", "shared_by", "predictor_models"),
+        *("recombination_model", "model_digest", "model_calls", "model_note"),
+    )
+)
 _DONE = pa.schema([("done", pa.large_string())])
 
 
@@ -218,6 +224,7 @@ def group_stage(
     duplicate_count: bool,
     executor: Executor,
     report: Report,
+    pgen: PgenColumns | None = None,
 ) -> Grouped:
     """Group all parts to clonotypes.
 
@@ -237,6 +244,8 @@ def group_stage(
         Where the work is done.
     report
         Told how far it is.
+    pgen
+        What computes generation probabilities, if there are any.
     """
     work = PartWork(
         settings=settings,
@@ -246,6 +255,7 @@ def group_stage(
         clonotypes=folder.clonotypes,
         design=folder.design,
         duplicate_count=duplicate_count,
+        pgen=pgen,
     )
     found = Grouped(figures=FigureTables(figure_settings(settings)))
     with closing(executor.map(work, range(dealt.parts), most=_MOST_TASKS, named=_part_name)) as results:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Literal
+from typing import Any, Literal
 
+from plait.errors import InvalidInput
 from plait.executors.choice import open_executor
 from plait.executors.protocol import Executor
 from plait.vdj.calls import Ambiguity
+from plait.vdj.convergence.pgen_columns import ModelCalls
 from plait.vdj.convergence.run import Study, run_study
-from plait.vdj.convergence.sample_sheet import read_sample_sheet
+from plait.vdj.convergence.sample_sheet import SampleSheet, read_sample_sheet
 from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings
 from plait.vdj.convergence.stages import StudyProgress
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
+from plait.vdj.model.model_files import load_model
+from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.models import PathModel
 
 __all__ = ["study"]
@@ -42,6 +46,9 @@ def study(
     folds: int = 5,
     halves: int = 50,
     seed: int = 0,
+    recombination_model: RecombinationModel | _Path | None = None,
+    model_calls: ModelCalls = "use",
+    model_note: str = "",
     cache: _Path | None = None,
     device: str = "auto",
     executor: Executor | None = None,
@@ -85,6 +92,14 @@ def study(
         Whether to fit the regression.
     lambdas, folds, halves, seed
         Penalties on its path, parts of the cross-validation, random halves for stability, and the seed.
+    recombination_model
+        A model of recombination, or the name or path of one (see `plait.vdj.model.load_model`): generation
+        probabilities of all clonotypes are computed and compared with path counts. By default there are none.
+    model_calls
+        ``"use"``: the probability that a junction is made with the V and J gene of its clonotype, as path
+        counts are of the genes that are called; ``"ignore"``: with any genes of the model.
+    model_note
+        What is to be known of the model wherever its results are told; for example, from which data it is.
     cache
         Folder of path counts that several studies share; by default ``counts`` in the output.
     executor
@@ -111,6 +126,7 @@ def study(
     alleles = germline
     if not isinstance(alleles, GermlineSet):
         alleles = load_germline(alleles, anchors=anchors)
+    recombination = _loaded(recombination_model)
     settings = StudySettings(
         germline=alleles.name,
         anchors=None if anchors is None else os.fspath(anchors),
@@ -127,19 +143,41 @@ def study(
         folds=folds,
         halves=halves,
         seed=seed,
+        recombination_model=None if recombination is None else recombination.name,
+        model_digest=None if recombination is None else recombination.digest,
+        model_calls=model_calls,
+        model_note=model_note,
     )
+    _check_chain(settings, recombination)
+    others = {"cache": cache, "device": device, "resume": resume, "progress": progress}
     samples = read_sample_sheet(sheet)
+    return _run_on(executor, threads, samples, output, settings, alleles, model=recombination, **others)
+
+
+def _run_on(
+    executor: Executor | None,
+    threads: int | None,
+    samples: SampleSheet,
+    output: _Path,
+    settings: StudySettings,
+    germline: GermlineSet,
+    **others: Any,
+) -> Study:
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
-        return run_study(
-            samples,
-            output,
-            settings,
-            alleles,
-            executor=workers,
-            cache=cache,
-            device=device,
-            resume=resume,
-            progress=progress,
+        return run_study(samples, output, settings, germline, executor=workers, **others)
+
+
+def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | None:
+    return model if model is None or isinstance(model, RecombinationModel) else load_model(model)
+
+
+def _check_chain(settings: StudySettings, model: RecombinationModel | None) -> None:
+    if model is not None and (model.chain != "vj") != settings.with_d:
+        raise InvalidInput(
+            "model",
+            found=f"{model.name!r}, a model of {'V-J' if model.chain == 'vj' else 'V-D-J'} joining",
+            expected=f"one of {'V-D-J' if settings.with_d else 'V-J'} joining, as in the germline set",
+            hint="choose the model of the chain that is studied",
         )
 
 

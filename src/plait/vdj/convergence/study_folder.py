@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Final
 
-from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import output_errors, write_json
+from plait.formats.atomic import output_errors
+from plait.formats.owned_folders import claim_folder
 
 __all__ = ["StudyFolder"]
 
@@ -24,7 +23,8 @@ class StudyFolder:
     path
         The folder, made if it is not there; its parent must be.
     counts
-        Folder of path counts that several studies share; by default one inside.
+        Folder of path counts and generation probabilities that several studies share; by default one
+        inside.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class StudyFolder:
         self.clonotypes = path / "clonotypes"
         self.tables = path / "tables"
         self.study = path / "study.json"
-        self._claim()
+        claim_folder(path, marker=_MARKER, kind=_KIND, what="study")
         for folder in (self.counts, self.parts, self.design, self.clonotypes, self.tables):
             with output_errors(folder):
                 folder.mkdir(exist_ok=True)
@@ -67,40 +67,3 @@ class StudyFolder:
     def tidy(self) -> None:
         """Remove what a finished study no longer needs."""
         shutil.rmtree(self.parts, ignore_errors=True)
-
-    def _claim(self) -> None:
-        marker = self.path / _MARKER
-        if self.path.is_dir():
-            if self._ours(marker):
-                return
-            if any(self.path.iterdir()):
-                raise InvalidInput(
-                    "output",
-                    found=f"{str(self.path)!r}, which holds something else",
-                    expected="a new or empty folder, or that of an earlier study",
-                    hint="it is left as it is; choose another folder",
-                )
-        elif self.path.exists():
-            raise InvalidInput(
-                "output", found=f"{str(self.path)!r}, which is a file", expected="the name of a folder"
-            )
-        elif not self.path.absolute().parent.is_dir():
-            raise InvalidInput(
-                "output",
-                found=f"{str(self.path)!r}, in a folder that does not exist",
-                expected="a folder name in an existing folder",
-                hint=f"create it first: mkdir -p {self.path.absolute().parent}",
-            )
-        with output_errors(self.path):
-            self.path.mkdir(exist_ok=True)
-        write_json(marker, {"kind": _KIND, "version": 1})
-
-    def _ours(self, marker: Path) -> bool:
-        try:
-            return bool(json.loads(marker.read_text(encoding="utf-8"))["kind"] == _KIND)
-        except FileNotFoundError:
-            return False
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FormatError(
-                marker, found=str(error), expected="the marker of a study", hint="choose another folder"
-            ) from error

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.statistics.contingency import ContingencyTable
 from plait.vdj.convergence.figure_settings import FigureSettings
 
-__all__ = ["SWEEP_COLUMNS", "SweepCounts"]
+__all__ = ["SWEEP_COLUMNS", "SweepCounts", "bins_of", "swept_counts"]
 
 #: Columns of sweep.tsv.
 SWEEP_COLUMNS: Final = (
@@ -91,12 +91,9 @@ class SweepCounts:
 
     def _add(self, table: pa.Table) -> None:
         models = len(self._models)
-        column = table[_COLUMN].combine_chunks()
-        counts = np.asarray(column.flatten()).reshape(len(table), -1)
-        if counts.shape[1] != models:
-            raise ValueError(f"{counts.shape[1]} counts a clonotype, {models} models")
+        counts = swept_counts(table, models)
         levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
-        bins = _bins_of(counts)
+        bins = bins_of(counts)
         size = int(bins.max()) + 1
         keys = (np.arange(models) * len(levels) + level[:, None]) * size + bins
         found = np.bincount(keys.ravel())
@@ -110,8 +107,35 @@ class SweepCounts:
         )
 
 
-def _bins_of(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """0 for a count of zero, else 1 and the bins from 1 up to the count."""
+def swept_counts(table: pa.Table, models: int) -> NDArray[Any]:
+    """Path counts of clonotypes, shape (clonotypes, models).
+
+    Parameters
+    ----------
+    table
+        With the column path_count_sweep, none of whose values is null.
+    models
+        How many there must be.
+
+    Raises
+    ------
+    ValueError
+        If there are others.
+    """
+    counts = np.asarray(table[_COLUMN].combine_chunks().flatten()).reshape(len(table), -1)
+    if counts.shape[1] != models:
+        raise ValueError(f"{counts.shape[1]} counts a clonotype, {models} models")
+    return counts
+
+
+def bins_of(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Bins of 0.05 in the logarithm to base 10: 0 for a count of zero, else 1 and those up to the count.
+
+    Parameters
+    ----------
+    counts
+        Path counts, of any shape.
+    """
     positive = counts > 0
     logarithms = np.log10(np.where(positive, counts, 1).astype(np.float64))
     bins = np.floor(logarithms * _BINS + _SLACK).astype(np.int64) + 1

@@ -25,6 +25,7 @@ TOP_COLUMNS: Final = (
     "rows",
     "duplicate_count",
     "path_count",
+    "pgen_nt",
     "n2_length",
 )
 _NAMES: Final = ("junction", "v_gene", "j_gene")

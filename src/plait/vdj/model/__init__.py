@@ -9,7 +9,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plait.vdj.model.inference import Iteration, infer_model, uniform_model
+    from plait.vdj.model.encoded_junctions import JunctionEncoder
+    from plait.vdj.model.entropy import entropies
+    from plait.vdj.model.evidence_rows import EvidenceChoice
+    from plait.vdj.model.expectations import Expectation
+    from plait.vdj.model.germline_model import model_from_germline
+    from plait.vdj.model.inference import Iteration, infer_model, observable_model, uniform_model
+    from plait.vdj.model.inference_files import InferredFiles, infer_files
+    from plait.vdj.model.inference_run import InferenceProgress
+    from plait.vdj.model.maximisation import Evidence
     from plait.vdj.model.model_files import (
         bundled_model,
         bundled_models,
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
         write_model,
     )
     from plait.vdj.model.pgen import GenerationProbability, Pgen
+    from plait.vdj.model.posteriors import PosteriorFinder, Posteriors
     from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
     from plait.vdj.model.sampling import Draws, JunctionSampler
     from plait.vdj.model.scenarios import Scenario, ScenarioFinder
@@ -26,18 +35,30 @@ if TYPE_CHECKING:
 __all__ = [
     "PGEN_STATUSES",
     "Draws",
+    "Evidence",
+    "EvidenceChoice",
+    "Expectation",
     "GenerationProbability",
+    "InferenceProgress",
+    "InferredFiles",
     "Iteration",
+    "JunctionEncoder",
     "JunctionSampler",
     "ModelGene",
     "Pgen",
+    "PosteriorFinder",
+    "Posteriors",
     "RecombinationModel",
     "Scenario",
     "ScenarioFinder",
     "bundled_model",
     "bundled_models",
+    "entropies",
+    "infer_files",
     "infer_model",
     "load_model",
+    "model_from_germline",
+    "observable_model",
     "read_model",
     "uniform_model",
     "write_model",
@@ -46,18 +67,30 @@ __all__ = [
 _HOME = {
     "PGEN_STATUSES": "zero_reasons",
     "Draws": "sampling",
+    "Evidence": "maximisation",
+    "EvidenceChoice": "evidence_rows",
+    "Expectation": "expectations",
     "GenerationProbability": "pgen",
+    "InferenceProgress": "inference_run",
+    "InferredFiles": "inference_files",
     "Iteration": "inference",
+    "JunctionEncoder": "encoded_junctions",
     "JunctionSampler": "sampling",
     "ModelGene": "recombination_model",
     "Pgen": "pgen",
+    "PosteriorFinder": "posteriors",
+    "Posteriors": "posteriors",
     "RecombinationModel": "recombination_model",
     "Scenario": "scenarios",
     "ScenarioFinder": "scenarios",
     "bundled_model": "model_files",
     "bundled_models": "model_files",
+    "entropies": "entropy",
+    "infer_files": "inference_files",
     "infer_model": "inference",
     "load_model": "model_files",
+    "model_from_germline": "germline_model",
+    "observable_model": "inference",
     "read_model": "model_files",
     "uniform_model": "inference",
     "write_model": "model_files",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.algebras import PROBABILITY
 from plait.schedules.end_trees import EndTrees
+from plait.vdj.model.chain_values import entered_at
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["EndShape", "ModelShapes", "model_shapes"]
@@ -28,7 +30,7 @@ class EndShape:
     root
         int32 (genes,): the tree of each gene alone.
     together
-        Root of the tree of all functional genes; -1 where there is none.
+        Root of the tree of all functional genes; -1 where every gene has its own.
     node, gene, cut, cut_right
         int64 (n,): a gene's part that is left by a cut (fragments: by two) ends at a node.
     """
@@ -41,12 +43,10 @@ class EndShape:
     cut: _Ints
     cut_right: _Ints
 
-    def trees(self, weight: NDArray[np.float64]) -> EndTrees:
-        """The trees, from the weight (n,) or (n, contexts) of every part."""
+    def trees(self, weight: NDArray[Any], algebra: Any = PROBABILITY) -> EndTrees:
+        """The trees, from the weight (n,) or (n, contexts) of every part, values of an algebra."""
         table = weight if weight.ndim == 2 else weight[:, None]
-        found = np.zeros((len(self.child), table.shape[1]))
-        np.add.at(found, self.node, table)
-        return EndTrees(self.child, found)
+        return EndTrees(self.child, entered_at(algebra, len(self.child), self.node, table))
 
     def parts(self, counts: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of every part (n, contexts), from those of nodes and the weights of parts."""
@@ -60,11 +60,20 @@ class EndShape:
 
 @dataclass(frozen=True, slots=True)
 class ModelShapes:
-    """Trees of the V, D and J genes of a model."""
+    """Trees of the V, D and J genes of a model.
+
+    Attributes
+    ----------
+    v, d, j
+        Of each kind.
+    words
+        One tree of all D genes.
+    """
 
     v: EndShape
     d: EndShape
     j: EndShape
+    words: EndShape
 
 
 class _Grower:
@@ -99,8 +108,9 @@ def model_shapes(model: RecombinationModel) -> ModelShapes:
     """Trees of all genes of a model; the junction keeps at least one nucleotide of V and of J."""
     return ModelShapes(
         _ends(model, "V", model.p_v_deletions.shape[1]),
-        _words(model),
+        _words(model, apart=True),
         _ends(model, "J", model.p_j_deletions.shape[1]),
+        _words(model, apart=False),
     )
 
 
@@ -124,17 +134,18 @@ def _ends(model: RecombinationModel, segment: Literal["V", "J"], cuts: int) -> E
     return grower.shape(roots, together)
 
 
-def _words(model: RecombinationModel) -> EndShape:
+def _words(model: RecombinationModel, *, apart: bool) -> EndShape:
     grower = _Grower()
-    roots = []
+    together = -1 if apart else grower.root()
+    roots: list[int] = []
     left, right = model.p_d_deletions.shape[-2:]
     for k in range(len(model.d)):
         codes = _codes(model.extended("D", k))
-        roots.append(grower.root())
+        roots.append(grower.root() if apart else together)
         for s in range(min(left, len(codes) + 1)):
             for size, node in enumerate(grower.path(roots[-1], codes[s:])):
                 if len(codes) - s - size < right:
                     grower.owners.append((node, k, s, len(codes) - s - size))
-    if not model.d:
+    if not grower.child:
         grower.root()
-    return grower.shape(roots, -1)
+    return grower.shape(roots, together)

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import InvalidInput
-from plait.formats.tables import open_table
+from plait.executors.local import LocalExecutor
+from plait.executors.protocol import Executor
+from plait.formats.blocks import read_ahead
+from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.tables import TableWriter, open_table
+from plait.settings import source_digest, thread_count
 from plait.types import Provenance
+from plait.vdj.model.generation_blocks import BlockDraws
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.sampling import Draws, JunctionSampler
-from plait.vdj.model.texts import CODONS
+from plait.vdj.resumable import Kept, kept_results
 
 __all__ = ["GeneratedFile", "generate_file"]
 
-_ACIDS: Final = np.frombuffer(
-    "".join(
-        next(acid for acid, codons in CODONS.items() if a + b + c in codons)
-        for a in "ACGT"
-        for b in "ACGT"
-        for c in "ACGT"
-    ).encode(),
-    np.uint8,
-)
-_ENDS: Final = (("v_3", "p3v", 3, 0), ("d_5", "p5d", 4, 1), ("d_3", "p3d", 5, 2), ("j_5", "p5j", 6, 3))
+#: Draws of a block: a row group of the output, and the unit of work.
+_BLOCK_DRAWS: Final = 1 << 16
+#: Blocks worked on at a time: one thread writes, however many draw.
+_MOST_BLOCKS: Final = 12
 #: Blocks without any row that is kept, after which a model is taken for one that makes none.
 _MOST_EMPTY: Final = 64
 
@@ -50,11 +48,14 @@ class GeneratedFile:
         Its rows.
     drawn
         Draws that were made for them.
+    resumed_blocks
+        Blocks taken over from the run that was stopped.
     """
 
     output: Path
     rows: int
     drawn: int
+    resumed_blocks: int
 
 
 def generate_file(
@@ -65,12 +66,15 @@ def generate_file(
     seed: int = 0,
     productive: bool = True,
     threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> GeneratedFile:
     """Write a table of junctions drawn from a model.
 
     Draw number k depends on the seed and on k alone, and the table has the first ones that are wanted: it
-    is the same for any number of threads, and a longer one begins with a shorter one.
+    is the same for any number of threads, and a longer one begins with a shorter one. While the run lasts,
+    blocks are kept in ``OUTPUT.checkpoint``.
 
     Parameters
     ----------
@@ -85,14 +89,19 @@ def generate_file(
     productive
         Keep those alone that are in frame, have no stop codon and begin with Cys and end with Phe or Trp.
     threads
-        Blocks made at a time.
+        Blocks made at a time, at most 12.
+    executor
+        Where blocks are made; by default so many threads of this process. The output is the same.
+    resume
+        Take over the blocks that a stopped run with the same model and parameters has made.
     progress
         Called after every block with the number of rows so far.
 
     Raises
     ------
     InvalidInput
-        If `count` or `seed` is out of range, the output cannot be, or the model makes no such junction.
+        If `count` or `seed` is out of range, the output cannot be, a run to resume differs, or the model
+        makes no such junction.
     FormatError
         If the disk is full.
     """
@@ -100,8 +109,65 @@ def generate_file(
         raise InvalidInput("count", found=count, expected="0 or more")
     if not 0 <= seed < 1 << 64:
         raise InvalidInput("seed", found=seed, expected="a whole number from 0 to 2^64 - 1")
-    sampler = JunctionSampler(model, seed=seed)
-    provenance = Provenance(
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
+    work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
+    provenance = _provenance(model, seed, count, productive)
+    metadata = {"plait.provenance": json.dumps(provenance, sort_keys=True)}
+    key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": _sources()}
+    with open_table(output, work.schema, metadata=metadata) as writer:
+        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
+        resumed = len(checkpoint.blocks())
+        blocks = _blocks(executor, work, checkpoint)
+        with kept_if_useful(checkpoint), closing(read_ahead(blocks)) as results:
+            drawn = _write(results, writer, count, model.name, progress)
+        rows = writer.rows
+    checkpoint.remove()
+    return GeneratedFile(output=Path(output), rows=rows, drawn=drawn, resumed_blocks=resumed)
+
+
+def _write(
+    blocks: Generator[pa.RecordBatch, None, None],
+    writer: TableWriter,
+    count: int,
+    name: str,
+    progress: Callable[[int], None] | None,
+) -> int:
+    """Write the first rows of blocks; returns the number of draws that were made for them."""
+    drawn = empty = 0
+    while writer.rows < count:
+        batch = next(blocks)
+        empty = 0 if batch.num_rows else empty + 1
+        if empty == _MOST_EMPTY:
+            raise InvalidInput("model", found=f"{name!r}, which makes no such junction", expected="one")
+        batch = batch.slice(0, count - writer.rows)
+        if batch.num_rows:
+            writer.write(batch)
+            drawn = int(batch["sequence_id"][-1].as_py()) + 1
+        if progress is not None:
+            progress(writer.rows)
+    return drawn
+
+
+def _blocks(
+    executor: Executor, work: BlockDraws, checkpoint: Checkpoint
+) -> Generator[pa.RecordBatch, None, None]:
+    kept: Kept[int, pa.RecordBatch] = Kept(
+        checkpoint=checkpoint, stored=lambda batch: batch, restored=lambda index, batch: batch
+    )
+    parts = itertools.count()
+    results = kept_results(executor, work, parts, kept, most=_MOST_BLOCKS, named=_named)
+    with closing(results) as found:
+        for _, batch in found:
+            yield batch
+
+
+def _named(index: int, block: int) -> str:
+    return f"draws {block * _BLOCK_DRAWS} to {(block + 1) * _BLOCK_DRAWS - 1}"
+
+
+def _provenance(model: RecombinationModel, seed: int, count: int, productive: bool) -> dict[str, object]:
+    made = Provenance(
         version=__version__,
         device="cpu",
         schedule="scenario_sampling",
@@ -114,72 +180,8 @@ def generate_file(
             "productive": productive,
         },
     )
-    schema = _schema(model)
-    metadata = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}
-    drawn = empty = 0
-    with (
-        open_table(output, schema, metadata=metadata) as writer,
-        closing(sampler.blocks(threads=threads)) as blocks,
-    ):
-        while writer.rows < count:
-            draws = next(blocks)
-            rows = np.flatnonzero(draws.productive) if productive else np.arange(draws.length.size)
-            empty = 0 if rows.size else empty + 1
-            if empty == _MOST_EMPTY:
-                kind = "productive junction" if productive else "junction"
-                raise InvalidInput("model", found=f"{model.name!r}, which makes no {kind}", expected="one")
-            rows = rows[: count - writer.rows]
-            if rows.size:
-                writer.write(_table(model, draws, rows, schema))
-                drawn = int(draws.number[rows[-1]]) + 1
-            if progress is not None:
-                progress(writer.rows)
-        rows_written = writer.rows
-    return GeneratedFile(output=Path(output), rows=rows_written, drawn=drawn)
+    return made.as_dict()
 
 
-def _schema(model: RecombinationModel) -> pa.Schema:
-    ends = [end for end in _ENDS if model.d or not end[0].startswith("d")]
-    text = ["sequence_id", "junction", "junction_aa", "v_call", *(["d_call"] if model.d else []), "j_call"]
-    numbers = ["junction_length", "n1_length", *(["n2_length"] if model.d else [])]
-    numbers += [f"{end[1]}_length" for end in ends] + [f"{end[0]}_deletion" for end in ends]
-    return pa.schema(
-        [
-            *((name, pa.string()) for name in text),
-            ("productive", pa.bool_()),
-            *((name, pa.int32()) for name in numbers),
-        ]
-    )
-
-
-def _table(
-    model: RecombinationModel, draws: Draws, rows: NDArray[np.intp], schema: pa.Schema
-) -> pa.RecordBatch:
-    symbols, length, fields = draws.symbols[rows], draws.length[rows], draws.fields[rows]
-    letters = np.frombuffer(b"ACGT", np.uint8)[symbols]
-    width = symbols.shape[1] // 3 * 3
-    codons = symbols[:, :width].reshape(len(rows), -1, 3).astype(np.int64) @ np.array([16, 4, 1])
-    columns: dict[str, Any] = {
-        "sequence_id": pa.array([f"{k}" for k in draws.number[rows].tolist()], pa.string()),
-        "junction": _texts(letters, length),
-        "junction_aa": _texts(_ACIDS[codons], np.where(length % 3 == 0, length // 3, 0)),
-        "productive": pa.array(draws.productive[rows]),
-        "junction_length": pa.array(length.astype(np.int32)),
-        "n1_length": pa.array(fields[:, 7]),
-        "n2_length": pa.array(fields[:, 8]),
-    }
-    for name, genes, place in (("v_call", model.v, 0), ("d_call", model.d, 1), ("j_call", model.j, 2)):
-        names = pa.array([gene.name for gene in genes], pa.string())
-        columns[name] = names.take(pa.array(fields[:, place])) if genes else None
-    for end, short, place, palindrome in _ENDS:
-        cut = fields[:, place] - model.palindromes[palindrome]
-        columns[f"{end}_deletion"] = pa.array(np.maximum(cut, 0).astype(np.int32))
-        columns[f"{short}_length"] = pa.array(np.maximum(-cut, 0).astype(np.int32))
-    return pa.record_batch([columns[name] for name in schema.names], schema=schema)
-
-
-def _texts(letters: NDArray[np.uint8], length: NDArray[np.int64]) -> pa.Array:
-    """The first letters of each row as a column of texts."""
-    flat = letters[np.arange(letters.shape[1]) < length[:, None]]
-    offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
-    return pa.StringArray.from_buffers(len(length), pa.py_buffer(offsets), pa.py_buffer(flat))
+def _sources() -> str:
+    return source_digest(Path(__file__).parents[2].rglob("*.py"))

@@ -1,30 +1,35 @@
-"""Inference of a model from junctions by expectation maximisation."""
+"""Inference of a model from junctions by expectation maximisation.
+
+What is inferred, with V, D and J: P(V), P(D, J) as one table for all V, deletions given the gene (both ends
+of D together), numbers of insertions and the Markov chains of inserted nucleotides. Without D: P(V) and
+P(J | V), or P(J) alone where the start has one row of it.
+
+Junctions are taken as they are: sequencing errors are not modelled, so reads have to be made into consensus
+sequences or clonotypes first, and the error rate of an inferred model is 0. What is inferred is the
+distribution among junctions, which all keep at least one nucleotide of V and of J (`observable_model`).
+Choices that no junction can tell apart share what they have in a proportion that the start decides: deletions
+of D that leave the same word and, where there are no calls, genes that are alike in what deletions leave of
+them. P(V) and the deletions of V are therefore found with calls; without, only what they give together is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import Unsupported
-from plait.lanes import host_lanes
-from plait.schedules.chain_expectations import ChainCounts, ExpectationScratch
+from plait.errors import InvalidInput
 from plait.schedules.text_graphs import GraphParts, WeightedTexts
-from plait.schedules.weighted_chain import WeightedScratch
-from plait.settings import thread_count
-from plait.targets.weighted_kernels import expect_kernel
-from plait.vdj.model.end_shapes import ModelShapes, model_shapes
-from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import make_scratch, part_weights, weighted_chain
+from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.expectations import Evidence, Expectation
+from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = ["Iteration", "Supply", "infer_model", "uniform_model"]
+__all__ = ["Iteration", "Supply", "infer_model", "observable_model", "uniform_model"]
 
-#: Texts whose expected numbers are added up apart from the others, so that sums do not depend on threads.
-_PIECE: Final = 4096
+_Floats = NDArray[np.float64]
 
 #: Gives the batches of texts, the same ones every time it is called.
 Supply = Callable[[], Iterable[tuple[GraphParts, WeightedTexts]]]
@@ -44,6 +49,8 @@ class Iteration:
         Junctions that count, and those that the model cannot make.
     model
         The model after it.
+    evidence
+        Expected numbers of choices that the model after it is made from.
     """
 
     number: int
@@ -51,42 +58,111 @@ class Iteration:
     junctions: int
     impossible: int
     model: RecombinationModel
+    evidence: Evidence
 
 
-def uniform_model(model: RecombinationModel) -> RecombinationModel:
-    """The genes of a model with all choices equally probable, where a choice is possible."""
+def uniform_model(
+    model: RecombinationModel, *, genes: Literal["functional", "anchored"] = "functional"
+) -> RecombinationModel:
+    """The genes of a model with all choices equally probable, where a choice is possible.
 
-    def even(table: NDArray[np.float64], axes: tuple[int, ...]) -> NDArray[np.float64]:
-        size = int(np.prod([table.shape[axis] for axis in axes]))
-        return np.full(table.shape, 1.0 / size)
+    Deletions are those that leave something of V and of J; without D genes, J is chosen given V.
 
-    v = np.array([gene.functional for gene in model.v], float)
-    j = np.array([gene.functional for gene in model.j], float)
-    p_dj = np.broadcast_to(j / j.sum() / max(len(model.d), 1), model.p_dj.shape).copy()
-    d = np.zeros_like(model.p_d_deletions)
-    for k in range(len(model.d)):
-        whole = len(model.extended("D", k))
-        d[k] = np.add.outer(np.arange(d.shape[1]), np.arange(d.shape[2])) <= whole
-        d[k] /= d[k].sum()
+    Parameters
+    ----------
+    model
+        The model.
+    genes
+        Which V and J genes are possible: those that are functional, or all with a known anchor, which makes
+        sense where calls tell which gene a junction has.
+    """
+
+    def possible(gene: ModelGene) -> bool:
+        return gene.functional if genes == "functional" else gene.anchor is not None
+
+    v = np.array([possible(gene) for gene in model.v], float)
+    j = np.array([possible(gene) for gene in model.j], float)
+    rows = 1 if model.d else len(model.v)
+    p_dj = np.broadcast_to(j, (rows, max(len(model.d), 1), len(model.j)))
+    of_v, of_d, of_j = _possible_deletions(model)
     return replace(
         model,
-        p_v=v / v.sum(),
-        p_dj=p_dj,
-        p_v_deletions=even(model.p_v_deletions, (1,)),
-        p_j_deletions=even(model.p_j_deletions, (1,)),
-        p_d_deletions=d,
-        p_vd_length=even(model.p_vd_length, (0,)),
-        p_dj_length=even(model.p_dj_length, (0,)),
+        p_v=_scaled(v, 0),
+        p_dj=_scaled(p_dj, 1, 2),
+        p_v_deletions=_scaled(of_v, 1),
+        p_j_deletions=_scaled(of_j, 1),
+        p_d_deletions=_scaled(of_d, 1, 2) if model.d else of_d,
+        p_vd_length=_scaled(np.ones_like(model.p_vd_length), 0),
+        p_dj_length=_scaled(np.ones_like(model.p_dj_length), 0),
         vd_steps=np.full((4, 4), 0.25),
         dj_steps=np.full((4, 4), 0.25),
     )
+
+
+def observable_model(model: RecombinationModel, *, functional: bool = True) -> RecombinationModel:
+    """The model of what a model makes: of junctions, which keep a nucleotide of V and of J.
+
+    A scenario that leaves nothing of V or J makes no junction, so this, and not the model itself, is what
+    junctions drawn from a model tell of it.
+
+    Parameters
+    ----------
+    model
+        The model.
+    functional
+        Whether only functional genes make junctions.
+    """
+    of_v, of_d, of_j = (
+        table * possible
+        for table, possible in zip(
+            (model.p_v_deletions, model.p_d_deletions, model.p_j_deletions),
+            _possible_deletions(model),
+            strict=True,
+        )
+    )
+    v, j = (
+        np.array([gene.functional or not functional for gene in genes]) * table.sum(axis=1)
+        for genes, table in ((model.v, of_v), (model.j, of_j))
+    )
+    p_dj = model.p_dj * j
+    return replace(
+        model,
+        p_v=_scaled(model.p_v * v * (p_dj.sum(axis=(1, 2)) if len(p_dj) > 1 else 1.0), 0),
+        p_dj=_scaled(p_dj, 1, 2),
+        p_v_deletions=_scaled(of_v, 1),
+        p_j_deletions=_scaled(of_j, 1),
+        p_d_deletions=_scaled(of_d, 1, 2) if model.d else of_d,
+    )
+
+
+def _possible_deletions(model: RecombinationModel) -> tuple[_Floats, _Floats, _Floats]:
+    """1 for deletions of V, D and J that can leave a part; at least a nucleotide of V and of J."""
+    shapes = model_shapes(model)
+    found = tuple(
+        np.zeros_like(table) for table in (model.p_v_deletions, model.p_d_deletions, model.p_j_deletions)
+    )
+    found[0][shapes.v.gene, shapes.v.cut] = 1.0
+    if model.d:
+        found[1][shapes.d.gene, shapes.d.cut, shapes.d.cut_right] = 1.0
+    found[2][shapes.j.gene, shapes.j.cut] = 1.0
+    return found[0], found[1], found[2]
+
+
+def _scaled(table: _Floats, *axes: int) -> _Floats:
+    """With sums of 1 along some axes; what is all zero stays so."""
+    total = table.sum(axis=axes, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: _Floats = np.where(total > 0, table / total, 0.0)
+    return found
 
 
 def infer_model(
     start: RecombinationModel,
     supply: Supply,
     *,
-    iterations: int = 20,
+    iterations: int = 100,
+    tolerance: float = 1e-5,
+    pseudocount: float = 0.0,
     threads: int | None = None,
     progress: Callable[[Iteration], object] | None = None,
 ) -> RecombinationModel:
@@ -95,11 +171,18 @@ def infer_model(
     Parameters
     ----------
     start
-        The model to begin with, as of `uniform_model`.
+        The model to begin with: that of `uniform_model`, or one from elsewhere (a warm start). What is
+        impossible in it stays so. Genes that no junction has get probability 0, and keep the deletions of
+        the start.
     supply
         The junctions.
     iterations
-        How often all of them are gone through.
+        How often all of them are gone through at most.
+    tolerance
+        The end: when the mean log-likelihood of a junction has changed by less from one iteration to the
+        next.
+    pseudocount
+        Added to the expected number of every choice that is possible in `start`.
     threads
         Pieces worked on at a time; no result depends on it.
     progress
@@ -107,131 +190,29 @@ def infer_model(
 
     Raises
     ------
-    Unsupported
-        If the model has no D genes.
+    InvalidInput
+        If there is no junction that `start` can make, or a number is below zero.
     """
-    if not start.d:
-        raise Unsupported("inference without D genes", why="V and J are chosen together")
+    for name, value in (("tolerance", tolerance), ("pseudocount", pseudocount)):
+        if not value >= 0:
+            raise InvalidInput(name, found=value, expected="a number of at least 0")
+    if iterations < 1:
+        raise InvalidInput("iterations", found=iterations, expected="at least 1")
     shapes = model_shapes(start)
-    model = start
-    workers = thread_count() if threads is None else threads
+    model, before = start, -np.inf
     for number in range(1, iterations + 1):
-        expected = _Expected(model, shapes)
-        with ThreadPoolExecutor(workers) as pool:
-            for parts, texts in supply():
-                expected.add(parts, texts, pool)
-        model = expected.model()
-        if progress is not None:
-            progress(
-                Iteration(number, expected.log_likelihood(), expected.junctions, expected.impossible, model)
+        expected = Expectation(model, threads, shapes=shapes)
+        for parts, texts in supply():
+            expected.add(parts, texts)
+        if not expected.junctions:
+            raise InvalidInput(
+                "junctions", found=f"none of {expected.impossible} that the model can make", expected="some"
             )
+        model, mean = expected.model(pseudocount=pseudocount), expected.log_likelihood()
+        if progress is not None:
+            numbers = number, mean, expected.junctions, expected.impossible
+            progress(Iteration(*numbers, model, expected.evidence()))
+        if abs(mean - before) < tolerance:
+            break
+        before = mean
     return model
-
-
-class _Expected:
-    """Expected numbers under one model."""
-
-    def __init__(self, model: RecombinationModel, shapes: ModelShapes) -> None:
-        self._model = model
-        self._shapes = shapes
-        self._chain = weighted_chain(model, shapes)
-        self._counts = self._empty()
-        self._log = 0.0
-        self.junctions = 0
-        self.impossible = 0
-
-    def _empty(self) -> ChainCounts:
-        chain = self._chain
-        return ChainCounts(
-            prefix=np.zeros_like(chain.prefix.weight),
-            suffix=np.zeros_like(chain.suffix.weight),
-            fragment=np.zeros_like(chain.fragment.weight),
-            left_length=np.zeros(self._model.p_vd_length.size),
-            right_length=np.zeros(self._model.p_dj_length.size),
-            left_step=np.zeros((5, 4)),
-            right_step=np.zeros((5, 4)),
-        )
-
-    def add(self, parts: GraphParts, texts: WeightedTexts, pool: ThreadPoolExecutor) -> None:
-        """Add the numbers of a batch, piece by piece, in order."""
-        n = texts.start.size
-        pieces = [(first, min(first + _PIECE, n)) for first in range(0, n, _PIECE)]
-        for counts, found in pool.map(lambda piece: self._piece(parts, texts, *piece), pieces):
-            for total, part in zip(self._counts, counts, strict=True):
-                total += part
-            made = found > 0
-            self._log += float(np.log(found[made]).sum())
-            self.junctions += int(made.sum())
-            self.impossible += int((~made).sum())
-
-    def _piece(
-        self, parts: GraphParts, texts: WeightedTexts, first: int, last: int
-    ) -> tuple[ChainCounts, NDArray[np.float64]]:
-        longest = int(texts.length[first:last].max(initial=0))
-        scratch = make_scratch(self._chain, parts, longest)
-        counts, out = self._empty(), np.zeros(texts.start.size)
-        shares = np.ones(texts.start.size)
-        turned = _turned(scratch)
-        expect_kernel(
-            host_lanes(), self._chain, parts, texts, first, last, shares, scratch, turned, counts, out
-        )
-        return counts, out[first:last]
-
-    def log_likelihood(self) -> float:
-        return self._log / max(self.junctions, 1)
-
-    def model(self) -> RecombinationModel:
-        """The model under which these numbers are most probable."""
-        old, shapes, counts = self._model, self._shapes, self._counts
-        weights = part_weights(old, shapes)
-        v = _by_part(
-            old.p_v_deletions.shape,
-            (shapes.v.gene, shapes.v.cut),
-            shapes.v.parts(counts.prefix, weights.v).sum(1),
-        )
-        of_j = shapes.j.parts(counts.suffix, weights.j)
-        j = _by_part(old.p_j_deletions.shape, (shapes.j.gene, shapes.j.cut), of_j.sum(1))
-        p_dj = np.zeros_like(old.p_dj[0])
-        np.add.at(p_dj.T, shapes.j.gene, of_j)
-        d = _by_part(
-            old.p_d_deletions.shape,
-            (shapes.d.gene, shapes.d.cut, shapes.d.cut_right),
-            shapes.d.parts(counts.fragment, weights.d).sum(1),
-        )
-        return replace(
-            old,
-            p_v=_share(v.sum(1), old.p_v, (0,)),
-            p_dj=_share(p_dj, old.p_dj[0], (0, 1))[None],
-            p_v_deletions=_share(v, old.p_v_deletions, (1,)),
-            p_j_deletions=_share(j, old.p_j_deletions, (1,)),
-            p_d_deletions=_share(d, old.p_d_deletions, (1, 2)),
-            p_vd_length=_share(counts.left_length, old.p_vd_length, (0,)),
-            p_dj_length=_share(counts.right_length, old.p_dj_length, (0,)),
-            vd_steps=_share(counts.left_step[:4], old.vd_steps, (1,)),
-            dj_steps=_share(counts.right_step[:4], old.dj_steps, (1,)),
-        )
-
-
-def _by_part(
-    shape: tuple[int, ...], place: Sequence[NDArray[np.int64]], numbers: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    table = np.zeros(shape)
-    np.add.at(table, tuple(place), numbers)
-    return table
-
-
-def _share(
-    counts: NDArray[np.float64], old: NDArray[np.float64], axes: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Numbers as probabilities; what was never seen keeps its old ones."""
-    total = counts.sum(axis=axes, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: NDArray[np.float64] = np.where(total > 0, counts / total, old)
-    return found
-
-
-def _turned(scratch: WeightedScratch) -> ExpectationScratch:
-    tables: dict[str, Any] = {
-        name: np.zeros_like(getattr(scratch, name)) for name in ExpectationScratch._fields
-    }
-    return ExpectationScratch(**tables)

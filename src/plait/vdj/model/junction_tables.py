@@ -5,26 +5,98 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from plait.formats.layouts import layout_named
+from plait.errors import InvalidInput
+from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
 from plait.vdj.model.texts import AMINO_ACIDS, CODONS
+from plait.vdj.row_runs import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
 
-__all__ = ["GivenCalls", "JunctionTable", "open_junctions", "renamed_columns", "translated"]
+__all__ = [
+    "ACID_OF_CODON",
+    "LINES",
+    "GivenCalls",
+    "JunctionColumns",
+    "JunctionTable",
+    "open_junctions",
+    "translated",
+]
 
-#: Which calls of a row are taken for what it was made of.
-GivenCalls: TypeAlias = Literal["both", "v", "j", "none"]
+#: Which calls of a row are taken for what it was made of: V and J, one of them, or none.
+GivenCalls: TypeAlias = Literal["ignore", "use", "v", "j"]
 
+#: Name of the layout of text without a header line.
+LINES: Final = "lines"
+_USED: Final = {"use": "vj", "v": "v", "j": "j", "ignore": ""}
 _ACID_COLUMNS: Final = {
     "airr": ("junction_aa",),
     "immunarch": ("CDR3.aa",),
     "vdjtools": ("cdr3aa", "CDR3aa"),
     "mixcr": ("aaSeqCDR3", "AA. Seq. CDR3"),
+    LINES: ("junction_aa",),
 }
 _ACID: Final = {codon: acid for acid, codons in CODONS.items() for codon in codons}
+
+
+class JunctionColumns(NamedTuple):
+    """Where junctions and calls stand in the columns that are worked on; -1 for what is not there.
+
+    Attributes
+    ----------
+    nucleotides, acids
+        Junctions.
+    v, j
+        Calls.
+    """
+
+    nucleotides: int
+    acids: int
+    v: int
+    j: int
+
+    def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Junctions as nucleotides.
+
+        Parameters
+        ----------
+        columns
+            Those that are worked on.
+        """
+        return columns[self.nucleotides]
+
+    def amino_acids(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Junctions as amino acids; those that the table lacks are translated.
+
+        Parameters
+        ----------
+        columns
+            Those that are worked on.
+        """
+        given = columns[self.acids].cast(pa.string()) if self.acids >= 0 else None
+        if self.nucleotides < 0:
+            return given
+        if given is None:
+            return _translations(columns[self.nucleotides])
+        lacking = pc.equal(pc.fill_null(given, ""), "")
+        if not pc.any(lacking).as_py():
+            return given
+        made = _translations(columns[self.nucleotides].filter(lacking))
+        return pc.replace_with_mask(given, lacking, made)
+
+    def calls(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
+        """V and J calls, those that are used.
+
+        Parameters
+        ----------
+        columns
+            Those that are worked on.
+        """
+        return {name: columns[at] for name, at in (("v", self.v), ("j", self.j)) if at >= 0}
 
 
 class JunctionTable:
@@ -34,37 +106,42 @@ class JunctionTable:
     ----------
     reader
         The table.
-    acids
-        Column of amino acids; None if there is none.
-    calls
-        Which calls are used.
+    nucleotides, acids
+        Columns of junctions; None if there is none.
+    used
+        The calls that are used, as ``"vj"``.
 
     Attributes
     ----------
     reader : plait.formats.rearrangements.RearrangementReader
         The table.
+    columns : list of str
+        The columns that are worked on.
+    places : JunctionColumns
+        What they are.
     """
 
-    def __init__(self, reader: RearrangementReader, acids: str | None, calls: GivenCalls) -> None:
+    def __init__(
+        self, reader: RearrangementReader, nucleotides: str | None, acids: str | None, used: str
+    ) -> None:
         self.reader = reader
-        self._acids = acids
-        self._calls = calls
+        calls = (reader.roles[f"{s}_call"] if s in used else None for s in "vj")
+        names = [nucleotides, acids, *calls]
+        self.columns = [name for name in names if name is not None]
+        self.places = JunctionColumns(*(self.columns.index(name) if name else -1 for name in names))
 
     def nucleotides(self, block: pa.RecordBatch) -> pa.Array:
         """Junctions of a block."""
-        return block[self.reader.roles["junction"]]
+        return self.places.texts(block.select(self.columns).columns)
 
     def amino_acids(self, block: pa.RecordBatch) -> pa.Array:
         """Junctions of a block as amino acids: as the table has them, or translated."""
-        if self._acids is not None:
-            return block[self._acids].cast(pa.string())
-        return pa.array([translated(text) for text in self.nucleotides(block).to_pylist()], pa.string())
+        return self.places.amino_acids(block.select(self.columns).columns)
 
     def calls(self, block: pa.RecordBatch) -> tuple[pa.Array | None, pa.Array | None]:
         """V and J calls of a block, None for those that are not used."""
-        used = {"both": "vj", "none": ""}.get(self._calls, self._calls)
-        v, j = (block[self.reader.roles[f"{s}_call"]] if s in used else None for s in "vj")
-        return v, j
+        found = self.places.calls(block.select(self.columns).columns)
+        return found.get("v"), found.get("j")
 
 
 def open_junctions(
@@ -74,6 +151,8 @@ def open_junctions(
     acids: bool,
     calls: GivenCalls,
     block_rows: int,
+    fewest_rows: int | None = None,
+    nucleotides: bool = True,
 ) -> JunctionTable:
     """Open tables; only the columns that are used need to be there.
 
@@ -82,53 +161,97 @@ def open_junctions(
     inputs
         The tables.
     layout
-        Name of their column layout.
+        Name of their column layout, or ``"lines"`` for text without a header line: a junction a line, as
+        amino acids where nucleotides are not asked for; behind it, if need be, V and J calls.
     acids
-        Whether amino acids alone will do.
+        Whether amino acids will do in the place of nucleotides.
     calls
         Which calls are used.
     block_rows
         Rows in a block.
+    fewest_rows
+        The same for rows that take much memory; otherwise as many.
+    nucleotides
+        Whether nucleotides will do, too.
 
     Raises
     ------
     InvalidInput, FormatError
         As `plait.formats.rearrangements.open_rearrangements`.
     """
-    given = layout_named(layout)
-    names = _ACID_COLUMNS[given.name]
-    columns = dict(given.columns)
-    junctions = columns["junction"]
-    if acids:
-        columns["junction"] = (*junctions, *names)
-    for segment in "vj":
-        if calls not in ("both", segment):
-            # A column that is not read may be any, such as the one that must be there.
-            columns[f"{segment}_call"] = (*columns[f"{segment}_call"], *columns["junction"])
-    reader = RearrangementReader(inputs, layout=replace(given, columns=columns), block_rows=block_rows)
-    found = next((name for name in names if name in reader.schema.names), None)
-    return JunctionTable(reader, found, calls)
+    given = _lines(nucleotides, acids) if layout == LINES else layout_named(layout)
+    names, used = _ACID_COLUMNS[given.name], _USED[calls]
+    own = given.columns["junction"]
+    junctions = (*(own if nucleotides else ()), *(names if acids else ()))
+    roles = ("junction", *(f"{segment}_call" for segment in used))
+    given = replace(given, columns={**given.columns, "junction": junctions}, required=roles)
+
+    def opened(paths: Sequence[str | os.PathLike[str]], rows: int) -> RearrangementReader:
+        return RearrangementReader(paths, layout=given, block_rows=rows)
+
+    if fewest_rows is not None:
+        widths = [sampled_row_bytes(opened([path], SAMPLED_ROWS)) for path in inputs]
+        block_rows = rows_per_block(max(widths), fewest_rows, block_rows)
+    reader = opened(inputs, block_rows)
+    first = reader.roles["junction"]
+    acid = next((name for name in names if name in reader.schema.names), None)
+    return JunctionTable(reader, first if first in own else None, acid, used)
 
 
-def renamed_columns(names: Sequence[str], results: Sequence[str]) -> dict[str, str]:
-    """New names of input columns that have the name of a result.
+def _lines(nucleotides: bool, acids: bool) -> Layout:
+    columns = [*(["junction"] if nucleotides else []), *(["junction_aa"] if acids else [])]
+    if not columns:
+        raise InvalidInput("layout", found="lines of nothing", expected="nucleotides or amino acids")
+    return Layout(
+        name=LINES,
+        description="text without a header line",
+        columns={"junction": ("junction",), "v_call": ("v_call",), "j_call": ("j_call",)},
+        header=(*columns, "v_call", "j_call"),
+    )
 
-    Parameters
-    ----------
-    names
-        Columns of the input.
-    results
-        Columns of the results.
-    """
-    taken, renamed = {*names, *results}, {}
-    for name in names:
-        if name in results:
-            new = f"input_{name}"
-            while new in taken:
-                new = f"input_{new}"
-            taken.add(new)
-            renamed[name] = new
-    return renamed
+
+_SETS: Final = dict(
+    zip(
+        "ACGTRYSWKMBDHVN",
+        ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT"),
+        strict=True,
+    )
+)
+_DIGITS: Final = np.full(256, 64, np.uint8)
+for _k, _letter in enumerate("ACGT"):
+    _DIGITS[[ord(_letter), ord(_letter.lower())]] = _k
+#: uint8 (64,): letter of the amino acid of each codon, whose digits are those of its number.
+ACID_OF_CODON: Final = np.frombuffer(
+    "".join(_ACID[a + b + c] for a in "ACGT" for b in "ACGT" for c in "ACGT").encode(), np.uint8
+)
+
+
+def _translations(column: pa.Array) -> pa.Array:
+    """Every junction as by `translated`."""
+    texts = column.cast(pa.large_string()).fill_null("")
+    sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
+    _, buffer, data = texts.buffers()
+    if not len(texts) or data is None:
+        return pa.array([None] * len(texts), pa.string())
+    offsets = np.frombuffer(buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    digits = _DIGITS[np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]]
+    foreign = np.concatenate([[0], np.cumsum(digits > 3)])
+    start = offsets - offsets[0]
+    odd = foreign[start[1:]] > foreign[start[:-1]]
+    framed = (sizes % 3 == 0) & (sizes > 0)
+    acids = np.where(framed & ~odd, sizes // 3, 0)
+    ends = np.concatenate([[0], np.cumsum(acids)])
+    at = np.repeat(start[:-1] - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
+    letters = ACID_OF_CODON[16 * digits[at] + 4 * digits[at + 1] + digits[at + 2]] if at.size else at
+    plain = pa.LargeStringArray.from_buffers(
+        len(texts), pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(letters.astype(np.uint8))
+    )
+    found = pc.if_else(pa.array(framed), plain, pa.scalar(None, pa.large_string())).cast(pa.string())
+    rest = np.flatnonzero(framed & odd)
+    if rest.size:
+        slow = [translated(text) for text in texts.take(pa.array(rest)).to_pylist()]
+        found = pc.replace_with_mask(found, pa.array(framed & odd), pa.array(slow, pa.string()))
+    return found
 
 
 def translated(junction: str | None) -> str | None:
@@ -142,15 +265,6 @@ def translated(junction: str | None) -> str | None:
     text = junction.upper()
     codons = (text[k : k + 3] for k in range(0, len(text), 3))
     return "".join(_ACID.get(codon) or _ambiguous(codon) for codon in codons)
-
-
-_SETS: Final = dict(
-    zip(
-        "ACGTRYSWKMBDHVN",
-        ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT"),
-        strict=True,
-    )
-)
 
 
 def _ambiguous(codon: str) -> str:

@@ -16,6 +16,7 @@ that is read is the model that was written:
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from importlib import resources
@@ -123,7 +124,7 @@ def _parse(path: Path | str, text: str) -> RecombinationModel:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        raise FormatError(path, line=error.lineno, found=error.msg, expected="JSON") from None
+        raise FormatError(path, line=error.lineno, found=error.msg, expected="a model as JSON") from None
     found = _Members(path, "", content)
     if found.get("format", str) != _FORMAT or found.get("version", int) != _VERSION:
         expected = f"format {_FORMAT!r}, version {_VERSION}"
@@ -142,7 +143,9 @@ def _parse(path: Path | str, text: str) -> RecombinationModel:
             provenance=found.get("provenance", dict),
         )
     except InvalidInput as error:
-        raise FormatError(path, column=error.what, found=error.found, expected=error.expected) from error
+        members = {name: f"probabilities.{member}" for member, name, _ in _TABLES}
+        what = members.get(error.what, error.what)
+        raise FormatError(path, found=f"{error.found} in {what}", expected=error.expected) from error
 
 
 class _Members:
@@ -194,14 +197,18 @@ class _Members:
 
 def _data() -> dict[str, Any]:
     folder = resources.files("plait.vdj.model").joinpath("data")
-    if not folder.is_dir():
-        return {}
     items = sorted((item for item in folder.iterdir() if item.name.endswith(_SUFFIX)), key=lambda i: i.name)
     return {item.name.removesuffix(_SUFFIX): item for item in items}
 
 
 def bundled_models() -> tuple[str, ...]:
-    """Names of the models that come with plait."""
+    """Names of the models that come with plait.
+
+    Examples
+    --------
+    >>> bundled_models()
+    ('human_TRB',)
+    """
     return tuple(_data())
 
 
@@ -220,13 +227,20 @@ def bundled_model(name: str) -> RecombinationModel:
     """
     known = _data()
     if name not in known:
-        expected = f"one of {', '.join(known)}" if known else "a file or folder: no model comes with plait"
-        raise InvalidInput("model", found=repr(name), expected=expected)
+        like = {one.lower(): one for one in known}
+        near = difflib.get_close_matches(name.lower().replace("-", "_"), like, n=1, cutoff=0.8)
+        own = "plait vdj infer makes one from rearrangements"
+        raise InvalidInput(
+            "model",
+            found=repr(name),
+            expected=f"one of {', '.join(known)}, or a file or folder",
+            hint=f"did you mean {like[near[0]]}?" if near else own,
+        )
     return _parse(known[name].name, known[name].read_text("utf-8"))
 
 
 def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
-    """A model by its name, if it comes with plait, or from a file or folder.
+    """A model by its name, if it comes with plait, or else from a file or folder.
 
     Parameters
     ----------
@@ -240,4 +254,6 @@ def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
     FormatError
         If a file is not what it should be.
     """
+    if isinstance(name, str) and name in _data():
+        return bundled_model(name)
     return read_model(name) if os.path.exists(name) else bundled_model(os.fspath(name))

@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.algebras import PROBABILITY
-from plait.errors import InvalidInput
-from plait.lanes import host_lanes
-from plait.schedules.text_graphs import WeightedTexts
+from plait.lanes import OneLane, host_lanes
+from plait.schedules.text_graphs import GraphParts, WeightedTexts
 from plait.settings import thread_count
+from plait.targets.cuda_target import CudaTarget
+from plait.targets.devices import resolve
 from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
 from plait.types import Provenance
-from plait.vdj.germline.names import NameIndex, canonical, split_call
-from plait.vdj.germline.records import Allele
 from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.gene_calls import GeneCalls, GivenGenes, as_column
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts, TextKind, encode_texts
 from plait.vdj.model.weights import make_scratch, weighted_chain
-from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZeroReasons
-from plait.vdj.results import STATUSES
+from plait.vdj.model.zero_reasons import ZeroReasons
 
 __all__ = ["GenerationProbability", "Pgen"]
 
@@ -55,16 +53,6 @@ class Pgen:
     provenance: Provenance
 
 
-class _Roots(NamedTuple):
-    """Roots of each distinct call: those of call c are ``root[first[c]:first[c + 1]]``."""
-
-    codes: NDArray[np.int64]
-    first: NDArray[np.int64]
-    root: NDArray[np.int32]
-    status: NDArray[np.uint8]
-    genes: list[tuple[int, ...]]
-
-
 class GenerationProbability:
     """Computes how probable junctions are under a model.
 
@@ -74,14 +62,28 @@ class GenerationProbability:
         The model.
     threads
         How many threads; by default those of the settings.
+    device
+        As for `plait.vdj.count_paths`: ``"cpu"``, ``"auto"`` (the first GPU that can be used, else the CPU),
+        ``"cuda"``, ``"cuda:N"``, ``"cuda:all"`` or ``"reference"`` (plain Python).
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such device.
+    TargetUnavailable
+        If CUDA is asked for and cannot be used.
     """
 
-    def __init__(self, model: RecombinationModel, *, threads: int | None = None) -> None:
+    def __init__(self, model: RecombinationModel, *, threads: int | None = None, device: str = "cpu") -> None:
         self.model = model
         self._threads = thread_count() if threads is None else threads
+        self._target = resolve(device, threads)
         self._shapes = model_shapes(model)
         self._chain = weighted_chain(model, self._shapes)
-        self._genes = {"v": _GeneNames(model, "v"), "j": _GeneNames(model, "j")}
+        self._calls = {
+            "v": GeneCalls(model, "v", self._shapes.v),
+            "j": GeneCalls(model, "j", self._shapes.j),
+        }
         self._reasons = ZeroReasons(model)
 
     def compute(
@@ -109,10 +111,9 @@ class GenerationProbability:
         InvalidInput
             If columns are not of the same length.
         """
-        texts = encode_texts(_column(junctions), kind)
+        texts = encode_texts(as_column(junctions), kind)
         n = texts.status.size
-        v = self._roots("v", v_call, n, self._shapes.v.root, self._shapes.v.together)
-        j = self._roots("j", j_call, n, self._shapes.j.root, self._shapes.j.together)
+        v, j = self._calls["v"].read(v_call, n), self._calls["j"].read(j_call, n)
         status = texts.status.copy()
         for roots in (v, j):
             undecided = status == 0
@@ -121,11 +122,9 @@ class GenerationProbability:
         rows = np.flatnonzero(status == 0)
         if rows.size:
             pgen[rows] = self._run(texts, rows, v, j)
-        for row in np.flatnonzero(pgen == 0).tolist():
-            codes = texts.codes[texts.start[row] : texts.start[row] + texts.length[row]]
-            words = [texts.words[code] for code in codes.tolist()]
-            reason = self._reasons.reason(words, v.genes[v.codes[row]], j.genes[j.codes[row]])
-            status[row] = PGEN_STATUSES.index(reason)
+        zero = np.flatnonzero(pgen == 0)
+        if zero.size:
+            status[zero] = self._reasons.reasons(texts, zero, v, j)
         return Pgen(status, pgen, self.provenance(kind, v_call is not None, j_call is not None))
 
     def genes_of(self, segment: Literal["v", "j"], calls: Any) -> Callable[[int], tuple[int, ...]]:
@@ -139,9 +138,8 @@ class GenerationProbability:
             The column; None for no calls: all functional genes.
         """
         n = 0 if calls is None else len(calls)
-        shape = self._shapes.v if segment == "v" else self._shapes.j
-        roots = self._roots(segment, calls, n, shape.root, shape.together)
-        return lambda row: roots.genes[0 if calls is None else int(roots.codes[row])]
+        given = self._calls[segment].read(calls, n)
+        return lambda row: given.genes[0 if calls is None else int(given.codes[row])]
 
     def provenance(self, kind: TextKind, v_calls: bool, j_calls: bool) -> Provenance:
         """How numbers are made.
@@ -155,7 +153,7 @@ class GenerationProbability:
         """
         return Provenance(
             version=__version__,
-            device="cpu",
+            device=self._target.description,
             schedule="weighted_chain" if self.model.d else "weighted_pairs",
             algebra="probability",
             parameters={
@@ -167,103 +165,51 @@ class GenerationProbability:
             },
         )
 
-    def _run(self, texts: EncodedTexts, rows: NDArray[np.int64], v: _Roots, j: _Roots) -> NDArray[np.float64]:
-        v_first, v_root = _spread(v, rows)
-        j_first, j_root = _spread(j, rows)
-        batch = WeightedTexts(
-            texts.codes, texts.start[rows], texts.length[rows], v_first, v_root, j_first, j_root
-        )
-        kernel = weigh_kernel if self.model.d else weigh_pairs_kernel
+    def _run(
+        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes
+    ) -> NDArray[np.float64]:
+        found, plain = np.empty(rows.size), texts.plain()[rows]
+        for kind in (True, False):
+            chosen = np.flatnonzero(plain == kind)
+            if chosen.size:
+                found[chosen] = self._weigh(texts, rows[chosen], v, j, kind)
+        return found
+
+    def _weigh(
+        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes, plain: bool
+    ) -> NDArray[np.float64]:
+        batch = _batch(texts, rows, v, j)
+        if not isinstance(self._target, CudaTarget):
+            return self._on_host(texts.parts, batch, plain)
         out = np.zeros(rows.size)
+        left = self._target.run_weighted(self._chain, texts.parts, batch, plain, out)
+        if left.size:
+            out[left] = self._on_host(texts.parts, _batch(texts, rows[left], v, j), plain)
+        return out
+
+    def _on_host(self, parts: GraphParts, batch: WeightedTexts, plain: bool) -> NDArray[np.float64]:
+        kernel: Any = weigh_kernel if self.model.d else weigh_pairs_kernel
+        lanes = host_lanes()
+        if self._target.name == "reference":
+            kernel, lanes = getattr(kernel, "py_func", kernel), OneLane()
+        out = np.zeros(batch.start.size)
         longest = int(batch.length.max())
 
         def run(first: int, last: int) -> None:
-            scratch = make_scratch(self._chain, texts.parts, longest)
-            kernel(host_lanes(), PROBABILITY, self._chain, texts.parts, batch, first, last, scratch, out)
+            scratch = make_scratch(self._chain, parts, longest, plain=plain)
+            kernel(lanes, PROBABILITY, self._chain, parts, batch, first, last, scratch, out)
 
-        stretches = max(1, min(4 * self._threads, rows.size // _STRETCH))
-        edges = [rows.size * k // stretches for k in range(stretches + 1)]
+        stretches = max(1, min(4 * self._threads, out.size // _STRETCH))
+        edges = [out.size * k // stretches for k in range(stretches + 1)]
         if self._threads == 1 or stretches == 1:
-            run(0, rows.size)
+            run(0, out.size)
         else:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(run, edges[:-1], edges[1:]))
         return out
 
-    def _roots(
-        self, segment: Literal["v", "j"], calls: Any, n: int, root: NDArray[np.int32], together: int
-    ) -> _Roots:
-        if calls is None:
-            return _Roots(
-                np.zeros(n, np.int64),
-                np.array([0, 1]),
-                np.array([together], np.int32),
-                np.zeros(1, np.uint8),
-                [tuple(k for k, gene in enumerate(self._genes[segment].genes) if gene.functional)],
-            )
-        column = _column(calls)
-        if len(column) != n:
-            raise InvalidInput(
-                f"{segment}_call", found=f"{len(column)} calls", expected=f"{n}, one for each junction"
-            )
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        found = [self._genes[segment].resolve(text) for text in encoded.dictionary.to_pylist()]
-        sizes = np.array([len(genes) for _, genes in found], np.int64)
-        chosen = [root[gene] for _, genes in found for gene in genes]
-        return _Roots(
-            codes,
-            np.concatenate([[0], np.cumsum(sizes)]),
-            np.array(chosen, np.int32),
-            np.array([STATUSES.index(reason) for reason, _ in found], np.uint8),
-            [genes for _, genes in found],
-        )
 
-
-def _column(values: Any) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return values if isinstance(values, pa.Array) else pa.array(list(values), pa.large_string())
-
-
-def _spread(roots: _Roots, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Roots of the given rows, one list after the other."""
-    codes = roots.codes[rows]
-    sizes = np.diff(roots.first)[codes]
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.arange(first[-1]) - np.repeat(first[:-1], sizes) + np.repeat(roots.first[codes], sizes)
-    return first, roots.root[at]
-
-
-class _GeneNames:
-    """Calls to genes of a model."""
-
-    def __init__(self, model: RecombinationModel, segment: Literal["v", "j"]) -> None:
-        self._segment = segment
-        self.genes = model.v if segment == "v" else model.j
-        self._index = NameIndex([_named(gene.name) for gene in self.genes])
-        self._of_gene: dict[str, list[int]] = {}
-        for k, gene in enumerate(self.genes):
-            self._of_gene.setdefault(canonical(gene.gene), []).append(k)
-
-    def resolve(self, call: str | None) -> tuple[str, tuple[int, ...]]:
-        """A status, and the genes that a call means."""
-        if call is None or not call.strip():
-            return f"missing_{self._segment}_call", ()
-        found: list[int] = []
-        for name in split_call(call) or (call,):
-            one = self._index.resolve_all(name)
-            known = [gene for gene in one if gene is not None]
-            if not one or len(known) < len(one):
-                return f"unknown_{self._segment}_call", ()
-            for gene in known:
-                whole = "*" not in name or name.endswith("*00")
-                found += self._of_gene[canonical(self.genes[gene].gene)] if whole else [gene]
-        genes = tuple(dict.fromkeys(found))
-        if all(self.genes[gene].anchor is None for gene in genes):
-            return f"no_{self._segment}_anchor", ()
-        return "ok", genes
-
-
-def _named(name: str) -> Allele:
-    return Allele(name=name, gene=name.partition("*")[0], segment="V", sequence="")
+def _batch(texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes) -> WeightedTexts:
+    """Some junctions with the trees of their genes."""
+    lists = (*v.spread(rows), *j.spread(rows))
+    return WeightedTexts(texts.codes, texts.start[rows], texts.length[rows], *lists)

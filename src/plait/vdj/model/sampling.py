@@ -46,6 +46,22 @@ class Draws:
     number: NDArray[np.int64]
     productive: NDArray[np.bool_]
 
+    def take(self, rows: NDArray[np.int64]) -> Draws:
+        """Some of them.
+
+        Parameters
+        ----------
+        rows
+            Which ones.
+        """
+        return Draws(
+            self.symbols[rows],
+            self.length[rows],
+            self.fields[rows],
+            self.number[rows],
+            self.productive[rows],
+        )
+
     def texts(self) -> list[str]:
         """The junctions as text."""
         letters = np.frombuffer(b"ACGT", np.uint8)[self.symbols]
@@ -101,9 +117,10 @@ class JunctionSampler:
             np.zeros((count, len(FIELDS)), np.int32),
         )
         draw_kernel(self._draws, self._seed, first, count, out)
-        made = np.flatnonzero(out.length > 0)
-        symbols, length = out.symbols[made], out.length[made]
-        return Draws(symbols, length, out.fields[made], first + made, _productive(symbols, length))
+        number = np.arange(first, first + count)
+        draws = Draws(out.symbols, out.length, out.fields, number, _productive(out.symbols, out.length))
+        made = out.length > 0
+        return draws if made.all() else draws.take(np.flatnonzero(made))
 
 
 def _alias(p: NDArray[np.float64]) -> tuple[list[float], list[int]]:

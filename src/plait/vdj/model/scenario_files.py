@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,38 +14,20 @@ import pyarrow as pa
 
 from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
-from plait.formats.blocks import read_ahead
-from plait.formats.tables import open_table
+from plait.executors.protocol import Executor
 from plait.settings import thread_count
 from plait.vdj.model.junction_tables import GivenCalls, JunctionTable, open_junctions
-from plait.vdj.model.pgen import GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.scenarios import Scenario, ScenarioFinder
-from plait.vdj.model.zero_reasons import PGEN_STATUSES
+from plait.vdj.model.scenario_blocks import BlockScenarios, ScenarioBlock, ScenarioSummary
 from plait.vdj.progress import Progress
+from plait.vdj.row_runs import RowRun, RowWork, run_key, run_rows
 
 __all__ = ["ScenarioFiles", "scenario_files"]
 
-_BLOCK_ROWS: Final = 512
-_SCHEMA: Final = pa.schema(
-    [
-        ("record", pa.int64()),
-        ("sequence_id", pa.string()),
-        ("junction", pa.string()),
-        ("status", pa.string()),
-        ("pgen_nt", pa.float64()),
-        ("scenario_rank", pa.int32()),
-        ("scenario_probability", pa.float64()),
-        ("scenario_share", pa.float64()),
-        ("v_call", pa.string()),
-        ("d_call", pa.string()),
-        ("j_call", pa.string()),
-        *((f"{end}_deletion", pa.int32()) for end in ("v_3", "d_5", "d_3", "j_5")),
-        *((f"{end}_length", pa.int32()) for end in ("p3v", "p5d", "p3d", "p5j", "n1", "n2")),
-        ("n1", pa.string()),
-        ("n2", pa.string()),
-    ]
-)
+#: Scenarios in a block, about, and its rows.
+_BLOCK_SCENARIOS: Final = 1 << 16
+_MOST_ROWS: Final = 1 << 12
+_MOST_BLOCKS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +38,27 @@ class ScenarioFiles:
     ----------
     output
         The table.
+    summary_path
+        JSON with the totals.
     rows
         Rows of the inputs.
-    explained
-        Those that have a scenario.
-    scenarios
-        Rows of the table that are scenarios.
+    summary
+        What came of them.
+    calls
+        Which calls were used.
+    blank_lines
+        Blank lines in text inputs.
+    resumed_blocks
+        Blocks taken over from the run that was stopped.
     """
 
     output: Path
+    summary_path: Path
     rows: int
-    explained: int
-    scenarios: int
+    summary: ScenarioSummary
+    calls: GivenCalls
+    blank_lines: int
+    resumed_blocks: int
 
 
 def scenario_files(
@@ -77,14 +67,17 @@ def scenario_files(
     model: RecombinationModel,
     *,
     best: int = 10,
-    calls: GivenCalls = "both",
+    calls: GivenCalls = "ignore",
     layout: str = "airr",
     threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> ScenarioFiles:
     """Write the most probable scenarios of all rows of tables, one row per scenario.
 
-    A row without any scenario is there once, with the reason in ``status``.
+    A row without any scenario is there once, with the reason in ``status``. Beside the table stands a
+    summary, ``OUTPUT.summary.json``; while the run lasts, computed blocks are kept in ``OUTPUT.checkpoint``.
 
     Parameters
     ----------
@@ -99,100 +92,92 @@ def scenario_files(
     calls
         Which calls are taken for what a row was made of.
     layout
-        Column layout of the inputs.
+        Column layout of the inputs, or ``"lines"`` for text without a header line.
     threads
         Blocks worked on at a time; the output does not depend on it.
+    executor
+        Where blocks are worked on; by default so many threads of this process. The output is the same.
+    resume
+        Take over the blocks that a stopped run of the same inputs and parameters has computed.
     progress
         Called after every block.
 
     Raises
     ------
     InvalidInput
-        If there is no input, `best` is less than 1, or the output cannot be.
+        If there is no input, `best` is out of range, the output cannot be, or a run to resume differs.
     FormatError
         If an input is not what it should be, or the disk is full.
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    if best < 1:
-        raise InvalidInput("best", found=best, expected="at least 1")
-    executor = LocalExecutor(thread_count() if threads is None else threads)
-    table = open_junctions(inputs, layout=layout, acids=False, calls=calls, block_rows=_BLOCK_ROWS)
-    run = _Run(table, model, best)
-    used = [calls in ("both", segment) for segment in "vj"]
-    facts = {"provenance": run.engine.provenance("nt", *used).as_dict(), "best": best}
-    metadata = {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
-    rows = explained = scenarios = 0
-    with (
-        table.reader as reader,
-        open_table(output, _SCHEMA, metadata=metadata, inputs=inputs) as writer,
-        closing(read_ahead(executor.map(run.block, enumerate(reader)))) as results,
-    ):
-        for count, batch in results:
-            writer.write(batch)
-            ranks = batch["scenario_rank"].to_numpy(zero_copy_only=False)
-            rows, explained = rows + count, explained + int((ranks == 1).sum())
-            scenarios += batch.num_rows - int(batch["scenario_rank"].null_count)
-            if progress is not None:
-                progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
-    return ScenarioFiles(output=Path(output), rows=rows, explained=explained, scenarios=scenarios)
+    if not 1 <= best <= _BLOCK_SCENARIOS:
+        raise InvalidInput("best", found=best, expected=f"1 to {_BLOCK_SCENARIOS:,}")
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
+    rows = max(1, min(_MOST_ROWS, _BLOCK_SCENARIOS // best))
+    table = open_junctions(
+        inputs, layout=layout, acids=False, calls=calls, block_rows=rows, fewest_rows=min(rows, 256)
+    )
+    with table.reader as reader:
+        run = _Run(table, BlockScenarios(model, table.places, best))
+        finished = run_rows(
+            RowRun(
+                reader=reader,
+                inputs=inputs,
+                work=run.work(),
+                schema=run.schema,
+                metadata={"plait.provenance": json.dumps(run.provenance, sort_keys=True)},
+                key=run_key(reader, run.provenance),
+                most=_MOST_BLOCKS,
+            ),
+            output,
+            executor,
+            resume=resume,
+            progress=progress,
+            add=lambda found: run.summary.merge(found.summary),
+            facts=run.facts,
+        )
+    return ScenarioFiles(
+        output=Path(output),
+        summary_path=finished.summary_path,
+        rows=finished.rows,
+        summary=run.summary,
+        calls=calls,
+        blank_lines=finished.blank_lines,
+        resumed_blocks=finished.resumed_blocks,
+    )
 
 
 class _Run:
-    """Everything that is fixed for one run."""
+    """Everything that is fixed for one run, and its totals."""
 
-    def __init__(self, table: JunctionTable, model: RecombinationModel, best: int) -> None:
+    def __init__(self, table: JunctionTable, blocks: BlockScenarios) -> None:
         self._table = table
-        self._model = model
-        self._best = best
-        self._finder = ScenarioFinder(model)
-        self.engine = GenerationProbability(model, threads=1)
+        self._blocks = blocks
+        self._names = table.reader.roles.get("sequence_id")
+        self.provenance = blocks.provenance()
+        self.summary = ScenarioSummary()
+        own = [("record", pa.int64()), ("sequence_id", pa.string()), ("junction", pa.string())]
+        self.schema = pa.schema([*own, *list(blocks.schema)[1:]])
 
-    def block(self, numbered: tuple[int, pa.RecordBatch]) -> tuple[int, pa.RecordBatch]:
-        """Rows of a block, and its scenarios."""
-        number, block = numbered
-        rows = list(self._rows(number * self._table.reader.block_rows, block))
-        columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in _SCHEMA]
-        return block.num_rows, pa.record_batch(columns, schema=_SCHEMA)
+    def work(self) -> RowWork[ScenarioBlock]:
+        return RowWork(
+            columns=self._table.columns,
+            work=self._blocks,
+            stored=lambda found: found.result,
+            restored=self._blocks.restored,
+            finish=self._finish,
+        )
 
-    def _rows(self, first: int, block: pa.RecordBatch) -> Generator[dict[str, Any], None, None]:
-        texts, (v, j) = self._table.nucleotides(block), self._table.calls(block)
-        pgen = self.engine.compute(texts, v, j)
-        name = self._table.reader.roles.get("sequence_id")
-        names = block[name].cast(pa.string()).to_pylist() if name else [None] * block.num_rows
-        chosen = [self.engine.genes_of("v", v), self.engine.genes_of("j", j)]
-        for k, text in enumerate(texts.to_pylist()):
-            whole = float(pgen.pgen[k])
-            row = {"record": first + k, "sequence_id": names[k], "junction": text}
-            row |= {"status": PGEN_STATUSES[pgen.status[k]], "pgen_nt": None if np.isnan(whole) else whole}
-            if not whole > 0:
-                yield row
-                continue
-            if set(text.upper()) - set("ACGT"):
-                yield row | {"status": "invalid_symbol"}
-                continue
-            genes = [found(k) for found in chosen]
-            best = self._finder.best(text.upper(), self._best, v=genes[0], j=genes[1])
-            for rank, scenario in enumerate(best, 1):
-                told = self._told(scenario, text.upper())
-                yield row | told | {"scenario_rank": rank, "scenario_share": scenario.probability / whole}
+    def _finish(self, index: int, block: pa.RecordBatch, found: ScenarioBlock) -> pa.RecordBatch:
+        row = found.result["row"]
+        record = index * self._table.reader.block_rows + np.asarray(row, np.int64)
+        names = pa.nulls(block.num_rows) if self._names is None else block[self._names]
+        own = [pa.array(record), names.cast(pa.string()).take(row), self._table.nucleotides(block).take(row)]
+        return pa.record_batch([*own, *found.result.columns[1:]], schema=self.schema)
 
-    def _told(self, scenario: Scenario, text: str) -> dict[str, Any]:
-        model = self._model
-        cuts = (scenario.v_deletion, scenario.d5_deletion, scenario.d3_deletion, scenario.j_deletion)
-        found: dict[str, Any] = {
-            "scenario_probability": scenario.probability,
-            "v_call": model.v[scenario.v].name,
-            "d_call": model.d[scenario.d].name if scenario.d >= 0 else None,
-            "j_call": model.j[scenario.j].name,
-            "n1": text[scenario.v_end : scenario.d_start],
-            "n2": text[scenario.d_end : scenario.j_start],
-        }
-        found |= {"n1_length": len(found["n1"]), "n2_length": len(found["n2"])}
-        deletions = ("v_3_deletion", "d_5_deletion", "d_3_deletion", "j_5_deletion")
-        for cut, deletion, length in zip(cuts, deletions, ("p3v", "p5d", "p3d", "p5j"), strict=True):
-            found[deletion], found[f"{length}_length"] = max(cut, 0), max(-cut, 0)
-        if scenario.d < 0:
-            for name in ("d_5_deletion", "d_3_deletion", "p5d_length", "p3d_length", "n2_length", "n2"):
-                found[name] = None
-        return found
+    def facts(self) -> dict[str, Any]:
+        """Content of the summary file."""
+        rows = sum(self.summary.statuses.values())
+        return {"provenance": self.provenance, "rows": rows, **self.summary.as_dict()}

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.vdj.model.recombination_model import RecombinationModel
+from plait.schedules.scenario_layout import (
+    SCENARIO_FIELDS,
+    ScenarioOutput,
+    ScenarioQueries,
+    ScenarioScratch,
+    ScenarioTables,
+)
+from plait.targets.scenario_kernels import scenario_kernel
+from plait.vdj.annotation.ragged import edges_of, take_groups
+from plait.vdj.model.gene_calls import GivenGenes
+from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
+from plait.vdj.model.texts import EncodedTexts
 
-__all__ = ["Scenario", "ScenarioFinder"]
+__all__ = ["Scenario", "ScenarioFinder", "Scenarios"]
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+#: Scenarios that are searched for at a time, of all texts together.
+_AT_A_TIME = 1 << 20
+_MOST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +63,26 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
-    """Ways that an end of the junction comes from a gene."""
+class Scenarios:
+    """The most probable scenarios of n junctions.
 
-    weight: _Floats
-    gene: NDArray[np.int64]
-    cut: NDArray[np.int64]
-    place: NDArray[np.int64]
+    Attributes
+    ----------
+    row
+        int64 (total,): which junction each scenario makes, in order.
+    rank
+        int64 (total,): from 0, the most probable one.
+    probability
+        float64 (total,): of each.
+    fields
+        int32 (total, 11): see `plait.schedules.scenario_layout.SCENARIO_FIELDS`; deletions are numbered from
+        the longest P extension.
+    """
+
+    row: _Ints
+    rank: _Ints
+    probability: _Floats
+    fields: NDArray[np.int32]
 
 
 class ScenarioFinder:
@@ -68,186 +96,198 @@ class ScenarioFinder:
 
     def __init__(self, model: RecombinationModel) -> None:
         self.model = model
-        self._v = [model.extended("V", k) for k in range(len(model.v))]
-        self._d = [model.extended("D", k) for k in range(len(model.d))]
-        self._j = [model.extended("J", k) for k in range(len(model.j))]
+        self._tables = _tables(model)
 
     def best(
         self,
         junction: str,
-        count: int = 1,
+        count: int = 10,
         *,
         v: Sequence[int] | None = None,
         j: Sequence[int] | None = None,
     ) -> list[Scenario]:
-        """The most probable scenarios, the best first; equally probable ones by their genes and cuts.
+        """The most probable scenarios of one junction, the best first.
 
         Parameters
         ----------
         junction
-            Nucleotides A, C, G and T.
+            From the conserved Cys to the conserved Phe or Trp: A, C, G and T.
         count
-            How many.
+            How many, at most.
         v, j
-            Genes that are possible; by default all functional ones.
+            Indices of genes that it may be made with; by default all functional ones.
 
         Raises
         ------
         InvalidInput
-            If the junction has other letters, or `count` is less than 1.
+            If the junction has other letters, or `count` is out of range.
         """
-        if count < 1:
-            raise InvalidInput("count", found=count, expected="at least 1")
-        if set(junction) - set("ACGT") or not junction:
-            raise InvalidInput("junction", found=repr(junction), expected="nucleotides A, C, G and T")
-        genes_v = [k for k, g in enumerate(self.model.v) if g.functional] if v is None else list(v)
-        genes_j = [k for k, g in enumerate(self.model.j) if g.functional] if j is None else list(j)
-        left, right = self._prefixes(junction, genes_v), self._suffixes(junction, genes_j)
-        if not left.weight.size or not right.weight.size:
-            return []
-        if not self.model.d:
-            return self._without_d(junction, left, right, count)
-        return self._with_d(junction, left, right, count)
-
-    def _prefixes(self, junction: str, genes: Sequence[int]) -> _Ends:
-        found = []
-        deletions = self.model.p_v_deletions
-        for k in genes:
-            text = self._v[k]
-            for kept in range(1, min(len(text), len(junction)) + 1):
-                if text[kept - 1] != junction[kept - 1]:
-                    break
-                cut = len(text) - kept
-                if cut < deletions.shape[1] and self.model.p_v[k] * deletions[k, cut] > 0:
-                    found.append((self.model.p_v[k] * deletions[k, cut], k, cut, kept))
-        return _ends(found)
-
-    def _suffixes(self, junction: str, genes: Sequence[int]) -> _Ends:
-        """The weights lack the probability of the gene."""
-        found = []
-        deletions = self.model.p_j_deletions
-        for k in genes:
-            text = self._j[k]
-            for kept in range(1, min(len(text), len(junction)) + 1):
-                if text[-kept] != junction[-kept]:
-                    break
-                cut = len(text) - kept
-                if cut < deletions.shape[1] and deletions[k, cut] > 0:
-                    found.append((deletions[k, cut], k, cut, len(junction) - kept))
-        return _ends(found)
-
-    def _inserted(self, junction: str, lengths: _Floats, steps: _Floats, first: _Floats) -> _Floats:
-        """Probability (start, end) of inserting that stretch of the junction, from left to right."""
-        codes = np.array(["ACGT".index(letter) for letter in junction])
-        n = codes.size
-        table = np.zeros((n + 1, n + 1))
-        for start in range(n + 1):
-            value = 1.0
-            table[start, start] = lengths[0]
-            for end in range(start + 1, min(n, start + lengths.size - 1) + 1):
-                value *= first[codes[start]] if end == start + 1 else steps[codes[end - 2], codes[end - 1]]
-                table[start, end] = value * lengths[end - start]
-        return table
-
-    def _without_d(self, junction: str, left: _Ends, right: _Ends, count: int) -> list[Scenario]:
-        model = self.model
-        table = self._inserted(junction, model.p_vd_length, model.vd_steps, model.vd_first)
-        given = model.p_dj[left.gene if len(model.p_dj) > 1 else np.zeros(left.gene.size, int), 0]
-        weights = left.weight[:, None] * given[:, right.gene] * right.weight
-        weights = weights * table[left.place[:, None], right.place]
-        found = []
-        for at in np.argsort(-weights, axis=None, kind="stable")[:count]:
-            x, y = np.unravel_index(at, weights.shape)
-            if weights[x, y] > 0:
-                ends = int(left.place[x]), int(right.place[y])
-                found.append(self._scenario(float(weights[x, y]), left, int(x), right, int(y), None, ends))
-        return found
-
-    def _with_d(self, junction: str, left: _Ends, right: _Ends, count: int) -> list[Scenario]:
-        model = self.model
-        vd = self._inserted(junction, model.p_vd_length, model.vd_steps, model.vd_first)
-        dj = self._inserted(junction[::-1], model.p_dj_length, model.dj_steps, model.dj_first)[::-1, ::-1].T
-        places = self._places(junction)
-        # Weights (options, place) up to where D begins, and (options, place, D) from where it ends.
-        to_d = left.weight[:, None] * vd[left.place]
-        from_d = (right.weight[:, None] * model.p_dj[0].T[right.gene])[:, None, :] * dj[:, right.place].T[
-            :, :, None
+        if set(junction) - set("ACGT"):
+            raise InvalidInput("junction", found=repr(junction), expected="A, C, G and T")
+        codes = np.array(["ACGT".index(letter) for letter in junction], np.uint8)
+        lists = [
+            self._functional(self.model.v) if v is None else v,
+            self._functional(self.model.j) if j is None else j,
         ]
-        bounds = places[:, 0] * to_d.max(axis=0)[places[:, 2].astype(int)]
-        bounds *= from_d.max(axis=0)[places[:, 3].astype(int), places[:, 1].astype(int)]
-        best: list[tuple[float, tuple[int, ...]]] = []
-        for at in np.argsort(-bounds, kind="stable"):
-            if bounds[at] <= 0 or (len(best) == count and bounds[at] < best[0][0]):
-                break
-            weight, d, start, end = places[at, 0], *(int(x) for x in places[at, 1:4])
-            lefts, rights = to_d[:, start] * weight, from_d[:, end, d]
-            x_order, y_order = (
-                np.argsort(-lefts, kind="stable")[:count],
-                np.argsort(-rights, kind="stable")[:count],
+        v_list, j_list = (np.array(genes, np.int32) for genes in lists)
+        queries = ScenarioQueries(
+            codes,
+            np.array([0]),
+            np.array([codes.size]),
+            np.array([0, v_list.size]),
+            v_list,
+            np.array([0, j_list.size]),
+            j_list,
+        )
+        found = self._search(queries, count)
+        return [
+            self._scenario(value, fields)
+            for value, fields in zip(found.probability.tolist(), found.fields.tolist(), strict=True)
+        ]
+
+    def search(
+        self, texts: EncodedTexts, rows: _Ints, v: GivenGenes, j: GivenGenes, count: int = 10
+    ) -> Scenarios:
+        """The most probable scenarios of many junctions.
+
+        Parameters
+        ----------
+        texts
+            A column of nucleotide sequences.
+        rows
+            Which ones; they have no ambiguous letters.
+        v, j
+            The genes that each row of the column may be made of.
+        count
+            How many of each, at most.
+
+        Returns
+        -------
+        Scenarios
+            ``row`` counts `rows`.
+
+        Raises
+        ------
+        InvalidInput
+            If `count` is out of range.
+        """
+        (v_first, v_list), (j_first, j_list) = (_spread(given, rows) for given in (v, j))
+        queries = ScenarioQueries(
+            texts.codes, texts.start[rows], texts.length[rows], v_first, v_list, j_first, j_list
+        )
+        return self._search(queries, count)
+
+    def _search(self, queries: ScenarioQueries, count: int) -> Scenarios:
+        if not 1 <= count <= _MOST:
+            raise InvalidInput("count", found=count, expected=f"1 to {_MOST:,}")
+        n = queries.length.size
+        scratch = _scratch(self._tables, int(queries.length.max(initial=0)), count)
+        step = max(1, _AT_A_TIME // count)
+        out = ScenarioOutput(
+            np.zeros(min(step, n), np.int64),
+            np.zeros((min(step, n), count)),
+            np.zeros((min(step, n), count, len(SCENARIO_FIELDS)), np.int32),
+        )
+        parts = []
+        for first in range(0, n, step):
+            last = min(first + step, n)
+            some = queries._replace(
+                start=queries.start[first:last],
+                length=queries.length[first:last],
+                prefix_first=queries.prefix_first[first : last + 1],
+                suffix_first=queries.suffix_first[first : last + 1],
             )
-            for x in x_order:
-                for y in y_order:
-                    value = float(lefts[x] * rights[y])
-                    if value <= 0 or (len(best) == count and value <= best[0][0]):
-                        break
-                    heapq.heappush(best, (value, (-int(at), int(x), int(y))))
-                    if len(best) > count:
-                        heapq.heappop(best)
-        found = []
-        for value, (at, x, y) in sorted(best, key=lambda item: (-item[0], -item[1][0], item[1][1:])):
-            place = places[-at]
-            ends = int(left.place[x]), int(right.place[y])
-            found.append(self._scenario(value, left, x, right, y, place, ends))
-        return found
+            scenario_kernel(self._tables, some, 0, last - first, scratch, out)
+            there = np.arange(count) < out.count[: last - first, None]
+            row, rank = np.nonzero(there)
+            values, fields = out.value[: last - first], out.fields[: last - first]
+            parts.append(Scenarios(first + row, rank, values[there], fields[there]))
+        if not parts:
+            nothing = np.zeros(0, np.int64)
+            return Scenarios(nothing, nothing, np.zeros(0), np.zeros((0, len(SCENARIO_FIELDS)), np.int32))
+        joined = [
+            [getattr(part, name) for part in parts] for name in ("row", "rank", "probability", "fields")
+        ]
+        return Scenarios(*(np.concatenate(pieces) for pieces in joined))
 
-    def _places(self, junction: str) -> _Floats:
-        """Where D may lie: rows (probability of its cuts, D, start, end, left cut, right cut)."""
-        rows = []
-        for k, text in enumerate(self._d):
-            deletions = self.model.p_d_deletions[k]
-            for s in range(min(deletions.shape[0], len(text) + 1)):
-                for t in range(max(s, len(text) - deletions.shape[1] + 1), len(text) + 1):
-                    weight = deletions[s, len(text) - t]
-                    if weight > 0:
-                        part = text[s:t]
-                        at = junction.find(part)
-                        while at >= 0:
-                            rows.append((weight, k, at, at + t - s, s, len(text) - t))
-                            at = (
-                                junction.find(part, at + 1)
-                                if part
-                                else (at + 1 if at < len(junction) else -1)
-                            )
-        return np.array(rows, float).reshape(-1, 6)
+    def _functional(self, genes: Sequence[ModelGene]) -> list[int]:
+        return [k for k, gene in enumerate(genes) if gene.functional]
 
-    def _scenario(
-        self,
-        value: float,
-        left: _Ends,
-        x: int,
-        right: _Ends,
-        y: int,
-        place: _Floats | None,
-        ends: tuple[int, int],
-    ) -> Scenario:
-        v, d5, d3, j = self.model.palindromes
-        none = place is None
+    def _scenario(self, probability: float, fields: Sequence[int]) -> Scenario:
+        v, d, j, v_cut, d5_cut, d3_cut, j_cut, v_end, d_start, d_end, j_start = fields
+        v_most, d5_most, d3_most, j_most = self.model.palindromes
+        none = d < 0
         return Scenario(
-            probability=value,
-            v=int(left.gene[x]),
-            d=-1 if place is None else int(place[1]),
-            j=int(right.gene[y]),
-            v_deletion=int(left.cut[x]) - v,
-            d5_deletion=0 if place is None else int(place[4]) - d5,
-            d3_deletion=0 if place is None else int(place[5]) - d3,
-            j_deletion=int(right.cut[y]) - j,
-            v_end=ends[0],
-            d_start=ends[1] if none else int(place[2]),  # type: ignore[index]
-            d_end=ends[1] if none else int(place[3]),  # type: ignore[index]
-            j_start=ends[1],
+            probability=probability,
+            v=v,
+            d=d,
+            j=j,
+            v_deletion=v_cut - v_most,
+            d5_deletion=0 if none else d5_cut - d5_most,
+            d3_deletion=0 if none else d3_cut - d3_most,
+            j_deletion=j_cut - j_most,
+            v_end=v_end,
+            d_start=d_start,
+            d_end=d_end,
+            j_start=j_start,
         )
 
 
-def _ends(found: list[tuple[float, int, int, int]]) -> _Ends:
-    weight, gene, cut, place = zip(*found, strict=True) if found else ((), (), (), ())
-    return _Ends(np.array(weight, float), *(np.array(values, np.int64) for values in (gene, cut, place)))
+def _tables(model: RecombinationModel) -> ScenarioTables:
+    texts = {
+        "prefix": [model.extended("V", k) for k in range(len(model.v))],
+        "suffix": [model.extended("J", k)[::-1] for k in range(len(model.j))],
+        "fragment": [model.extended("D", k) for k in range(len(model.d))],
+    }
+    found: dict[str, Any] = {}
+    for name, genes in texts.items():
+        found[name] = np.array(["ACGT".index(letter) for text in genes for letter in text], np.uint8)
+        found[f"{name}_first"] = np.concatenate([[0], np.cumsum([len(text) for text in genes])]).astype(
+            np.int64
+        )
+    return ScenarioTables(
+        **found,
+        prefix_weight=model.p_v[:, None] * model.p_v_deletions,
+        suffix_weight=np.ascontiguousarray(model.p_j_deletions),
+        fragment_weight=np.ascontiguousarray(model.p_d_deletions),
+        joint=np.ascontiguousarray(model.p_dj),
+        left_length=np.ascontiguousarray(model.p_vd_length),
+        left_step=np.ascontiguousarray(model.vd_steps),
+        left_first=model.vd_first,
+        right_length=np.ascontiguousarray(model.p_dj_length),
+        right_step=np.ascontiguousarray(model.dj_steps),
+        right_first=model.dj_first,
+    )
+
+
+def _scratch(tables: ScenarioTables, longest: int, count: int) -> ScenarioScratch:
+    """Memory for texts of up to `longest` symbols."""
+    places = longest + 1 if tables.fragment_first.size > 1 else 1
+    rights = places * tables.joint.shape[1]
+    genes_v, genes_j = tables.prefix_first.size - 1, tables.suffix_first.size - 1
+    lists: dict[str, Any] = {}
+    for name, rows, most in (
+        ("ends", places, min(count, genes_v)),
+        ("rights", rights, min(count, genes_j)),
+        ("lists", places, min(count, genes_v * tables.prefix_weight.shape[1])),
+        ("right_lists", rights, min(count, genes_j * tables.suffix_weight.shape[1])),
+    ):
+        lists[f"{name}_count"] = np.zeros(rows, np.int64)
+        lists[f"{name}_value"] = np.zeros((rows, most))
+        lists[f"{name}_item"] = np.zeros((rows, most, 2), np.int32)
+    return ScenarioScratch(
+        left_inserted=np.zeros((longest + 1, longest + 1)),
+        right_inserted=np.zeros((longest + 1, longest + 1)),
+        **lists,
+        heap_value=np.zeros(count),
+        heap_order=np.zeros(count, np.int64),
+        heap_item=np.zeros((count, 6), np.int32),
+    )
+
+
+def _spread(given: GivenGenes, rows: _Ints) -> tuple[_Ints, NDArray[np.int32]]:
+    """Genes of the given rows, one list after the other: where each begins, and the genes."""
+    sizes = np.array([len(genes) for genes in given.genes], np.int64)
+    flat = np.array([gene for genes in given.genes for gene in genes], np.int32)
+    at, first = take_groups(edges_of(sizes), given.codes[rows])
+    return first, flat[at]

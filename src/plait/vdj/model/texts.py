@@ -70,6 +70,17 @@ class EncodedTexts(NamedTuple):
     status: NDArray[np.uint8]
     words: tuple[tuple[str, ...], ...]
 
+    def plain(self) -> NDArray[np.bool_]:
+        """Which junctions are made of codes for one symbol each, (n,); of an invalid one it means nothing."""
+        single = np.zeros(256, np.bool_)
+        single[: self.parts.nodes.size] = self.parts.nodes == 1
+        if not single.any():
+            return np.zeros(self.start.size, np.bool_)
+        others = np.flatnonzero(~single[self.codes])
+        found = np.ones(self.start.size, np.bool_)
+        found[np.searchsorted(self.start, others, side="right") - 1] = False
+        return found
+
 
 def _letters(sets: Mapping[str, Sequence[str]]) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
     """Parts of an alphabet, the code of each byte, 255 for others, and the words of each code."""

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.algebras import PROBABILITY
 from plait.lanes import PADDING, padded
 from plait.recurrences.insertion import Insertion
 from plait.schedules.end_trees import EndTrees
-from plait.schedules.text_graphs import GraphParts, TextGraph
+from plait.schedules.text_graphs import GraphParts, PathGraph, TextGraph
 from plait.schedules.weighted_chain import WeightedChain, WeightedScratch
+from plait.vdj.model.chain_values import Amounts, empty_table, values_of
 from plait.vdj.model.end_shapes import ModelShapes
 from plait.vdj.model.recombination_model import RecombinationModel
 
@@ -51,7 +53,12 @@ def part_weights(model: RecombinationModel, shapes: ModelShapes) -> PartWeights:
     )
 
 
-def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedChain:
+def weighted_chain(
+    model: RecombinationModel,
+    shapes: ModelShapes,
+    algebra: Any = PROBABILITY,
+    amounts: Amounts | None = None,
+) -> WeightedChain:
     """The tables of a model.
 
     Parameters
@@ -60,29 +67,43 @@ def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedCh
         The model.
     shapes
         From `plait.vdj.model.end_shapes.model_shapes` of it, or of one with the same genes.
+    algebra
+        What weights are values of: probabilities, their logarithms (`LogSum`), what is possible at all
+        (`Count`). Parts that read alike are taken together as it chooses.
+    amounts
+        For `WeightedSum`: what each choice adds to the amount.
     """
     weights = part_weights(model, shapes)
-    v, d, j = (
-        shape.trees(weight) for shape, weight in zip((shapes.v, shapes.d, shapes.j), weights, strict=True)
-    )
-    left_none, left_length = _lengths(model.p_vd_length, True)
-    right_none, right_length = _lengths(model.p_dj_length, False)
+    own = _pad(np.eye(max(len(model.d), 1)))[shapes.words.gene]
+
+    def table(name: str, p: NDArray[np.float64]) -> NDArray[Any]:
+        return np.ascontiguousarray(values_of(algebra, name, p, amounts))
+
+    def lengths(name: str, p: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        values = table(name, p)
+        between = empty_table(algebra, (1, 2 * PADDING + p.size - 1))
+        between[0, PADDING : PADDING + p.size - 1] = values[1:][::-1] if name == "left_length" else values[1:]
+        return values[:1].copy(), between
+
+    left_none, left_length = lengths("left_length", model.p_vd_length)
+    right_none, right_length = lengths("right_length", model.p_dj_length)
     return WeightedChain(
         insertion=Insertion(np.int64(0)),
-        prefix=v,
-        suffix=j,
-        fragment=d,
+        prefix=shapes.v.trees(table("v", weights.v), algebra),
+        suffix=shapes.j.trees(table("j", weights.j), algebra),
+        fragment=shapes.d.trees(table("d", weights.d), algebra),
         fragment_root=shapes.d.root,
+        words=shapes.words.trees(table("d", weights.d * own), algebra),
         left_none=left_none,
         right_none=right_none,
         left_length=left_length,
         right_length=right_length,
         margin=PADDING,
-        pick=_pick(v, j),
-        left_first=model.vd_first,
-        right_first=model.dj_first,
-        left_step=np.ascontiguousarray(model.vd_steps),
-        right_step=np.ascontiguousarray(model.dj_steps),
+        pick=_pick(max(model.p_vd_length.size, model.p_dj_length.size), algebra),
+        left_first=table("left_first", model.vd_first),
+        right_first=table("right_first", model.dj_first),
+        left_step=table("left_step", model.vd_steps),
+        right_step=table("right_step", model.dj_steps),
     )
 
 
@@ -90,13 +111,6 @@ def _pad(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """With columns of zeros, so that rows are whole groups of lanes."""
     extra = padded(table.shape[1]) - table.shape[1]
     return np.concatenate([table, np.zeros((len(table), extra))], axis=1)
-
-
-def _lengths(p: NDArray[np.float64], backwards: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Probability of no insertion, and of 1, 2, ... between margins of zeros."""
-    table = np.zeros((1, 2 * PADDING + p.size - 1))
-    table[0, PADDING : PADDING + p.size - 1] = p[1:][::-1] if backwards else p[1:]
-    return p[:1].copy(), table
 
 
 def parts_of(codons: Iterable[Iterable[str]]) -> GraphParts:
@@ -175,50 +189,73 @@ def _packed(parts: Sequence[_Part]) -> GraphParts:
     )
 
 
-def _pick(*trees: EndTrees) -> NDArray[np.float64]:
+def _pick(lengths: int, algebra: Any) -> NDArray[Any]:
     """One in the middle of zeros."""
-    side = max(padded(_depth(tree) + 1) for tree in trees) + PADDING
-    table = np.zeros((1, 2 * side))
-    table[0, side] = 1
+    side = lengths + 2 * PADDING
+    table = empty_table(algebra, (1, 2 * side))
+    table[0, side] = algebra.one
     return table
 
 
 def _depth(tree: EndTrees) -> int:
     """Symbols of the longest end."""
-    depth = np.zeros(len(tree.child), np.int64)
-    for node, below in enumerate(tree.child):
-        depth[below[below >= 0]] = depth[node] + 1
-    return int(depth.max(initial=0))
+    nodes, depth = np.arange(len(tree.child)), 0
+    while True:
+        below = tree.child[nodes]
+        nodes = below[below >= 0]
+        if not nodes.size:
+            return depth
+        depth += 1
 
 
 def make_scratch(
-    chain: WeightedChain, parts: GraphParts, longest: int, dtype: Any = np.float64
+    chain: WeightedChain, parts: GraphParts, longest: int, algebra: Any = PROBABILITY, *, plain: bool = False
 ) -> WeightedScratch:
-    """Memory for texts of up to `longest` codes."""
+    """Memory for texts of up to `longest` codes.
+
+    Parameters
+    ----------
+    chain, parts
+        What the texts are made of.
+    longest
+        Codes of the longest text.
+    algebra
+        What weights are values of.
+    plain
+        Whether every code stands for a single symbol.
+    """
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))
     edges = 1 + longest * (inner + int(parts.entries.max()) * max(int(parts.exits.max()), 1))
     contexts = chain.suffix.weight.shape[1]
+    width = padded(contexts)
     left, right = (padded(_depth(tree) + 1) for tree in (chain.prefix, chain.suffix))
     widest = max(int(parts.entries.max()), int(parts.exits.max()), 4)
     deepest = int(parts.place.max()) * longest + 1
-    graph = TextGraph(
+    graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
+
+    def zeros(columns: int) -> NDArray[Any]:
+        return empty_table(algebra, (nodes, columns))
+
+    return WeightedScratch(
+        graph=graph,
+        before=zeros(chain.prefix.weight.shape[1]),
+        left=zeros(1),
+        after=zeros(width),
+        right=zeros(width),
+        left_levels=zeros(left),
+        right_levels=zeros(right * contexts),
+        inserted=zeros(width),
+        stack=np.zeros((deepest * widest + 8, 2), np.int64),
+    )
+
+
+def _text_graph(nodes: int, edges: int) -> TextGraph:
+    return TextGraph(
         symbol=np.zeros(nodes, np.uint8),
         place=np.zeros(nodes, np.int64),
         before_first=np.zeros(nodes + 1, np.int64),
         before=np.zeros(edges, np.int64),
         after_first=np.zeros(nodes + 2, np.int64),
         after=np.zeros(edges, np.int64),
-    )
-    return WeightedScratch(
-        graph=graph,
-        before=np.zeros((nodes, chain.prefix.weight.shape[1]), dtype),
-        left=np.zeros((nodes, 1), dtype),
-        after=np.zeros((nodes, contexts), dtype),
-        right=np.zeros((nodes, contexts), dtype),
-        left_levels=np.zeros((nodes, left), dtype),
-        right_levels=np.zeros((nodes, right * contexts), dtype),
-        inserted=np.zeros((nodes, contexts), dtype),
-        row=np.zeros((1, PADDING), dtype),
-        stack=np.zeros((deepest * widest + 8, 2), np.int64),
     )

@@ -1,0 +1,75 @@
+"""Folders of results that belong to one kind of run: nothing else is ever written over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import output_errors, write_json
+
+__all__ = ["claim_folder"]
+
+
+def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
+    """Make a folder one of a kind of run, or see that it is one.
+
+    Parameters
+    ----------
+    path
+        The folder, made if it is not there; its parent must be.
+    marker
+        Name of the file in it that says what it is.
+    kind
+        What the file says.
+    what
+        A run of the kind in messages, as ``"study"``.
+
+    Returns
+    -------
+    bool
+        Whether it was none before.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or its parent is missing.
+    FormatError
+        If it cannot be written, or its marker is damaged.
+    """
+    file = path / marker
+    if path.is_dir():
+        if _ours(file, kind, what):
+            return False
+        if any(path.iterdir()):
+            raise InvalidInput(
+                "output",
+                found=f"{str(path)!r}, which holds something else",
+                expected=f"a new or empty folder, or that of an earlier {what}",
+                hint="it is left as it is; choose another folder",
+            )
+    elif path.exists():
+        raise InvalidInput("output", found=f"{str(path)!r}, which is a file", expected="the name of a folder")
+    elif not path.absolute().parent.is_dir():
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, in a folder that does not exist",
+            expected="a folder name in an existing folder",
+            hint=f"create it first: mkdir -p {path.absolute().parent}",
+        )
+    with output_errors(path):
+        path.mkdir(exist_ok=True)
+    write_json(file, {"kind": kind, "version": 1})
+    return True
+
+
+def _ours(file: Path, kind: str, what: str) -> bool:
+    try:
+        return bool(json.loads(file.read_text(encoding="utf-8"))["kind"] == kind)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        article = "an" if what[0] in "aeiou" else "a"
+        raise FormatError(
+            file, found=str(error), expected=f"the marker of {article} {what}", hint="choose another folder"
+        ) from error

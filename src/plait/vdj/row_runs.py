@@ -1,0 +1,356 @@
+"""Runs over the rows of files: in blocks, several at a time, resumable, written in order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from plait.executors.protocol import Executor
+from plait.formats.atomic import write_json
+from plait.formats.blocks import read_ahead
+from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.rearrangements import RearrangementReader
+from plait.formats.row_ranges import RowRange
+from plait.formats.tables import open_table
+from plait.settings import source_digest
+from plait.vdj.progress import Progress
+from plait.vdj.resumable import Kept, kept_results
+
+__all__ = [
+    "SAMPLED_ROWS",
+    "AddedColumns",
+    "FinishedRun",
+    "RowRun",
+    "RowWork",
+    "Rows",
+    "columns_of",
+    "rows_per_block",
+    "run_key",
+    "run_rows",
+    "sampled_row_bytes",
+    "used_devices",
+]
+
+R = TypeVar("R")
+
+#: Some columns of a block, or where they stand.
+Rows: TypeAlias = pa.RecordBatch | RowRange
+
+#: What a block takes in memory, about. Part of what makes a run's output, so it depends on the columns alone.
+_BLOCK_BYTES = 16 * 2**20
+#: Rows at the start of each input from which the width of its rows is guessed.
+SAMPLED_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowWork(Generic[R]):
+    """What is done with every block.
+
+    Attributes
+    ----------
+    columns
+        Names of the columns that are needed, in order.
+    work
+        The result of these columns; picklable, if blocks go elsewhere.
+    stored
+        The rows to keep of a result; by block.
+    restored
+        The result of a block, from its columns and the kept rows.
+    finish
+        The rows to write, from number, rows and result of a block; called in several threads.
+    """
+
+    columns: Sequence[str]
+    work: Callable[[Rows], R]
+    stored: Callable[[R], pa.RecordBatch]
+    restored: Callable[[Rows, pa.RecordBatch], R]
+    finish: Callable[[int, pa.RecordBatch, R], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRun(Generic[R]):
+    """A run over tables.
+
+    Attributes
+    ----------
+    reader
+        The tables, opened.
+    inputs
+        Their paths, as given.
+    work
+        What is done.
+    schema, metadata
+        As for `plait.formats.tables.open_table`.
+    key
+        What must be equal for a run to be resumed, see `run_key`.
+    most
+        Most blocks to work on at a time in this process.
+    """
+
+    reader: RearrangementReader
+    inputs: Sequence[str | os.PathLike[str]]
+    work: RowWork[R]
+    schema: pa.Schema
+    metadata: Mapping[str, str]
+    key: Mapping[str, object]
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """What is known of a run that has ended.
+
+    Attributes
+    ----------
+    summary_path
+        The file with its totals.
+    rows
+        Rows of the inputs.
+    blank_lines
+        Blank lines in text inputs.
+    resumed_blocks
+        Blocks taken over from a run that was stopped.
+    """
+
+    summary_path: Path
+    rows: int
+    blank_lines: int
+    resumed_blocks: int
+
+
+def run_rows(
+    run: RowRun[R],
+    output: str | os.PathLike[str],
+    executor: Executor,
+    *,
+    resume: bool,
+    progress: Callable[[Progress], None] | None,
+    add: Callable[[R], None],
+    facts: Callable[[], Mapping[str, Any]],
+) -> FinishedRun:
+    """Work on all rows and write one table, beside it ``OUTPUT.summary.json``.
+
+    Parameters
+    ----------
+    run
+        What is done.
+    output
+        The table.
+    executor
+        Where blocks are worked on; the output is the same.
+    resume
+        Whether to go on with what ``OUTPUT.checkpoint`` holds.
+    progress
+        Called after every block.
+    add
+        Takes every result, in order.
+    facts
+        What stands in the summary beside the inputs; asked for at the end.
+
+    Raises
+    ------
+    InvalidInput
+        If the output cannot be, or a run to resume differs.
+    FormatError
+        If an input is not what it should be, or the disk is full.
+    """
+    reader, rows = run.reader, 0
+    with open_table(output, run.schema, metadata=run.metadata, inputs=run.inputs) as table:
+        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key, resume=resume)
+        resumed = len(checkpoint.blocks())
+        work = _worked_blocks(reader, run.work, checkpoint, executor, run.most)
+        # Closed before the reader and the table are, whatever happens: other threads work on both.
+        with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
+            for given, batch, found in results:
+                add(found)
+                rows += given
+                table.write(batch)
+                if progress is not None:
+                    progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
+        blank_lines = reader.blank_lines
+    summary_path = Path(f"{os.fspath(output)}.summary.json")
+    inputs = {"inputs": [path for path, _, _ in reader.identities], "blank_lines": blank_lines}
+    write_json(summary_path, {**inputs, **facts()})
+    checkpoint.remove()
+    return FinishedRun(summary_path=summary_path, rows=rows, blank_lines=blank_lines, resumed_blocks=resumed)
+
+
+def _worked_blocks(
+    reader: RearrangementReader, work: RowWork[R], checkpoint: Checkpoint, executor: Executor, most: int
+) -> Generator[tuple[int, pa.RecordBatch, R], None, None]:
+    """Number of rows, what is written and result of every block, in order."""
+    if executor.elsewhere:
+        yield from _worked_elsewhere(reader, work, checkpoint, executor)
+        return
+
+    def done(numbered: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, R]:
+        index, block = numbered
+        found = work.work(block.select(work.columns))
+        return work.finish(index, block, found), found
+
+    def restored(numbered: tuple[int, pa.RecordBatch], rows: pa.RecordBatch) -> tuple[pa.RecordBatch, R]:
+        index, block = numbered
+        found = work.restored(block.select(work.columns), rows)
+        return work.finish(index, block, found), found
+
+    kept = Kept(checkpoint=checkpoint, stored=lambda found: work.stored(found[1]), restored=restored)
+    with closing(kept_results(executor, done, enumerate(reader), kept, most=most)) as results:
+        for (_, block), (batch, found) in results:
+            yield block.num_rows, batch, found
+
+
+def _worked_elsewhere(
+    reader: RearrangementReader, work: RowWork[R], checkpoint: Checkpoint, executor: Executor
+) -> Generator[tuple[int, pa.RecordBatch, R], None, None]:
+    """Workers work: they read Parquet by themselves, text is sent to them. This process reads and writes."""
+    held: deque[pa.RecordBatch] = deque()
+    ranges = reader.ranges(work.columns)
+    blocks = iter(reader) if ranges is not None else iter(held.popleft, None)
+    rows: Iterator[Rows] = ranges if ranges is not None else _sent(reader, work.columns, held)
+
+    def named(index: int, part: Rows) -> str:
+        if isinstance(part, RowRange):
+            return part.name
+        return reader.named(index * reader.block_rows, part.num_rows)
+
+    kept = Kept(checkpoint=checkpoint, stored=work.stored, restored=work.restored)
+    with closing(kept_results(executor, work.work, rows, kept, named=named)) as results:
+        # The result first: by then its block of text has been read.
+        for index, ((_, found), block) in enumerate(zip(results, blocks, strict=False)):
+            yield block.num_rows, work.finish(index, block, found), found
+
+
+def _sent(
+    reader: RearrangementReader, columns: Sequence[str], held: deque[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What is worked on of each block of text, while the whole of it is held."""
+    for block in reader:
+        held.append(block)
+        yield block.select(columns)
+
+
+def columns_of(rows: Rows) -> Sequence[pa.Array]:
+    """The columns of a block.
+
+    Parameters
+    ----------
+    rows
+        The block, or where it stands; read then.
+    """
+    columns: Sequence[pa.Array] = (rows.read() if isinstance(rows, RowRange) else rows).columns
+    return columns
+
+
+def run_key(
+    reader: RearrangementReader, provenance: Mapping[str, Any], **further: object
+) -> dict[str, object]:
+    """What must be equal for a run to be resumed.
+
+    Parameters
+    ----------
+    reader
+        The inputs.
+    provenance
+        How results are made.
+    **further
+        Anything else that decides results.
+    """
+    package = Path(__file__).parents[1]
+    return {
+        "provenance": provenance,
+        "sources": source_digest(package.rglob("*.py")),
+        "layout": reader.layout.name,
+        "inputs": [list(identity) for identity in reader.identities],
+        "block_rows": reader.block_rows,
+        **further,
+    }
+
+
+def used_devices(names: Iterable[str]) -> str:
+    """What blocks were worked on, in one name; empty if there was none.
+
+    Parameters
+    ----------
+    names
+        The device of every block. The name of a GPU that fails on the way becomes longer, and workers may
+        differ.
+    """
+    found = sorted(set(names))
+    return " and ".join(name for name in found if not any(other.startswith(f"{name} ") for other in found))
+
+
+class AddedColumns:
+    """The columns of an input and behind them those of a result, row for row.
+
+    Input columns that have the name of a result are given another one.
+
+    Parameters
+    ----------
+    given
+        The columns of the input.
+    added
+        Those of the result.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        All of them.
+    renamed : dict of str to str
+        Input columns with new names.
+
+    Examples
+    --------
+    >>> columns = AddedColumns(pa.schema([("status", pa.string())]), pa.schema([("status", pa.string())]))
+    >>> columns.renamed, columns.schema.names
+    ({'status': 'input_status'}, ['input_status', 'status'])
+    """
+
+    def __init__(self, given: pa.Schema, added: pa.Schema) -> None:
+        taken = {*given.names, *added.names}
+        self.renamed: dict[str, str] = {}
+        for name in given.names:
+            if name in added.names:
+                new = f"input_{name}"
+                while new in taken:
+                    new = f"input_{new}"
+                taken.add(new)
+                self.renamed[name] = new
+        kept = [field.with_name(self.renamed.get(field.name, field.name)) for field in given]
+        self.schema = pa.schema([*kept, *added])
+
+    def batch(self, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a block with their results."""
+        return pa.record_batch([*block.columns, *result.columns], schema=self.schema)
+
+
+def rows_per_block(row_bytes: int, fewest: int, most: int) -> int:
+    """Rows of a block, so that it takes about the same memory whatever the columns.
+
+    Parameters
+    ----------
+    row_bytes
+        Bytes of a row with its results.
+    fewest, most
+        Limits.
+    """
+    return max(fewest, min(most, _BLOCK_BYTES // max(row_bytes, 1)))
+
+
+def sampled_row_bytes(reader: RearrangementReader) -> int:
+    """Bytes of a row at the start of an input; a guess of what the others take.
+
+    Parameters
+    ----------
+    reader
+        The input, opened with `SAMPLED_ROWS`; closed here.
+    """
+    with reader:
+        block = next(iter(reader), None)
+        return int(block.nbytes) // block.num_rows if block is not None else 0
