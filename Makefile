@@ -4,6 +4,8 @@ PYTEST_WORKERS ?= auto
 DEMO_OUTPUT ?= demo-output
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# Each worker begins with a part of its own, so that few kernels and fixtures are made twice.
+PARALLEL := -n $(PYTEST_WORKERS) --dist worksteal
 SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
@@ -45,17 +47,17 @@ docs: setup ## Build docs/_build/html, any warning being an error, and run the e
 	wait $$!; examples=$$?; exit $$((pages + examples))
 
 doctests: setup ## Examples in the docstrings
-	$(PYTEST) -q -n $(PYTEST_WORKERS) --doctest-modules src/plait
+	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait
 
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m interpreted
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m interpreted
 
 cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
-	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q -n $(PYTEST_WORKERS) -m cuda_simulator
-	$(PYTEST) -q -n $(PYTEST_WORKERS) $(CUDA_BUILDS)
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator
+	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS)
 
 unit: setup ## All other tests
-	$(PYTEST) -n $(PYTEST_WORKERS) --without-interpreted --ignore=$(CUDA_BUILDS)
+	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS)
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Make .venv with plait (editable) and the named extras; do nothing when that is done already.
-# It needs Python >= 3.11 and the network; it uses uv when there is one, else venv and pip.
+# It needs Python >= 3.11 and the network. It uses uv; where there is none, pip fetches one into .venv, because pip
+# itself takes minutes. If that fails pip installs everything.
 # Usage: tools/environment.sh EXTRA...      PYTHON=... names the interpreter, UV= (empty) does without uv.
 set -eu
 cd "$(dirname "$0")/.."
 here=$(pwd)
 extras=$(echo "$*" | tr ' ' ',')
-uv=${UV-$(command -v uv || true)}
+uv=${UV-$(command -v uv || echo own)}
 
 fail() {
     echo "plait set-up: $1" >&2
@@ -35,7 +36,7 @@ find_python() {
 
 make_venv() {
     python=$(find_python)
-    if [ -n "$uv" ]; then
+    if [ -n "$uv" ] && [ "$uv" != own ]; then
         "$uv" venv --quiet --clear --python "$python" .venv || fail "uv could not make .venv"
     else
         "$python" -m venv --clear .venv ||
@@ -44,13 +45,34 @@ make_venv() {
     echo "$here" >.venv/plait-root
 }
 
-install_plait() {
-    if [ -n "$uv" ]; then
-        "$uv" pip install --quiet --python .venv/bin/python --editable ".[$extras]"
-    else
-        .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
-        .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$extras]"
+with_uv() {
+    "$1" pip install --quiet --python .venv/bin/python --editable ".[$extras]"
+}
+
+with_pip() {
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# uv does not read pip's settings, of which a mirror is the one that matters.
+with_own_uv() {
+    mirror=$(.venv/bin/python -m pip config get global.index-url 2>/dev/null || true)
+    mirror=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$mirror}}
+    if [ -n "$mirror" ]; then
+        export UV_DEFAULT_INDEX="$mirror"
     fi
+    with_pip uv && with_uv .venv/bin/uv
+}
+
+install_plait() {
+    if [ -n "$uv" ] && [ "$uv" != own ]; then
+        with_uv "$uv"
+        return
+    fi
+    .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
+    if [ "$uv" = own ] && with_own_uv >/dev/null 2>&1; then
+        return
+    fi
+    with_pip --editable ".[$extras]"
 }
 
 stamp=.venv/plait-ready-$(echo "$extras" | tr ',' '-')

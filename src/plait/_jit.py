@@ -21,6 +21,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -186,19 +187,27 @@ class _Kernel:
             self._loaded[types] = _native.load(compiled_cache(), self._name, found)
         code = self._loaded[types]
         if code is None:
-            return self._compiled(found, args)
+            code = self._compile(found, args)
+        if code is None:
+            return self.dispatcher(*args)
         done, result = code(found)
         # What stopped it is told by the slower way.
         return result if done else self.dispatcher(*args)
 
-    def _compiled(self, found: _native.Signature, args: tuple[Any, ...]) -> Any:
+    def _compile(self, found: _native.Signature, args: tuple[Any, ...]) -> _native.NativeCode | None:
+        """Compile for these types, unless Numba has; or load what another process has compiled meanwhile."""
         kinds = tuple(self.dispatcher.typeof_pyval(value) for value in args)
-        known = kinds in self.dispatcher.overloads
-        result = self.dispatcher(*args)
-        compiled = self.dispatcher.overloads.get(kinds)
-        if compiled is not None and not known:
-            _native.save(compiled_cache(), self._name, found, compiled)
-        return result
+        if kinds in self.dispatcher.overloads:
+            return None
+        with _alone(compiled_cache(), f"{self._name} {found.types}"):
+            code = _native.load(compiled_cache(), self._name, found)
+            if code is None:
+                self.dispatcher.compile(kinds)
+                compiled = self.dispatcher.overloads.get(kinds)
+                if compiled is not None:
+                    _native.save(compiled_cache(), self._name, found, compiled)
+        self._loaded[found.types] = code
+        return code
 
     @property
     def dispatcher(self) -> Any:
@@ -211,6 +220,19 @@ class _Kernel:
                 with in_compiled_cache():
                     self._dispatcher = numba.njit(nogil=True, cache=True, _nrt=False)(self.py_func)
         return self._dispatcher
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, name: str) -> Iterator[None]:
+    """Wait while another process does what has this name; where files cannot be locked, do not."""
+    digest = hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            file = stack.enter_context(open(folder / f"{digest}.lock", "w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import struct
 import tempfile
 from pathlib import Path
@@ -43,6 +44,8 @@ _C_LIBRARY = (
     *("ceil", "floor", "rint", "round", "trunc", "sqrt", "fma", "fmax", "fmin"),
 )
 _LOADING = Lock()
+#: A name in LLVM's text.
+_NAME = re.compile(r'@(?:"([^"]*)"|([-$.\w]+))')
 #: Kind of an ELF section.
 _SYMBOL_TABLE = 2
 
@@ -301,12 +304,11 @@ def _calls(module: Any) -> tuple[set[str], set[str]]:
     functions = {function.name for function in module.functions if function.is_declaration}
     variables = {variable.name for variable in module.global_variables if variable.is_declaration}
     called: set[str] = set()
+    # Its text is read: asking for every operand of every instruction would take a tenth of a compilation.
     for function in module.functions:
         if function.is_declaration or function.name.startswith(("_ZN7cpython", "cfunc.")):
             continue
-        for block in function.blocks:
-            for instruction in block.instructions:
-                called.update(operand.name for operand in instruction.operands)
+        called.update(quoted or plain for quoted, plain in _NAME.findall(str(function)))
     return {name for name in called & functions if not name.startswith("llvm.")}, functions | variables
 
 

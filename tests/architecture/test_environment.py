@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,10 @@ def program(folder: Path, name: str, script: str) -> None:
 
 
 def set_up(checkout: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    settings = os.environ | {"UV": "", "PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     return subprocess.run(
         [checkout / "tools" / "environment.sh", "demo", "test"],
-        env=os.environ
-        | {"UV": "", "PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-        | environment,
+        env=settings | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -89,3 +89,40 @@ def test_a_moved_environment_is_made_anew(checkout: Path) -> None:
     moved = checkout.rename(checkout.with_name("moved"))
     assert set_up(moved, UV=str(moved / "bin" / "uv")).returncode == 0
     assert (moved / "calls").read_text().count("venv --quiet") == 2
+
+
+#: A stand-in for Python and pip, which can fetch a uv.
+PYTHON = """
+case "$1 $2" in
+"-m venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python;;
+"-m pip")
+    case "$*" in *--version) exit 0;; *"config get"*) exit 1;; esac
+    echo "pip $*" >>calls
+    case "$*" in *" uv") {uv};; esac;;
+*) exec {python} "$@";;
+esac
+"""
+UV = """echo '#!/bin/sh
+echo "uv $*" >>calls; {install}' >.venv/bin/uv; chmod +x .venv/bin/uv"""
+
+
+@pytest.mark.parametrize(
+    ("uv", "others"),
+    [
+        (UV.format(install="exit 0"), ["uv"]),
+        (UV.format(install="exit 2"), ["uv", "pip"]),
+        ("exit 1", ["pip"]),
+        (None, ["pip"]),
+    ],
+    ids=["fetched", "uv fails", "none to fetch", "unwanted"],
+)
+def test_without_uv_pip_fetches_it(checkout: Path, uv: str | None, others: list[str]) -> None:
+    program(checkout / "bin", "python", PYTHON.format(uv=uv or "exit 1", python=sys.executable))
+    wanted = {"UV": "" if uv is None else "own", "PYTHON": str(checkout / "bin" / "python")}
+    result = set_up(checkout, **wanted)
+    assert result.returncode == 0, result.stderr
+    calls = (checkout / "calls").read_text().splitlines()
+    if uv is not None:
+        assert calls.pop(0).endswith(" uv")
+    assert [call.split()[0] for call in calls] == others
+    assert all("--editable .[demo,test]" in call for call in calls)

@@ -33,13 +33,13 @@ def project(pytester: pytest.Pytester, repository: Path, monkeypatch: pytest.Mon
 
 
 def test_without_device_it_skips_with_the_reason(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("-rs")
+    result = project.runpytest_inprocess("-rs")
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(["*no CUDA driver*"])
 
 
 def test_a_skip_fails_when_a_device_is_required(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("--require-gpu")
+    result = project.runpytest_inprocess("--require-gpu")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*skipped under --require-gpu*no CUDA driver*"])
 
@@ -49,8 +49,8 @@ def test_a_skip_inside_the_test_fails_too(project: pytest.Pytester, repository: 
     # A machine with a device: the probe finds nothing missing.
     project.makeconftest(conftest + "\n\ndef missing_gpu():\n    return None\n")
     project.makepyfile(TESTS.format(body="pytest.skip('too small a device')"))
-    project.runpytest_subprocess().assert_outcomes(passed=1, skipped=1)
-    project.runpytest_subprocess("--require-gpu").assert_outcomes(passed=1, failed=1)
+    project.runpytest_inprocess().assert_outcomes(passed=1, skipped=1)
+    project.runpytest_inprocess("--require-gpu").assert_outcomes(passed=1, failed=1)
 
 
 BOTH = """
@@ -73,7 +73,7 @@ def test_on_either():
 
 def test_without_device_and_simulator_both_skip(project: pytest.Pytester) -> None:
     project.makepyfile(BOTH)
-    result = project.runpytest_subprocess("-rs")
+    result = project.runpytest_inprocess("-rs")
     result.assert_outcomes(skipped=3)
     result.stdout.fnmatch_lines(["*make cuda*"])
 
@@ -93,5 +93,5 @@ def test_a_device_serves_tests_with_both(project: pytest.Pytester, repository: P
     conftest = (repository / "tests" / "conftest.py").read_text(encoding="utf-8")
     project.makeconftest(conftest + "\n\ndef missing_gpu():\n    return None\n")
     project.makepyfile(BOTH)
-    result = project.runpytest_subprocess("--require-gpu")
+    result = project.runpytest_inprocess("--require-gpu")
     result.assert_outcomes(passed=2, skipped=1)

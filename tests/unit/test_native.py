@@ -74,6 +74,29 @@ if "strided" in sys.argv:
     found.append(total(Scaled(3, strided), 0, out))
 print(json.dumps([found, "numba" in sys.modules]))
 """
+#: While it waits, what another process compiles arrives.
+WAITING = """
+import contextlib
+import shutil
+import sys
+
+from plait import _jit
+
+alone = _jit._alone
+
+
+@contextlib.contextmanager
+def after_another(folder, name):
+    with alone(folder, name):
+        shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
+        yield
+
+
+_jit._alone = after_another
+"""
+NOTHING_COMPILED = """
+assert not any(entry.dispatcher.overloads for entry in (total, pair, nothing, chosen, filled))
+"""
 #: Calls functions of the C library.
 SUM = round(math.exp(3) + math.log1p(3) + sum(math.exp(4) + math.log1p(4) for _ in range(999)), 6)
 ANSWERS = [132, 22.0, 5, 1.0, 90, None, 7, 11, 21, SUM]
@@ -122,6 +145,12 @@ def folder(first: Path) -> Path:
 
 def test_a_second_process_does_not_need_numba(folder: Path) -> None:
     assert run(folder) == [ANSWERS, False]
+
+
+def test_what_another_process_has_compiled_is_not_compiled_again(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WAITING + PROGRAM + NOTHING_COMPILED)
+    (kept,) = (folder / "whole").iterdir()
+    assert run(tmp_path, str(kept)) == [ANSWERS, True]
 
 
 def test_what_only_numba_can_pass_goes_through_it(folder: Path) -> None:
