@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from plait.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lanes import LANES, host_lanes
 from plait.schedules.text_graphs import WeightedTexts
+from plait.schedules.weighted_chain import weigh_text
+from plait.schedules.weighted_pairs import weigh_pair_text
 from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
 from plait.testing.problems import SPLITS
 from plait.testing.recombination import coding_texts, drawn_junctions, small_model, ways_of
@@ -248,14 +250,17 @@ def weigh_batch(
     chain = weighted_chain(batch.model, shapes, algebra, amounts)
     parts, texts = _texts(batch, shapes.v, shapes.j)
     kernel: Any = weigh_kernel if batch.model.d else weigh_pairs_kernel
-    if interpreted:
-        kernel = getattr(kernel, "py_func", kernel)
+    body: Any = weigh_text if batch.model.d else weigh_pair_text
     out = empty_table(algebra, (len(batch.texts),))
     longest = max(1, int(texts.length.max(initial=0)))
 
     def run(piece: tuple[int, int]) -> None:
         scratch = make_scratch(chain, parts, longest, algebra, plain=plain)
-        kernel(lanes, algebra, chain, parts, texts, *piece, scratch, out)
+        if interpreted:
+            for item in range(*piece):
+                body(lanes, algebra, chain, parts, texts, item, scratch, out)
+        else:
+            kernel(lanes, algebra, chain, parts, texts, *piece, scratch, out)
 
     chosen = SPLITS[split]
     pieces = chosen.pieces(len(batch.texts))
