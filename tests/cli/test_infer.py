@@ -268,7 +268,8 @@ def test_calls_that_are_ignored_need_not_be_there(
     failed = plait(*words_of(path, start, out, *QUICK))
     assert failed.status == 2 and "v_call" in failed.err and not out.exists()
     words = (*QUICK, "--calls", "ignore", "--rows", "out-of-frame", "--max-rows", 100)
-    assert plait(*words_of(path, start, out, *words)).status == 0
+    found = plait(*words_of(path, start, out, *words))
+    assert found.status == 0 and "Calls were ignored" in found.out
     facts = facts_of(out)
     assert facts["evidence_junctions"] == 100 < facts["distinct_junctions"]
     assert plait(*words_of(path, start, tmp_path / "other", *words, "--seed", 1)).status == 0

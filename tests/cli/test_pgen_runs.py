@@ -6,7 +6,8 @@ import io
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,7 @@ import pytest
 
 from plait.executors.dask import DaskExecutor
 from plait.testing.recombination import small_model
-from plait.vdj.model import ModelGene, write_model
+from plait.vdj.model import ModelGene, pgen_files, write_model
 
 #: Draws of a block in these tests.
 DRAWS = 64
@@ -144,3 +145,15 @@ def test_what_an_input_holds_stops_it(plait: Any, base: Path, tmp_path: Path) ->
         found = plait(*line)
         assert found.status == 2 and "bad.tsv, line 94: found 1 column" in found.err
         assert not (tmp_path / "o.tsv").exists()
+
+
+def test_blocks_of_a_gpu_that_is_named_are_the_same_wherever_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another machine computes has the row groups, and so the bytes, of what this one does."""
+    monkeypatch.setattr(pgen_files, "_BLOCK_ROWS", 16)
+    rows = {
+        (device, elsewhere): pgen_files._block_rows(device, cast(Any, SimpleNamespace(elsewhere=elsewhere)))
+        for device in ("cpu", "cuda", "cuda:all")
+        for elsewhere in (False, True)
+    }
+    assert {rows["cpu", here] for here in (False, True)} == {16}
+    assert {rows[device, here] for device in ("cuda", "cuda:all") for here in (False, True)} == {1 << 16}

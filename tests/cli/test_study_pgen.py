@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
+from plait.errors import InvalidInput
 from plait.vdj import count_paths, study
 from plait.vdj.convergence import pgen_columns
 from plait.vdj.convergence.table_text import read_table
@@ -109,6 +111,10 @@ def test_pgen_of_every_clonotype(whole: Path) -> None:
     facts = facts_of(whole)
     assert statuses == facts["pgen"]["statuses"] and sum(statuses.values()) == facts["clonotypes"]
     assert facts["pgen"]["zero"] == (found == 0).sum() and facts["pgen"]["without"] == 1
+    shared = np.array(table["subjects"]) >= 2
+    assert facts["pgen"]["shared"] == np.sum(shared & ~np.isnan(found))
+    limits = next(answer for answer in facts["answers"] if answer["id"] == "limits")
+    assert limits["text"].startswith("All intervals, but those over subjects, take clonotypes as drawn")
     assert facts["parameters"]["model_digest"] == load_model(MODEL).digest
     assert (facts["parameters"]["recombination_model"], facts["parameters"]["model_calls"]) == (MODEL, "use")
     correlations = read_table(whole / "tables" / "correlations.tsv")
@@ -251,6 +257,18 @@ def test_without_a_model_there_is_nothing_of_it(
     assert (out / "tables" / "correlations.tsv").read_bytes() == rest
     names = ds.dataset(out / "clonotypes").to_table().column_names
     assert not [name for name in names if name.startswith("pgen")]
+
+
+def test_a_model_of_other_genes_is_refused(samples: Path, tmp_path: Path) -> None:
+    model = load_model(MODEL)
+    other = replace(model, v=tuple(replace(gene, name=f"IGHV{k}") for k, gene in enumerate(model.v)))
+    options: dict[str, Any] = {"germline": "human_trb", "regression": False, "recombination_model": other}
+    with pytest.raises(InvalidInput, match="none of the V genes of 'human_trb'"):
+        study(samples / "likely.csv", tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    # Which genes are called does not matter where calls are not used.
+    found = study(samples / "likely.csv", tmp_path / "out", model_calls="ignore", **options)
+    assert found.facts["pgen"]["above_zero"] > 0
 
 
 @pytest.mark.parametrize(

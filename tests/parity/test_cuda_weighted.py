@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -182,7 +183,9 @@ def test_what_leaves_shared_memory_is_left(kind: Any, monkeypatch: pytest.Monkey
     facts = cuda_devices.device_facts(0)
     monkeypatch.setattr(cuda_weighted, "_SIZES", np.array([12, 24, 48, 96, 1 << 15]))
     for most in (1200, 4000, 1):
-        monkeypatch.setattr(cuda_weighted, "_Kept", type("_Kept", (cuda_weighted._Kept,), {"tables": {}}))
+        monkeypatch.setattr(
+            cuda_weighted, "_Kept", type("_Kept", (cuda_weighted._Kept,), {"tables": OrderedDict()})
+        )
         monkeypatch.setattr(
             cuda_weighted, "device_facts", lambda device, most=most: facts._replace(shared_per_block=most)
         )
@@ -213,7 +216,7 @@ def test_a_device_that_fails_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPatch)
     with pytest.warns(RuntimeWarning, match="the CPU does it instead"):
         found = engine.compute(texts)
     assert np.array_equal(found.pgen, expected)
-    assert found.provenance.device.endswith("and cpu")
+    assert found.provenance.device == "cpu"
 
 
 def test_small_batches_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +228,9 @@ def test_small_batches_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a small batch is not worth the start of a GPU")
 
     monkeypatch.setattr(cuda_weighted, "run_weighted", never)
-    assert engine.compute(drawn_junctions(model, 8, 4)).pgen.all()
+    found = engine.compute(drawn_junctions(model, 8, 4))
+    assert found.pgen.all()
+    assert found.provenance.device == "cpu"
 
 
 def test_texts_of_too_many_ends_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,8 +253,29 @@ def test_texts_of_too_many_ends_are_left(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(cuda_weighted, "run_weighted", watched)
     text = drawn_junctions(model, 3, 1, shortest=12)[0][:12]
-    agree(model, [read(text), "XXXXX"], "aa")
+    texts = [read(text), "XXXXX"]
+    agree(model, texts, "aa")
     assert left == [1]
+    engine = GenerationProbability(model, threads=1, device="cuda")
+    alone = engine.compute(texts[:1], kind="aa").provenance.device
+    assert alone.startswith("cuda:0") and "cpu" not in alone
+    assert engine.compute(texts, kind="aa").provenance.device == f"{alone} and cpu"
+
+
+def test_tables_of_the_model_stay_while_those_of_motifs_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model(6)
+    monkeypatch.setattr(
+        cuda_weighted, "_Kept", type("_Kept", (cuda_weighted._Kept,), {"tables": OrderedDict()})
+    )
+    monkeypatch.setattr(cuda_weighted, "_TABLES", 2)
+    made = []
+    launch = cuda_weighted.WeightedLaunch
+    monkeypatch.setattr(cuda_weighted, "WeightedLaunch", lambda *given: made.append(given) or launch(*given))
+    engine = GenerationProbability(model, threads=1, device="cuda")
+    text = read(drawn_junctions(model, 6, 1)[0])
+    for k in range(3):
+        assert engine.compute([text[:k] + "." + text[k + 1 :]], kind="motif").pgen[0] > 0
+    assert len(made) == 1
 
 
 START = """

@@ -11,7 +11,7 @@ from plait.errors import InvalidInput, TargetUnavailable
 from plait.targets import devices
 from plait.targets.cuda_driver import DriverDevice, DriverFacts
 from plait.targets.cuda_target import CudaTarget
-from plait.targets.devices import DEVICES, check_device, resolve
+from plait.targets.devices import DEVICES, check_device, resolve, used_devices
 from plait.targets.protocol import Availability
 
 NEW = DriverDevice(0, "NVIDIA H200", (9, 0), 132, 10**11)
@@ -50,6 +50,13 @@ def test_a_wrong_name(name: str) -> None:
 def test_a_wrong_number_of_threads(threads: int) -> None:
     with pytest.raises(InvalidInput, match="threads"):
         resolve("cpu", threads)
+
+
+def test_devices_that_were_used_are_named_once_and_gpus_first() -> None:
+    gpu, other = "cuda:0 (NVIDIA H200)", "cuda:1 (NVIDIA A100)"
+    assert used_devices([]) == ""
+    assert used_devices(["cpu", gpu, "cpu"]) == f"{gpu} and cpu"
+    assert used_devices([f"{gpu} and cpu", gpu, "cpu", other]) == f"{gpu} and {other} and cpu"
 
 
 @pytest.mark.usefixtures("have_none")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from plait.errors import InvalidInput
@@ -127,3 +128,54 @@ def test_lower_case_and_arrays() -> None:
     engine = GenerationProbability(model, threads=1)
     column = pa.chunked_array([pa.array(texts[:2]), pa.array([text.lower() for text in texts[2:]])])
     assert np.array_equal(engine.compute(column).pgen, engine.compute(texts).pgen)
+
+
+def test_columns_of_all_makes() -> None:
+    """Categories, and what data frames have in the place of a missing text, are as texts and None."""
+    engine = GenerationProbability(fixed_model(), threads=1)
+    texts, calls = ["TGTGGGTTC", None, "TGTGGGTTC"], ["TRBV1", "TRBV1", None]
+    expected = engine.compute(texts, v_call=calls)
+    assert [PGEN_STATUSES[k] for k in expected.status] == ["ok", "missing_junction", "missing_v_call"]
+    makes = (
+        lambda column: [np.nan if text is None else text for text in column],
+        lambda column: np.array(column, object),
+        lambda column: pa.array(column).dictionary_encode(),
+        lambda column: pa.chunked_array([column[:1], column[1:]]),
+    )
+    for make in makes:
+        found = engine.compute(make(texts), v_call=make(calls))
+        assert np.array_equal(found.status, expected.status)
+        assert np.array_equal(found.pgen, expected.pgen, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("junctions", "rest", "message"),
+    [
+        ("TGTGGGTTC", {}, "junctions: found one text, expected a sequence of texts"),
+        ([1, 2], {}, "junctions: found list"),
+        (pa.array([1, 2]), {}, "junctions: found values of type int64, expected texts"),
+        (["TGTGGGTTC"], {"v_call": "TRBV1"}, "v_call: found one text"),
+        (["TGTGGGTTC"], {"j_call": [3]}, "j_call: found list"),
+        (["TGTGGGTTC"], {"kind": "dna"}, "kind: found 'dna', expected nt, aa, motif"),
+    ],
+    ids=["text", "numbers", "int64", "v_call", "j_call", "kind"],
+)
+def test_what_is_no_column_is_refused(junctions: Any, rest: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        GenerationProbability(fixed_model(), threads=1).compute(junctions, **rest)
+
+
+def test_any_number_of_sets_of_amino_acids() -> None:
+    """Codes are bytes: motifs with more different sets are computed in parts."""
+    engine = GenerationProbability(fixed_model(), threads=1)
+    others = "ADEFGHIKLM"
+    sets = ["".join(a for k, a in enumerate(others) if number >> k & 1) for number in range(300)]
+    motifs = [f"C[G{found}][FL]" for found in sets]
+    calls = ["TRBV1" if k % 2 else "TRBV2" for k in range(300)]
+    found = engine.compute(motifs, v_call=calls, kind="motif")
+    for first in (0, 100, 200):
+        part = slice(first, first + 100)
+        alone = engine.compute(motifs[part], v_call=calls[part], kind="motif")
+        assert np.array_equal(found.pgen[part], alone.pgen) and (alone.pgen > 0).all()
+    with pytest.raises(InvalidInput, match="v_call: found 299 calls"):
+        engine.compute(motifs, v_call=calls[1:], kind="motif")

@@ -113,6 +113,15 @@ PARAMS, MARGINALS, ANCHORS = "model_params.txt", "model_marginals.txt", "V_gene_
         (MARGINALS, "@v_3_del", "@v_del", "a table v_3_del"),
         (MARGINALS, "%0.", "%0.5", "p_v (v_choice) with a sum of"),
         (ANCHORS, "TRXV1*01,2", "TRXV1*01,-1", "a position from 0 on"),
+        (PARAMS, "%T;3", "%T;\u00b3", "%value;index"),
+        (PARAMS, "%TRXV2*01;", "%TRXV1*01;", "TRXV1*01 2 times in V genes"),
+        (PARAMS, "%0;0\n%1;1", "%-3;0\n%1;1", "found -3, expected a number of nucleotides"),
+        (PARAMS, "%0;0\n%1;1", "%30000000000;0\n%1;1", "expected a number of nucleotides"),
+        (PARAMS, "%0;0\n%1;1", "%1;0\n%1;1", "vd_ins with a number twice"),
+        (PARAMS, "#SingleErrorRate\n0.0", "#SingleErrorRate\nnan", "found nan in error_rate"),
+        (MARGINALS, "@vd_dinucl\n$Dim[16]", "@vd_dinucl\n$Dim[-4,-4]", "a line $Dim[...] of sizes"),
+        (MARGINALS, "@j_choice", "@v_choice", "@v_choice twice"),
+        (ANCHORS, "TRXV1*01,2", "TRXV1*01,\u00b2", "a position from 0 on"),
         (ANCHORS, "anchor_index", "anchor", "no column anchor_index"),
     ],
 )
@@ -123,6 +132,60 @@ def test_what_is_wrong_in_a_folder(tmp_path: Path, file: str, old: str, new: str
         read_model(tmp_path)
     assert message in str(caught.value) and file in str(caught.value)
     assert caught.value.line is None or abs(caught.value.line - line) <= 60
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_steps_that_are_no_numbers(tmp_path: Path, value: str) -> None:
+    model = small_model(7, zeros=False)
+    write_model(model, tmp_path)
+    path = tmp_path / MARGINALS
+    before, after = path.read_text().split("@vd_dinucl\n$Dim[16]\n#\n%")
+    path.write_text(f"{before}@vd_dinucl\n$Dim[16]\n#\n%{value},{after.partition(',')[2]}")
+    with pytest.raises(FormatError, match="none or infinite in vd_dinucl"):
+        read_model(tmp_path)
+
+
+def test_a_folder_of_igor_itself(tmp_path: Path) -> None:
+    """Other places and one other name, names that are headers of IMGT, anchors between semicolons."""
+    model = small_model(4, d=True, genes=3)
+    write_model(model, tmp_path / "m")
+    own = tmp_path / "igor"
+    (own / "models").mkdir(parents=True)
+    (own / "ref_genome").mkdir()
+    header = {g.name: f"X1|{g.name}|Homo sapiens|{g.function}|REGION|" for g in (*model.v, *model.j)}
+    for file, place in (
+        (PARAMS, "models/model_parms.txt"),
+        (MARGINALS, f"models/{MARGINALS}"),
+        (ANCHORS, f"ref_genome/{ANCHORS}"),
+        (ANCHORS.replace("V", "J", 1), f"ref_genome/{ANCHORS.replace('V', 'J', 1)}"),
+    ):
+        text = (tmp_path / "m" / file).read_text()
+        if file.endswith(".csv"):
+            text = "".join(f"{';'.join(line.split(',')[:2])}\n" for line in text.splitlines())
+        for name, full in header.items():
+            text = text.replace(f"{name};", f"{full};")
+        (own / place).write_text("\ufeff" + text, encoding="utf-8")
+    again = read_model(own)
+    assert (again.v, again.d, again.j) == (model.v, model.d, model.j)
+    assert again.digest == read_model(tmp_path / "m").digest
+
+
+def test_the_folder_of_an_inference(tmp_path: Path) -> None:
+    model = small_model(4)
+    write_model(model, tmp_path / "model.json")
+    write_model(model, tmp_path / "model")
+    assert load_model(tmp_path).digest == model.digest
+
+
+@pytest.mark.parametrize("name", ["TRXV1,2", "TRXV1;2", "a|b", "a\nb", " a"])
+def test_names_that_a_folder_cannot_hold(tmp_path: Path, name: str) -> None:
+    model = small_model(4)
+    model = replace(model, v=(replace(model.v[0], name=name), *model.v[1:]))
+    with pytest.raises(InvalidInput, match=r"write a \.json file"):
+        write_model(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    write_model(model, tmp_path / "m.json")
+    assert read_model(tmp_path / "m.json").v == model.v
 
 
 def test_line_of_a_wrong_realisation(tmp_path: Path) -> None:
@@ -154,6 +217,13 @@ def test_missing_files(tmp_path: Path) -> None:
         (("genes",), [], "'genes'"),
         (("genes", "v", 0, "anchor"), 77, "anchor of TRXV1"),
         (("genes", "v", 0, "sequence"), "ACN", "genes.v[0].sequence"),
+        (("genes", "v", 0, "name"), "TRXV2*01", "TRXV2*01 2 times in V genes"),
+        (("genes", "d", 0, "name"), "", "a gene without a name in D genes"),
+        (("palindromes", "v"), -1, "in palindromes"),
+        (("error_rate",), float("nan"), "nan in error_rate"),
+        (("error_rate",), 10**400, "error_rate"),
+        (("probabilities", "v"), [10**400, 0], "probabilities.v"),
+        (("probabilities", "dj"), None, "probabilities.dj': found None"),
         (("palindromes", "d3"), "1", "palindromes.d3"),
         (("probabilities", "v"), [0.5, 0.6], "found a sum of 1.1 in probabilities.v"),
         (("probabilities", "v"), [0.5, -0.5], "a negative or infinite number"),
@@ -175,6 +245,22 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, place: Any, value: Any, message
     path.write_text(json.dumps(content))
     with pytest.raises(FormatError) as caught:
         read_model(path)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 100_000, "recursion"),
+        (b"\x1f\x8b\x08\x00", "found a gzip file, expected a model"),
+        (b"{\xe9", "a byte at 1 that is not UTF-8"),
+        (b"[]", "found list, expected an object"),
+    ],
+)
+def test_files_that_are_no_json(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "m.json").write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        read_model(tmp_path / "m.json")
     assert message in str(caught.value)
 
 

@@ -234,6 +234,33 @@ def test_headlines(rows: list[dict[str, Any]], correlations: list[dict[str, Any]
     assert found is not None and found["headline"] == headline
 
 
+def test_headlines_tell_of_what_they_hold() -> None:
+    def headline(study: dict[str, Any], rows: list[dict[str, Any]] = BOTH) -> str:
+        found = pgen_answer(study, rows, RISING)
+        assert found is not None
+        return str(found["headline"])
+
+    # From four subjects on there is no winner without an interval over them, whyever it is missing.
+    assert headline({"subjects": 3}) == BETTER
+    assert headline({"subjects": 4}) == CANNOT
+    over = {"subjects_low": 0.01, "subjects_high": 0.2}
+    sure = [row("spearman", 0.1, **over), BOTH[1], row("auc", 0.1, **over)]
+    assert headline({"subjects": 4}, sure) == BETTER
+    # What has no Pgen is not compared.
+    study: dict[str, Any] = {"clonotypes": 5000, "shared_clonotypes": 300}
+    study["pgen"] = {"above_zero": 900, "zero": 100, "without": 4000, "shared": 41}
+    few = "only 41 clonotypes with Pgen are shared"
+    assert headline(study) == f"{BETTER}; 80 % of the clonotypes have no Pgen ({few})"
+    study["pgen"] |= {"without": 40, "shared": 290}
+    assert headline(study) == BETTER
+    # Which path counts they are, where others are not beaten.
+    rows = [*BOTH, row("auc", 0.01, scope="sweep", pi=3, nu=2)]
+    assert headline({"parameters": {"pi": 4, "nu": 10}}, rows) == (
+        f"{BETTER} with at most 4 P and 10 N nucleotides, but not surely better than those with at most 3 P "
+        "and 2 N nucleotides"
+    )
+
+
 def test_held_out_models_are_told() -> None:
     def group(model: str, other: str, less: float) -> dict[str, Any]:
         ends = {"deviance_low": less - 0.01, "deviance_high": less + 0.01}

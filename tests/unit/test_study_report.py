@@ -89,9 +89,9 @@ def test_figures_of_pgen(with_pgen: Study, figures: dict[str, StudyFigure]) -> N
     assert all(found[name].spec is not None and len(found[name].alt) > 40 for name in more)
     values = values_of(found["pgen_less_path_count"])
     assert [value["label"] for value in values] == [
-        f"{measure}, {what}"
-        for measure in ("Spearman's rho", "area under the ROC curve")
-        for what in ("all clonotypes", "neither is 0", "best of the sweep (pi 4, nu 2)")
+        f"{measure},|{what}"
+        for measure in ("Spearman's rho", "ROC curve area")
+        for what in ("all clonotypes", "neither is 0", "sweep, pi 4, nu 2")
     ]
     assert [value["subjects_low"] is None for value in values] == [False, True, True] * 2
     # A probability of zero is in no bin, and told.

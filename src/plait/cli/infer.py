@@ -82,7 +82,8 @@ class EvidenceParameters:
         Which rows are evidence: nonproductive ones (out of frame, or with a stop codon, or said to be so),
         which selection has not touched; only those out of frame; productive ones; or all.
     calls
-        use: V and J calls say what a row was made of; ignore: any functional genes may have made it.
+        use: V and J calls say what a row was made of; ignore: any functional genes may have made it, and the
+        probabilities of single genes then depend on the model to begin with.
     weights
         once: a junction with its V and J counts once in every repertoire; count: as often as its reads or
         molecules.

@@ -20,7 +20,6 @@ from plait.reports.study_report import write_study_report
 from plait.reports.study_text import study_text
 from plait.vdj.convergence.study import study
 from plait.vdj.demo_data import demo_repertoires
-from plait.vdj.model.model_files import bundled_models
 
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
@@ -78,7 +77,6 @@ def run_demo(
     with output_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
-    model = _MODEL if _MODEL in bundled_models() else None
     taken = source if rows is None else _some_rows(source, rows, out / "repertoires.parquet")
     found = study(
         _sheet(taken, out / "samples.csv"),
@@ -86,16 +84,16 @@ def run_demo(
         germline="human_trb",
         layout=_LAYOUT,
         halves=_HALVES,
-        recombination_model=model,
-        model_note=_MODEL_NOTE if model else "",
+        recombination_model=_MODEL,
+        model_note=_MODEL_NOTE,
         device=device,
         progress=progress,
     )
     report = write_study_report(found.folder)
     lines = paragraph(
         "Real human TRB repertoires of 12 donors (data of pyimmunarch), counted under 55 models: dp2, one "
-        "strand, pi 0 to 4, nu 0 to 10. Path counts below are for pi 4, nu 10."
-        + (f" {_MODEL_NOTE}" if model else "")
+        "strand, pi 0 to 4, nu 0 to 10. Path counts below are for pi 4, nu 10; generation probabilities are "
+        f"those of {_MODEL}, a model inferred from these same repertoires."
     )
     told = study_text(found, seconds=perf_counter() - start).splitlines()
     # The report is there already, so that how to make it need not be told.

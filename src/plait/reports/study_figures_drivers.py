@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Final
 
 from plait.reports.study_figure import (
     FILE_WIDTH,
@@ -21,8 +23,10 @@ from plait.reports.study_measures import Bin, Measure, bin_middle, drawn_measure
 
 __all__ = ["driver_figures"]
 
-_TOO_FEW = f"There are too few clonotypes: no bin has {LEAST_IN_A_POINT}."
-_ONE_SUBJECT = "There is one subject only, so nothing can be shared, and there is nothing to compare."
+_TOO_FEW: Final = f"There are too few clonotypes: no bin has {LEAST_IN_A_POINT}."
+#: Powers of ten, or nucleotides, between two points that are joined.
+_WIDEST_GAP: Final = 2.0
+_ONE_SUBJECT: Final = "There is one subject only, so nothing can be shared, and there is nothing to compare."
 
 
 def driver_figures(study: Study) -> list[StudyFigure]:
@@ -73,8 +77,12 @@ def _share_figure(
 ) -> StudyFigure:
     enough = [b for b in bins if b.low is not None and sum(b.levels.values()) >= LEAST_IN_A_POINT]
     values = _share_points(bins, study.shared_by)
+    piece, end = 0, -math.inf
     for point, bin_ in zip(values, enough, strict=True):
         point["x"] = bin_middle(measure, bin_)
+        # Nothing is drawn across bins that say nothing.
+        piece += point["x"] - end > _WIDEST_GAP
+        point["piece"], end = piece, point["x"]
         if measure.high:
             point["from"], point["to"] = 10 ** (bin_.low or 0.0), 10 ** (bin_.high or 0.0)
     n = sum(sum(bin_.levels.values()) for bin_ in bins)
@@ -118,11 +126,15 @@ def _share_body(measure: Measure, top: float) -> Spec:
         "layer": [
             {
                 "mark": {"type": "area", "color": measure.colour, "opacity": 0.16},
-                "encoding": {"y": {"field": "low", **y}, "y2": {"field": "high"}},
+                "encoding": {
+                    "y": {"field": "low", **y},
+                    "y2": {"field": "high"},
+                    "detail": {"field": "piece"},
+                },
             },
             {
                 "mark": {"type": "line", "color": measure.colour, "strokeWidth": 2},
-                "encoding": {"y": {"field": "share", **y}},
+                "encoding": {"y": {"field": "share", **y}, "detail": {"field": "piece"}},
             },
             {
                 "mark": {"type": "point", "filled": True, "size": 55, "color": measure.colour, "opacity": 1},

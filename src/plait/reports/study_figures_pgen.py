@@ -19,7 +19,7 @@ from plait.reports.study_inputs import Study, StudyTable
 
 __all__ = ["pgen_figures", "pgen_sweep_figures"]
 
-_MEASURES: Final = {"spearman": "Spearman's rho", "auc": "area under the ROC curve"}
+_MEASURES: Final = {"spearman": "Spearman's rho", "auc": "ROC curve area"}
 _SCOPES: Final = {"all": "all clonotypes", "above_zero": "neither is 0"}
 _NUMBERS: Final = (
     *("path_count", "pgen", "difference", "low", "high", "subjects_low", "subjects_high", "n"),
@@ -48,7 +48,7 @@ def pgen_figures(study: Study) -> list[StudyFigure]:
         of_sweep = [row for row in of_measure if row["scope"] == "sweep"]
         if of_sweep:
             best = max(of_sweep, key=lambda row: row["path_count"])
-            where = f"best of the sweep (pi {best['pi']:g}, nu {best['nu']:g})"
+            where = f"sweep, pi {best['pi']:g}, nu {best['nu']:g}"
             values.append(_value(best, told, where))
     if not values:
         why = "There are too few clonotypes with a path count and Pgen, or none are shared."
@@ -58,7 +58,7 @@ def pgen_figures(study: Study) -> list[StudyFigure]:
         "How much higher a measure of Pgen with the number of subjects is than the same measure of the path "
         "count, on the same clonotypes: right of 0 Pgen goes better with sharing, left of it path counts. "
         "Thick: 95 % intervals that take clonotypes as independent; thin: those that take subjects as the "
-        "units, every one left out once. The best model of the sweep was chosen with these data, which "
+        "units, every one left out once. Of the sweep, the best model was chosen with these data, which "
         f"flatters path counts. n = {number_text(n)} clonotypes."
     )
     told = "; ".join(
@@ -85,7 +85,7 @@ def _rows(table: StudyTable) -> list[dict[str, Any]]:
 
 def _value(row: dict[str, Any], measure: str, what: str) -> dict[str, Any]:
     return {
-        "label": f"{measure}, {what}",
+        "label": f"{measure},|{what}",
         "measure": measure,
         "what": what,
         **{name: row[name] for name in _NUMBERS[:8]},
@@ -94,7 +94,9 @@ def _value(row: dict[str, Any], measure: str, what: str) -> dict[str, Any]:
 
 def _body(rows: int, over_subjects: bool) -> Spec:
     x: Spec = {"type": "quantitative", "axis": axis("measure of Pgen less that of the path count", grid=True)}
-    shown = tooltips(label="of", pgen__f="Pgen", path_count__f="path count", difference__f="difference")
+    shown = tooltips(
+        measure="measure", what="of", pgen__f="Pgen", path_count__f="path count", difference__f="difference"
+    )
     shown += tooltips(low__f="from", high__f="to", n__i="clonotypes")
     if over_subjects:
         shown += tooltips(subjects_low__f="over subjects from", subjects_high__f="to")
@@ -127,14 +129,14 @@ def _body(rows: int, over_subjects: bool) -> Spec:
     )
     return {
         "width": FILE_WIDTH,
-        "height": 34 * rows + 10,
+        "height": 38 * rows + 10,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "encoding": {
             "y": {
                 "field": "label",
                 "type": "nominal",
                 "sort": None,
-                "axis": {"title": None, "labelLimit": 340},
+                "axis": {"title": None, "labelLimit": 150, "labelExpr": "split(datum.label, '|')"},
             },
             "tooltip": shown,
         },

@@ -15,7 +15,11 @@ _NO_N2 = "The study has no N2 lengths: no clonotype has a D gene call."
 _NO_PGEN = "No clonotype has a Pgen."
 #: Labels such as 10k and 1M, or 1e-12, at powers of ten.
 _POWERS: Final[dict[str, Any]] = {"labelExpr": "format(pow(10, datum.value), '~s')", "tickMinStep": 1}
-_SMALL_POWERS: Final[dict[str, Any]] = {"labelExpr": "format(pow(10, datum.value), '.0e')", "tickMinStep": 1}
+_SMALL_POWERS: Final[dict[str, Any]] = {
+    "labelExpr": "format(pow(10, datum.value), '.0e')",
+    "tickMinStep": 1,
+    "labelFlush": 12,
+}
 
 
 class Measure(NamedTuple):

@@ -48,6 +48,23 @@ _NAMES: Final[Mapping[str, str]] = {
     "auc_pgen_only": "AUC, Pgen alone",
     "auc_counts_and_pgen": "AUC, path counts and Pgen",
     "auc_all_without_pgen": "AUC, all but Pgen",
+    "spearman_pgen": "rho, Pgen",
+    "spearman_path_count": "rho, path count",
+    "spearman_difference": "difference of rho",
+    "spearman_difference_over_subjects": "the same, over subjects",
+    "auc_pgen": "AUC, Pgen",
+    "auc_path_count": "AUC, path count",
+    "auc_difference": "difference of AUC",
+    "auc_difference_over_subjects": "the same, over subjects",
+    "spearman_pgen_above_zero": "rho, Pgen, neither is 0",
+    "spearman_path_count_above_zero": "rho, path count, neither is 0",
+    "spearman_difference_above_zero": "difference of rho, neither is 0",
+    "auc_pgen_above_zero": "AUC, Pgen, neither is 0",
+    "auc_path_count_above_zero": "AUC, path count, neither is 0",
+    "auc_difference_above_zero": "difference of AUC, neither is 0",
+    "deviance_pgen_only_less_counts_only": "held-out deviance, Pgen less path counts",
+    "deviance_counts_and_pgen_less_counts_only": "held-out deviance, both less path counts",
+    "deviance_counts_and_pgen_less_pgen_only": "held-out deviance, both less Pgen",
 }
 
 

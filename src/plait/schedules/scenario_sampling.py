@@ -164,11 +164,14 @@ def draw_text(draws: Any, seed: Any, item: int, row: int, out: Any) -> None:
     fields[row, 7], fields[row, 8] = left, 0
     if draws.fragment_first.size > 1:
         state, cut = draw(tables, draws.fragment_cut + fragment, state)
-        low = cut // draws.cuts_right
-        high = cut % draws.cuts_right
+        low, high = cut // draws.cuts_right, cut % draws.cuts_right
         fields[row, 4], fields[row, 5] = low, high
         first = draws.fragment_first[fragment] + low
-        for k in range(first, draws.fragment_first[fragment + 1] - high):
+        last = draws.fragment_first[fragment + 1] - high
+        if last < first:
+            out.length[row] = -1
+            return
+        for k in range(first, last):
             out.symbols[row, at] = draws.symbols[k]
             at += 1
         state, right = draw(tables, draws.length + 1, state)

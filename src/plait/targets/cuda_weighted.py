@@ -368,5 +368,7 @@ def _kept(device: int, source: Any, make: Callable[[], T]) -> T:
             known = _Kept.tables[device, id(source)] = source, make()
             while len(_Kept.tables) > _TABLES:
                 _Kept.tables.popitem(last=False)
+        # Tables of texts come and go, while those of the model stay.
+        _Kept.tables.move_to_end((device, id(source)))
         found: T = known[1]
         return found

@@ -17,6 +17,7 @@ Importing this module loads no CUDA library, and neither does ``auto`` on a mach
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from plait.errors import InvalidInput, TargetUnavailable
 from plait.targets.cpu import CpuTarget
@@ -24,7 +25,7 @@ from plait.targets.cuda_driver import DriverFacts, device_problem, probe, usable
 from plait.targets.protocol import Target
 from plait.targets.reference import ReferenceTarget
 
-__all__ = ["DEVICES", "check_device", "devices_of", "resolve"]
+__all__ = ["DEVICES", "check_device", "devices_of", "resolve", "used_devices"]
 
 #: What may be given as ``device=``; N stands for a number.
 DEVICES = ("auto", "cpu", "reference", "cuda", "cuda:N", "cuda:all")
@@ -115,6 +116,18 @@ def devices_of(device: str, facts: DriverFacts) -> list[int]:
     if problem:
         raise TargetUnavailable(device, reason=problem, fix=f"use one of: {names}")
     return [number]
+
+
+def used_devices(names: Iterable[str]) -> str:
+    """What parts of some work were done on, in one name, GPUs first; empty if there was no part.
+
+    Parameters
+    ----------
+    names
+        Descriptions of the targets of the parts, which may name several: ``"cuda:0 (NVIDIA H200) and cpu"``.
+    """
+    found = {part for name in names for part in name.split(" and ")}
+    return " and ".join(sorted(found, key=lambda part: (part == "cpu", part)))
 
 
 def _simulated() -> bool:

@@ -16,6 +16,7 @@ from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
 from plait.settings import thread_count
+from plait.targets.devices import used_devices
 from plait.vdj.columns import ResultColumns
 from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan, restored_block
 from plait.vdj.counting import CounterSettings, PathCounter
@@ -30,7 +31,6 @@ from plait.vdj.row_runs import (
     run_key,
     run_rows,
     sampled_row_bytes,
-    used_devices,
 )
 from plait.vdj.summary import CountSummary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,6 @@ __all__ = [
     "run_key",
     "run_rows",
     "sampled_row_bytes",
-    "used_devices",
 ]
 
 R = TypeVar("R")
@@ -271,19 +270,6 @@ def run_key(
         "block_rows": reader.block_rows,
         **further,
     }
-
-
-def used_devices(names: Iterable[str]) -> str:
-    """What blocks were worked on, in one name; empty if there was none.
-
-    Parameters
-    ----------
-    names
-        The device of every block. The name of a GPU that fails on the way becomes longer, and workers may
-        differ.
-    """
-    found = sorted(set(names))
-    return " and ".join(name for name in found if not any(other.startswith(f"{name} ") for other in found))
 
 
 class AddedColumns:

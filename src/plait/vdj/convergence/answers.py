@@ -15,9 +15,11 @@ __all__ = ["answers"]
 
 #: Subjects below which sharing has too few levels to say much.
 _FEW_SUBJECTS: Final = 5
+_INDEPENDENT: Final = (
+    "{} take clonotypes as drawn independently of each other, and these subjects as given: they do not say "
+    "what other subjects would show."
+)
 _CAUTIONS: Final = (
-    "All intervals take clonotypes as drawn independently of each other, and these subjects as given: they "
-    "do not say what other subjects would show.",
     "A clonotype that several subjects have enters the correlations with frequency once for each of them, "
     "and similar clonotypes are not independent, so that these intervals are too narrow rather than too "
     "wide.",
@@ -80,7 +82,8 @@ def answers(
 def _limits(study: Mapping[str, Any]) -> dict[str, Any]:
     """What none of the figures can say."""
     subjects, shared_by = number(study.get("subjects")), number(study.get("shared_by"))
-    text = list(_CAUTIONS)
+    which = "All intervals, but those over subjects," if study.get("pgen") else "All intervals"
+    text = [_INDEPENDENT.format(which), *_CAUTIONS]
     if subjects is not None and subjects < 2:
         text.append("With one subject nothing can be shared.")
     elif subjects is not None and shared_by is not None and subjects < shared_by:

@@ -14,6 +14,7 @@ from plait.vdj.convergence.claims import (
     verdict,
     whole,
 )
+from plait.vdj.convergence.subject_jackknife import FEWEST_SUBJECTS
 from plait.vdj.convergence.table_text import number
 
 __all__ = ["pgen_answer"]
@@ -42,6 +43,8 @@ _WITHOUT_CALLS: Final = (
 _ALONE: Final = ("pgen_only", "counts_only")
 #: Clonotypes, shared and not shared, below which the headline says that they are few.
 _ENOUGH: Final = 100
+#: Share of clonotypes without Pgen from which the headline tells it.
+_MANY_WITHOUT: Final = 0.1
 _NAMES: Final = {"spearman": "rank correlation", "auc": "area under the ROC curve"}
 
 
@@ -57,7 +60,7 @@ def pgen_answer(
     ----------
     study
         Content of study.json as far as it is known: ``pgen``, ``parameters``, ``clonotypes``,
-        ``shared_clonotypes``.
+        ``shared_clonotypes``, ``subjects``.
     rows
         Rows of pgen_comparison.tsv.
     correlations
@@ -72,7 +75,8 @@ def pgen_answer(
         for row in rows
         if row["stratum_kind"] == "all" and row["y"] == "subjects" and row["scope"] != "sweep"
     }
-    signs = {key: _sign(row) for key, row in compared.items()}
+    enough = (number(study.get("subjects")) or 0.0) >= FEWEST_SUBJECTS
+    signs = {key: _sign(row, over_subjects=enough and key[0] == "all") for key, row in compared.items()}
     parameters = study.get("parameters", {})
     few = _few(study)
     text = [
@@ -87,7 +91,11 @@ def pgen_answer(
         _SELECTION,
         f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else "",
     ]
-    headline = _headline(signs, correlations, rows) + _held_out_clause(groups, signs)
+    headline = (
+        _headline(signs, correlations, rows, parameters)
+        + _held_out_clause(groups, signs)
+        + _without_clause(study)
+    )
     return {
         "id": "pgen_comparison",
         "headline": f"{headline} ({few})" if few else headline,
@@ -104,19 +112,20 @@ def _over_subjects(row: _Row) -> Estimate:
     return estimate_of(row, "difference", "subjects_low", "subjects_high")
 
 
-def _sign(row: _Row | None) -> Verdict:
-    """Where both intervals lie: that over clonotypes, and that over subjects where there is one."""
-    if row is None:
-        return Verdict.UNKNOWN
+def _sign(row: _Row, *, over_subjects: bool) -> Verdict:
+    """Where both intervals lie: that over clonotypes, and that over subjects if there has to be one."""
     found = verdict(_difference(row))
     over = _over_subjects(row)
-    if over.known and verdict(over) is not found and found is not Verdict.UNKNOWN:
+    if (over_subjects or over.known) and verdict(over) is not found and found is not Verdict.UNKNOWN:
         return Verdict.AROUND
     return found
 
 
 def _headline(
-    signs: Mapping[tuple[str, str], Verdict], correlations: Sequence[_Row], rows: Sequence[_Row]
+    signs: Mapping[tuple[str, str], Verdict],
+    correlations: Sequence[_Row],
+    rows: Sequence[_Row],
+    parameters: Mapping[str, Any],
 ) -> str:
     rank, area = (signs.get(("all", measure), Verdict.UNKNOWN) for measure in ("spearman", "auc"))
     if rank is Verdict.UNKNOWN and area is Verdict.UNKNOWN:
@@ -133,16 +142,22 @@ def _headline(
         # The one that goes less against sharing does not predict it.
         return cannot
     verb = "predicts" if better == _PGEN else "predict"
+    rival = _rival(rows) if found is Verdict.ABOVE else None
+    if rival is not None and "nu" in parameters:
+        worse += f" with {_limits_text(parameters)} nucleotides"
     told = f"{better[0].upper()}{better[1:]} {verb} sharing better than {worse}"
     if rank is not area:
         measure = "spearman" if rank is found else "auc"
         told += f", by {_NAMES[measure]} alone"
     if signs.get(("above_zero", "spearman")) is not found and signs.get(("above_zero", "auc")) is not found:
         told += ", but not surely among clonotypes that both can make"
-    rival = _rival(rows) if found is Verdict.ABOVE else None
     if rival is not None:
-        told += f", but not surely better than those with at most {rival[0]} P and {rival[1]} N nucleotides"
+        told += f", but not surely better than those with {_limits_text(rival)} nucleotides"
     return told
+
+
+def _limits_text(model: Mapping[str, Any]) -> str:
+    return f"at most {model['pi']} P and {model['nu']} N"
 
 
 def _best_of_sweep(rows: Sequence[_Row], measure: str) -> _Row | None:
@@ -152,12 +167,12 @@ def _best_of_sweep(rows: Sequence[_Row], measure: str) -> _Row | None:
     return max(known, key=lambda row: number(row["path_count"]) or 0.0) if known else None
 
 
-def _rival(rows: Sequence[_Row]) -> tuple[str, str] | None:
-    """Limits of the best model of the sweep that Pgen is not surely better than."""
+def _rival(rows: Sequence[_Row]) -> _Row | None:
+    """The best model of the sweep, if Pgen is not surely better than that."""
     for measure in ("auc", "spearman"):
         best = _best_of_sweep(rows, measure)
         if best is not None and verdict(_difference(best)) is not Verdict.ABOVE:
-            return str(best["pi"]), str(best["nu"])
+            return best
     return None
 
 
@@ -229,7 +244,7 @@ def _sweep(rows: Sequence[_Row]) -> str:
         best = _best_of_sweep(rows, measure)
         if best is not None:
             texts.append(
-                f"by {name} with at most {best['pi']} P and {best['nu']} N nucleotides "
+                f"by {name} with {_limits_text(best)} nucleotides "
                 f"({as_text(number(best['path_count']) or 0.0)}; Pgen less that {_interval(best)})"
             )
     if not texts:
@@ -323,13 +338,28 @@ def _model(study: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     return f"{text}; it {' and '.join(parts)}, see pgen_statuses.tsv." if parts else f"{text}."
 
 
+def _without_clause(study: Mapping[str, Any]) -> str:
+    """Which part of the clonotypes nothing is said of, if that is not a small one."""
+    n, without = number(study.get("clonotypes")), number(study.get("pgen", {}).get("without"))
+    if not n or without is None or without < _MANY_WITHOUT * n:
+        return ""
+    return f"; {percent(without / n)} of the clonotypes have no Pgen"
+
+
 def _few(study: Mapping[str, Any]) -> str:
+    pgen = study.get("pgen", {})
     shared, every = number(study.get("shared_clonotypes")), number(study.get("clonotypes"))
+    what = ""
+    if number(pgen.get("shared")) is not None and number(pgen.get("without")):
+        # Only what has a Pgen is compared.
+        shared, what = number(pgen["shared"]), " with Pgen"
+        every = None if every is None else every - pgen["without"]
     if shared is None or every is None or min(shared, every - shared) >= _ENOUGH:
         return ""
     fewer = min(shared, every - shared)
     kind = "shared" if shared == fewer else "not shared"
-    return f"only {whole(fewer)} clonotype{' is' if fewer == 1 else 's are'} {kind}"
+    noun, verb = ("clonotype", "is") if fewer == 1 else ("clonotypes", "are")
+    return f"only {whole(fewer)} {noun}{what} {verb} {kind}"
 
 
 def _figures(compared: Mapping[tuple[str, str], _Row], groups: Sequence[_Row]) -> dict[str, Any]:
@@ -343,9 +373,11 @@ def _figures(compared: Mapping[tuple[str, str], _Row], groups: Sequence[_Row]) -
                 figures[f"{measure}_{key}{end}"] = number(row[key])
             name = f"{measure}_difference{end}"
             figures[name] = number(row["difference"])
-            for limit in ("low", "high"):
-                figures[f"{name}_{limit}"] = number(row[limit])
-                if scope == "all":
+            figures |= {f"{name}_{limit}": number(row[limit]) for limit in ("low", "high")}
+            if scope == "all" and number(row["subjects_low"]) is not None:
+                # The same difference, with the other interval.
+                figures[f"{name}_over_subjects"] = figures[name]
+                for limit in ("low", "high"):
                     figures[f"{name}_over_subjects_{limit}"] = number(row[f"subjects_{limit}"])
     for row in groups:
         name = f"deviance_{row['model']}_less_{row['other']}"

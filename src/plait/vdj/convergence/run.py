@@ -277,11 +277,15 @@ class _Run:
         """How many clonotypes have which kind of Pgen; nothing where the study has none."""
         if "pgen_statuses" not in self.tables:
             return {}
-        found = {row["status"]: int(row["clonotypes"]) for row in read_table(self.tables["pgen_statuses"])}
+        rows = read_table(self.tables["pgen_statuses"])
+        found = {row["status"]: int(row["clonotypes"]) for row in rows}
         zero = sum(n for status, n in found.items() if status in ZERO_REASONS)
         positive = found.get("ok", 0)
         without = sum(found.values()) - zero - positive
-        return {"pgen": {"above_zero": positive, "zero": zero, "without": without, "statuses": found}}
+        known = ("ok", *ZERO_REASONS)
+        shared = sum(int(row["shared_clonotypes"]) for row in rows if row["status"] in known)
+        numbers = {"above_zero": positive, "zero": zero, "without": without, "shared": shared}
+        return {"pgen": {**numbers, "statuses": found}}
 
 
 class _Clock:

@@ -148,7 +148,8 @@ def study(
         model_calls=model_calls,
         model_note=model_note,
     )
-    _check_chain(settings, recombination)
+    if recombination is not None:
+        _check_model(settings, recombination, alleles)
     others = {"cache": cache, "device": device, "resume": resume, "progress": progress}
     samples = read_sample_sheet(sheet)
     return _run_on(executor, threads, samples, output, settings, alleles, model=recombination, **others)
@@ -171,14 +172,22 @@ def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | No
     return model if model is None or isinstance(model, RecombinationModel) else load_model(model)
 
 
-def _check_chain(settings: StudySettings, model: RecombinationModel | None) -> None:
-    if model is not None and (model.chain != "vj") != settings.with_d:
+def _check_model(settings: StudySettings, model: RecombinationModel, germline: GermlineSet) -> None:
+    if (model.chain != "vj") != settings.with_d:
         raise InvalidInput(
             "model",
             found=f"{model.name!r}, a model of {'V-J' if model.chain == 'vj' else 'V-D-J'} joining",
             expected=f"one of {'V-D-J' if settings.with_d else 'V-J'} joining, as in the germline set",
             hint="choose the model of the chain that is studied",
         )
+    for kind, genes, others in (("V", model.v, germline.v), ("J", model.j, germline.j)):
+        if settings.model_calls == "use" and not {g.gene for g in genes} & {g.gene for g in others}:
+            raise InvalidInput(
+                "model",
+                found=f"{model.name!r}, which has none of the {kind} genes of {germline.name!r}",
+                expected="a model with genes of the germline set",
+                hint="choose the model of the species and chain that are studied",
+            )
 
 
 def _predictor_models(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plait.statistics.quantiles import student_quantile
 
-__all__ = ["JACKKNIFE_MEASURES", "SubjectCells", "subject_intervals"]
+__all__ = ["FEWEST_SUBJECTS", "JACKKNIFE_MEASURES", "SubjectCells", "subject_intervals"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -19,7 +19,7 @@ _Ints: TypeAlias = NDArray[np.int64]
 #: Measures that have such an interval.
 JACKKNIFE_MEASURES: Final = ("spearman", "auc")
 #: Subjects below which the spread between them is hardly known.
-_FEWEST: Final = 4
+FEWEST_SUBJECTS: Final = 4
 
 
 class SubjectCells(NamedTuple):
@@ -67,7 +67,7 @@ def subject_intervals(
     (\theta_s - \bar\theta)^2` (the jackknife; Efron and Stein 1981, *Annals of Statistics* 9: 586-596), and
     the interval is that of Student's t with S - 1 degrees of freedom.
     """
-    if len(subjects) < _FEWEST:
+    if len(subjects) < FEWEST_SUBJECTS:
         return {}
     x, z, y, counts = (np.concatenate(columns) for columns in zip(*subjects, strict=True))
     sizes = [len(one.counts) for one in subjects]

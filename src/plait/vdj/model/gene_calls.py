@@ -101,14 +101,14 @@ class GeneCalls:
         Raises
         ------
         InvalidInput
-            If there are more or fewer.
+            If there are more or fewer, or they are no texts.
         """
         together = np.array([self._shape.together], np.int32)
         if calls is None:
             return GivenGenes(
                 np.zeros(n, np.int64), np.array([0, 1]), together, np.zeros(1, np.uint8), [self._functional]
             )
-        column = as_column(calls)
+        column = as_column(calls, f"{self._segment}_call")
         if len(column) != n:
             raise InvalidInput(
                 f"{self._segment}_call", found=f"{len(column)} calls", expected=f"{n}, one for each junction"
@@ -159,17 +159,33 @@ class GeneCalls:
         return "ok", genes
 
 
-def as_column(values: Any) -> pa.Array:
-    """Texts, or an Arrow array of them, as one array.
+def as_column(values: Any, name: str = "junctions") -> pa.Array:
+    """Texts, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
 
     Parameters
     ----------
     values
         What is given.
+    name
+        What errors call it.
+
+    Raises
+    ------
+    InvalidInput
+        If it is one text alone, or something else.
     """
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return values if isinstance(values, pa.Array) else pa.array(list(values), pa.large_string())
+    if isinstance(values, str | bytes):
+        raise InvalidInput(name, found="one text", expected="a sequence of texts")
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            return pa.array(list(values), pa.large_string(), from_pandas=True)
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            raise InvalidInput(name, found=f"values of type {values.type}", expected="texts")
+        return values.cast(pa.large_string())
+    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
 
 
 def _named(name: str) -> Allele:

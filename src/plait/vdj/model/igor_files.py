@@ -7,6 +7,7 @@ in the marginals. Marginals are tables whose last axis is the event and whose ot
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.model.igor_text import (
-    MODEL_FILES,
     IgorEvent,
     IgorTable,
+    model_paths,
     read_anchors,
     read_marginals,
     read_parameters,
@@ -45,7 +46,8 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
     Parameters
     ----------
     folder
-        Where the four files are.
+        Where the four files are, under the names that OLGA gives them; or IGoR's folder with ``models`` and
+        ``ref_genome``.
     name
         What to call the model; by default the folder's name.
 
@@ -55,7 +57,7 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
         If a file is missing or not as it should be, or probabilities do not add up to 1.
     """
     place = Path(folder)
-    params, marginals, v_anchors, j_anchors = (place / name for name in MODEL_FILES)
+    params, marginals, v_anchors, j_anchors = model_paths(place)
     events, error_rate = read_parameters(params)
     tables = read_marginals(marginals)
     reader = _Assembly(params, marginals, events, tables)
@@ -91,12 +93,21 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
         )
     except InvalidInput as error:
         known = [nickname for nickname in _NICKNAMES.get(error.what, ()) if nickname in tables]
+        if not known:
+            found = f"{error.found} in {error.what}"
+            raise FormatError(params, found=found, expected=error.expected) from error
         raise FormatError(
             marginals,
-            line=tables[known[0]].line if known else None,
+            line=tables[known[0]].line,
             found=f"{error.what} ({' and '.join(known)}) with {error.found}",
             expected=error.expected,
         ) from error
+
+
+def _imgt_header(name: str) -> tuple[str, str]:
+    """Allele and functionality; in models of IGoR, names are the headers of IMGT's FASTA files."""
+    words = name.split("|")
+    return (words[1], words[3]) if len(words) > 3 else (name, "")
 
 
 class _Assembly:
@@ -120,8 +131,10 @@ class _Assembly:
         event = self._event(nickname)
         genes = []
         for index in range(len(event.found)):
-            name, sequence = event.found[index]
-            anchor, function = anchors.get(name, (None, ""))
+            header, sequence = event.found[index]
+            name, told = _imgt_header(header)
+            anchor, function = anchors.get(header, (None, ""))
+            function = function or told
             if set(sequence.upper()) - set("ACGT"):
                 found, expected = f"{sequence[:40]!r} as sequence of {name}", "A, C, G and T"
                 raise FormatError(self._params, line=event.lines[index], found=found, expected=expected)
@@ -186,7 +199,11 @@ class _Assembly:
     def lengths(self, nickname: str) -> NDArray[np.float64]:
         event = self._event(nickname)
         table = self.table(nickname, (len(event.found),))
-        found = np.zeros(1 + max(int(value) for value, _ in event.found.values()))
+        numbers = Counter(int(value) for value, _ in event.found.values())
+        if max(numbers.values()) > 1:
+            what, expected = f"{nickname} with a number twice", "every number of insertions once"
+            raise FormatError(self._params, line=event.line, found=what, expected=expected)
+        found = np.zeros(1 + max(numbers))
         for index, (value, _) in event.found.items():
             found[int(value)] = table[index]
         return found
@@ -200,8 +217,10 @@ class _Assembly:
         order = [places[letter] for letter in "ACGT"]
         table = self.table(nickname, (16,)).reshape(4, 4)[np.ix_(order, order)]
         sums = table.sum(axis=1, keepdims=True)
-        if not (sums > 0).all():
-            found, line = f"a row of zeros in {nickname}", self._tables[nickname].line
+        if not (np.isfinite(sums) & (sums > 0)).all():
+            # Also NaN, and numbers that are infinite.
+            odd = "a row of zeros" if np.isfinite(sums).all() else "a number that is none or infinite"
+            found, line = f"{odd} in {nickname}", self._tables[nickname].line
             raise FormatError(self._marginals, line=line, found=found, expected="four distributions")
         # The published values of the field's programs come from rows that are scaled to 1.
         return np.ascontiguousarray(table / sums)

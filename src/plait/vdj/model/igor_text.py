@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,16 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError
 
-__all__ = ["MODEL_FILES", "IgorEvent", "IgorTable", "read_anchors", "read_marginals", "read_parameters"]
+__all__ = [
+    "MODEL_FILES",
+    "IgorEvent",
+    "IgorTable",
+    "model_paths",
+    "read_anchors",
+    "read_marginals",
+    "read_parameters",
+    "read_text",
+]
 
 #: Names of the files in a model folder.
 MODEL_FILES = (
@@ -21,6 +31,16 @@ MODEL_FILES = (
     "V_gene_CDR3_anchors.csv",
     "J_gene_CDR3_anchors.csv",
 )
+
+#: Where IGoR itself has them: its spelling, and its folders.
+_OF_IGOR = (
+    ("model_parms.txt", "models/model_parms.txt"),
+    ("models/model_marginals.txt",),
+    ("ref_genome/V_gene_CDR3_anchors.csv",),
+    ("ref_genome/J_gene_CDR3_anchors.csv",),
+)
+#: Most nucleotides that are deleted or inserted.
+_MOST = 10_000
 
 
 @dataclass(slots=True)
@@ -64,14 +84,52 @@ class IgorTable:
     values: NDArray[np.float64]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def model_paths(folder: Path) -> list[Path]:
+    """The four files of a model folder, as OLGA names them or, if they are not there, as IGoR does.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    """
+    found = []
+    for name, others in zip(MODEL_FILES, _OF_IGOR, strict=True):
+        places = [folder / one for one in (name, *others)]
+        found.append(next((place for place in places if place.exists()), places[0]))
+    return found
+
+
+def read_text(path: Path, *, expected: str) -> str:
+    """The text of a file in UTF-8, without a byte order mark.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What it should be, for errors.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or is no text.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        expected = f"a model folder with {', '.join(MODEL_FILES)}"
         raise FormatError(path, found="no such file", expected=expected) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(path, found=str(error), expected="a readable text file") from error
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or str(error), expected=expected) from error
+    except UnicodeDecodeError as error:
+        packed = error.object.startswith(b"\x1f\x8b")
+        found = "a gzip file" if packed else f"a byte at {error.start} that is not UTF-8"
+        raise FormatError(
+            path, found=found, expected=expected, hint="unpack it first" if packed else None
+        ) from None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    text = read_text(path, expected=f"a model folder with {', '.join(MODEL_FILES)}")
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             yield number, line.strip()
@@ -111,11 +169,14 @@ def read_parameters(path: Path) -> tuple[dict[str, IgorEvent], float]:
 def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> None:
     words = line[1:].split(";")
     gene = event.kind == "GeneChoice"
-    if len(words) != (3 if gene else 2) or not words[-1].strip().isdigit():
+    if len(words) != (3 if gene else 2) or not words[-1].strip().isdecimal():
         expected = "%name;sequence;index" if gene else "%value;index"
         raise FormatError(path, line=number, found=repr(line[:80]), expected=expected)
     if event.kind in ("Deletion", "Insertion"):
-        _whole(path, number, words[0])
+        value = _whole(path, number, words[0])
+        if abs(value) > _MOST or (value < 0 and event.kind == "Insertion"):
+            expected = f"a number of nucleotides up to {_MOST:,}"
+            raise FormatError(path, line=number, found=value, expected=expected)
     index = int(words[-1])
     if index in event.found:
         raise FormatError(path, line=number, found=f"index {index} twice", expected="every index once")
@@ -149,6 +210,8 @@ def read_marginals(path: Path) -> dict[str, IgorTable]:
     name, start, shape, values = "", 0, _no_shape(), list[float]()
     for number, line in [*_lines(path), (0, "@")]:
         if line.startswith("@"):
+            if line[1:] in (*tables, name) and name:
+                raise FormatError(path, line=number, found=f"{line} twice", expected="every table once")
             if name:
                 tables[name] = _table(path, name, start, shape, values)
             name, start, shape, values = line[1:], number, _no_shape(), []
@@ -165,8 +228,9 @@ def _no_shape() -> tuple[int, ...]:
 
 
 def _table(path: Path, name: str, line: int, shape: tuple[int, ...], values: list[float]) -> IgorTable:
-    if not shape or len(values) != int(np.prod(shape)):
-        expected = f"{int(np.prod(shape))}, as $Dim{list(shape)} says" if shape else "a line $Dim[...]"
+    sized = min(shape, default=-1) >= 0
+    if not sized or len(values) != math.prod(shape):
+        expected = f"{math.prod(shape)}, as $Dim{list(shape)} says" if sized else "a line $Dim[...] of sizes"
         raise FormatError(path, line=line, found=f"{len(values)} numbers of {name}", expected=expected)
     return IgorTable(line, np.array(values).reshape(shape))
 
@@ -181,7 +245,10 @@ def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
     """
     anchors = {}
     lines = list(_lines(path))
-    reader = csv.DictReader((line for _, line in lines), restval="")
+    header = lines[0][1] if lines else ""
+    # OLGA separates columns by commas, IGoR by semicolons.
+    mark = ";" if ";" in header and "," not in header else ","
+    reader = csv.DictReader((line for _, line in lines), restval="", delimiter=mark)
     missing = {"gene", "anchor_index"} - set(reader.fieldnames or ())
     if missing:
         found = f"no column {' and no column '.join(sorted(missing))}"
@@ -189,7 +256,7 @@ def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
         raise FormatError(path, line=1, found=found, expected=expected)
     for (number, _), row in zip(lines[1:], reader, strict=False):
         index = row["anchor_index"].strip()
-        if not index.isdigit():
+        if not index.isdecimal():
             raise FormatError(
                 path, line=number, column="anchor_index", found=repr(index), expected="a position from 0 on"
             )

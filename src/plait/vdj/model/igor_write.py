@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.vdj.model.igor_text import MODEL_FILES
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
@@ -17,6 +18,8 @@ from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 __all__ = ["write_igor_model"]
 
 _Floats = NDArray[np.float64]
+#: What no name in these files may have.
+_SEPARATORS = frozenset(',;|"\n\r')
 
 
 def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) -> None:
@@ -34,9 +37,20 @@ def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) 
 
     Raises
     ------
+    InvalidInput
+        If a name of a gene, or its functionality, has a letter that separates columns.
     FormatError
         If the folder cannot be written.
     """
+    for gene in (*model.v, *model.d, *model.j):
+        for text in (gene.name, gene.function):
+            if set(text) & _SEPARATORS or text != text.strip():
+                raise InvalidInput(
+                    "model",
+                    found=f"{text!r} of gene {gene.name!r}",
+                    expected="names without commas, semicolons, quotes, bars and line breaks",
+                    hint="write a .json file instead",
+                )
     place = Path(folder)
     texts = ("".join(_parameters(model)), "".join(_marginals(model)), _anchors(model.v), _anchors(model.j))
     with output_errors(place):

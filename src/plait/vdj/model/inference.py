@@ -124,7 +124,9 @@ def observable_model(model: RecombinationModel, *, functional: bool = True) -> R
         np.array([gene.functional or not functional for gene in genes]) * table.sum(axis=1)
         for genes, table in ((model.v, of_v), (model.j, of_j))
     )
-    p_dj = model.p_dj * j
+    # Deletions of D, too, can be more than there is of it.
+    d = of_d.sum(axis=(1, 2)) if model.d else np.ones(1)
+    p_dj = model.p_dj * d[:, None] * j
     return replace(
         model,
         p_v=_scaled(model.p_v * v * (p_dj.sum(axis=(1, 2)) if len(p_dj) > 1 else 1.0), 0),

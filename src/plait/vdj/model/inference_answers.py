@@ -37,7 +37,7 @@ def inference_answers(
         _of_fit(facts),
         _of_chance(facts),
         _of_ends(model, facts),
-        _of_genes(model, evidence),
+        _of_genes(model, evidence, facts),
         _limits(facts),
     ]
 
@@ -155,7 +155,7 @@ def _of_ends(model: RecombinationModel, facts: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def _of_genes(model: RecombinationModel, evidence: Evidence) -> dict[str, Any]:
+def _of_genes(model: RecombinationModel, evidence: Evidence, facts: Mapping[str, Any]) -> dict[str, Any]:
     rows = gene_rows(model, evidence)
     few = {
         segment: [row["gene"] for row in rows if row["segment"] == segment and row["few"] == "yes"]
@@ -179,7 +179,9 @@ def _of_genes(model: RecombinationModel, evidence: Evidence) -> dict[str, Any]:
         headline = f"Every gene has {FEW} or more expected choices"
     if never:
         shown = ", ".join(never[:8]) + (f" and {len(never) - 8} more" if len(never) > 8 else "")
-        text += f"Never seen: {shown}; their deletions stay as they were at the start. "
+        added = facts["parameters"].get("pseudocount")
+        known = "are all equally probable" if added else "stay as they were at the start"
+        text += f"Never seen: {shown}; their deletions {known}. "
     return {"headline": headline, "text": text.strip(), "figures": {}}
 
 
@@ -193,6 +195,12 @@ def _limits(facts: Mapping[str, Any]) -> dict[str, Any]:
     )
     if facts["parameters"]["calls"] == "use":
         text += "Calls are believed: a wrong one counts for the wrong gene. "
+    else:
+        text += (
+            "Calls were ignored: where deletions leave of a gene what others have too, its probability and "
+            "its deletions depend on the model that the search began with; only what they give together is "
+            "found. "
+        )
     if left:
         rows = sum(left.values())
         calls = ", ".join(list(facts["unknown_calls"])[:6])

@@ -99,8 +99,8 @@ def most_probable_steps(
     """The Markov chain under which steps, and first symbols drawn from what it keeps, are most probable.
 
     Shares of steps alone are not: the distribution of first symbols follows from them. Beginning with the
-    better of two chains, steps get a part of the first symbols as if they had led there, which is where the
-    derivative vanishes; a step that does not gain ends it.
+    better of two chains, steps get a part of the first symbols as if they had led there, until the derivative
+    vanishes. That leads upwards, but may lead too far: then half of the way is tried, and so on.
 
     Parameters
     ----------
@@ -121,8 +121,11 @@ def most_probable_steps(
         ((chain, _log_likelihood(chain, counts, first)) for chain in (start, old)), key=lambda pair: pair[1]
     )
     for _ in range(_MOST_ROUNDS):
-        chain = _stepped(best, counts, first)
-        other = _log_likelihood(chain, counts, first)
+        towards = _stepped(best, counts, first)
+        part, chain = 1.0, towards
+        while (other := _log_likelihood(chain, counts, first)) < value - _SMALLEST_GAIN * total:
+            part /= 2
+            chain = best + part * (towards - best)
         if not other > value:
             break
         best, gain, value = chain, other - value, other

@@ -29,6 +29,7 @@ from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.vdj.model.igor_files import read_igor_model
+from plait.vdj.model.igor_text import MODEL_FILES, read_text
 from plait.vdj.model.igor_write import write_igor_model
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
@@ -58,7 +59,8 @@ def read_model(path: str | os.PathLike[str]) -> RecombinationModel:
     Parameters
     ----------
     path
-        A JSON file of plait's own format (see `plait.vdj.model.model_files`), or a folder of IGoR or OLGA.
+        A JSON file of plait's own format (see `plait.vdj.model.model_files`), the folder that ``plait vdj
+        infer`` has made, or a folder of IGoR or OLGA.
 
     Raises
     ------
@@ -67,15 +69,14 @@ def read_model(path: str | os.PathLike[str]) -> RecombinationModel:
     """
     place = Path(path)
     if place.is_dir():
-        return read_igor_model(place)
-    try:
-        text = place.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        expected = "a model: a JSON file of plait, or a folder of IGoR or OLGA"
-        raise FormatError(
-            place, found=getattr(error, "strerror", None) or error, expected=expected
-        ) from error
-    return _parse(place, text)
+        # The folder of an inference holds its model in both formats.
+        own = place / "model.json"
+        if not own.is_file() or (place / MODEL_FILES[0]).exists():
+            return read_igor_model(place)
+        place = own
+    return _parse(
+        place, read_text(place, expected="a model: a JSON file of plait, or a folder of IGoR or OLGA")
+    )
 
 
 def write_model(model: RecombinationModel, path: str | os.PathLike[str]) -> None:
@@ -125,6 +126,8 @@ def _parse(path: Path | str, text: str) -> RecombinationModel:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise FormatError(path, line=error.lineno, found=error.msg, expected="a model as JSON") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(path, found=str(error), expected="a model as JSON") from None
     found = _Members(path, "", content)
     if found.get("format", str) != _FORMAT or found.get("version", int) != _VERSION:
         expected = f"format {_FORMAT!r}, version {_VERSION}"
@@ -139,7 +142,7 @@ def _parse(path: Path | str, text: str) -> RecombinationModel:
             j=tuple(genes.genes("j")),
             palindromes=(ends.get("v", int), ends.get("d5", int), ends.get("d3", int), ends.get("j", int)),
             **{name: tables.table(member, axes) for member, name, axes in _TABLES},
-            error_rate=float(found.get("error_rate", float | int)),
+            error_rate=found.number("error_rate"),
             provenance=found.get("provenance", dict),
         )
     except InvalidInput as error:
@@ -169,6 +172,13 @@ class _Members:
             raise self._wrong(member, told, f"a member of type {getattr(kind, '__name__', kind)}")
         return value
 
+    def number(self, member: str) -> float:
+        value = self.get(member, float | int)
+        try:
+            return float(value)
+        except OverflowError:
+            raise self._wrong(member, "a number that is too large", "a number") from None
+
     def member(self, name: str) -> _Members:
         return _Members(self._path, f"{self._where}.{name}".strip("."), self.get(name, dict))
 
@@ -184,9 +194,10 @@ class _Members:
         return genes
 
     def table(self, member: str, axes: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        values = self.get(member, list)
         try:
-            table = np.array(self.get(member, list), np.float64)
-        except (TypeError, ValueError):
+            table = np.array(values, np.float64)
+        except (TypeError, ValueError, OverflowError):
             raise self._wrong(member, "lists of unequal length, or no numbers", "numbers") from None
         if table.size == 0:
             table = np.zeros((0,) * axes)

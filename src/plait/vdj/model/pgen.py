@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +17,13 @@ from plait.lanes import OneLane, host_lanes
 from plait.schedules.text_graphs import GraphParts, WeightedTexts
 from plait.settings import thread_count
 from plait.targets.cuda_target import CudaTarget
-from plait.targets.devices import resolve
+from plait.targets.devices import resolve, used_devices
 from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
 from plait.types import Provenance
 from plait.vdj.model.end_shapes import model_shapes
 from plait.vdj.model.gene_calls import GeneCalls, GivenGenes, as_column
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import EncodedTexts, TextKind, encode_texts
+from plait.vdj.model.texts import EncodedTexts, TextKind, TooManySets, encode_texts
 from plait.vdj.model.weights import make_scratch, weighted_chain
 from plait.vdj.model.zero_reasons import ZeroReasons
 
@@ -109,23 +109,46 @@ class GenerationProbability:
         Raises
         ------
         InvalidInput
-            If columns are not of the same length.
+            If columns are not of the same length or hold no texts, or there is no such kind.
         """
-        texts = encode_texts(as_column(junctions), kind)
-        n = texts.status.size
+        column = as_column(junctions)
+        n = len(column)
         v, j = self._calls["v"].read(v_call, n), self._calls["j"].read(j_call, n)
+        try:
+            texts = encode_texts(column, kind)
+        except TooManySets:
+            if n == 1:
+                raise
+            return self._halves(column, v_call, j_call, kind)
         status = texts.status.copy()
         for roots in (v, j):
             undecided = status == 0
             status[undecided] = roots.status[roots.codes[undecided]]
         pgen = np.full(n, np.nan)
         rows = np.flatnonzero(status == 0)
+        used: set[str] = set()
         if rows.size:
-            pgen[rows] = self._run(texts, rows, v, j)
+            pgen[rows] = self._run(texts, rows, v, j, used)
         zero = np.flatnonzero(pgen == 0)
         if zero.size:
             status[zero] = self._reasons.reasons(texts, zero, v, j)
-        return Pgen(status, pgen, self.provenance(kind, v_call is not None, j_call is not None))
+        made = self.provenance(kind, v_call is not None, j_call is not None)
+        return Pgen(status, pgen, replace(made, device=used_devices(used) or made.device))
+
+    def _halves(self, junctions: pa.Array, v_call: Any, j_call: Any, kind: TextKind) -> Pgen:
+        """The same, computed in two parts."""
+        half = len(junctions) // 2
+        columns = [None if c is None else as_column(c) for c in (junctions, v_call, j_call)]
+        parts = [
+            self.compute(*(None if c is None else c.slice(first, count) for c in columns), kind=kind)
+            for first, count in ((0, half), (half, None))
+        ]
+        status = np.concatenate([part.status for part in parts])
+        pgen = np.concatenate([part.pgen for part in parts])
+        made = parts[0].provenance
+        return Pgen(
+            status, pgen, replace(made, device=used_devices(part.provenance.device for part in parts))
+        )
 
     def genes_of(self, segment: Literal["v", "j"], calls: Any) -> Callable[[int], tuple[int, ...]]:
         """What tells which genes of the model are meant in each row of a column.
@@ -166,24 +189,34 @@ class GenerationProbability:
         )
 
     def _run(
-        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes
+        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes, used: set[str]
     ) -> NDArray[np.float64]:
         found, plain = np.empty(rows.size), texts.plain()[rows]
         for kind in (True, False):
             chosen = np.flatnonzero(plain == kind)
             if chosen.size:
-                found[chosen] = self._weigh(texts, rows[chosen], v, j, kind)
+                found[chosen] = self._weigh(texts, rows[chosen], v, j, kind, used)
         return found
 
     def _weigh(
-        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes, plain: bool
+        self,
+        texts: EncodedTexts,
+        rows: NDArray[np.int64],
+        v: GivenGenes,
+        j: GivenGenes,
+        plain: bool,
+        used: set[str],
     ) -> NDArray[np.float64]:
+        """Weights of rows; notes in `used` what they were computed on."""
         batch = _batch(texts, rows, v, j)
         if not isinstance(self._target, CudaTarget):
             return self._on_host(texts.parts, batch, plain)
         out = np.zeros(rows.size)
         left = self._target.run_weighted(self._chain, texts.parts, batch, plain, out)
+        if left.size < rows.size:
+            used.add(self._target.description)
         if left.size:
+            used.add(self._target.host.description)
             out[left] = self._on_host(texts.parts, _batch(texts, rows[left], v, j), plain)
         return out
 

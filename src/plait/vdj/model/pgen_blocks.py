@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plait.executors.protocol import Executor
+from plait.targets.devices import used_devices
 from plait.types import Provenance
 from plait.vdj.model.junction_tables import JunctionColumns
 from plait.vdj.model.pgen import GenerationProbability, Pgen
@@ -111,10 +112,12 @@ class BlockPgen:
         columns = columns_of(rows)
         calls = self._places.calls(columns)
         found: dict[str, Any] = {}
+        devices = []
         for kind in self.kinds:
             acids = kind != "nt"
             texts = self._places.amino_acids(columns) if acids else self._places.texts(columns)
             pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"), kind=kind)
+            devices.append(pgen.provenance.device)
             status = named_statuses(pgen)
             if acids and self._places.nucleotides >= 0:
                 given = pc.greater(pc.binary_length(self._places.texts(columns)), 0)
@@ -129,7 +132,7 @@ class BlockPgen:
                 found[f"log10_pgen_{kind}"] = pa.array(np.array(log), mask=~above)
         batch = pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
         told = block_told(self.kinds, batch, calls)
-        return replace(told, device=self.engine.provenance(self.kinds[0], False, False).device)
+        return replace(told, device=used_devices(devices))
 
     def restored(self, rows: Rows, result: pa.RecordBatch) -> PgenBlock:
         """A block that another run has computed.

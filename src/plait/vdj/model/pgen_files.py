@@ -13,7 +13,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
 from plait.settings import thread_count
-from plait.targets.devices import resolve
+from plait.targets.devices import check_device, resolve, used_devices
 from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionTable, open_junctions
 from plait.vdj.model.pgen_blocks import BlockPgen, PgenBlock
 from plait.vdj.model.pgen_summary import PgenSummary
@@ -21,7 +21,7 @@ from plait.vdj.model.posterior_blocks import BlockPosteriors
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
 from plait.vdj.progress import Progress
-from plait.vdj.row_runs import AddedColumns, RowRun, RowWork, run_key, run_rows, used_devices
+from plait.vdj.row_runs import AddedColumns, RowRun, RowWork, run_key, run_rows
 
 __all__ = ["PgenFiles", "PgenOf", "pgen_files", "posterior_files"]
 
@@ -145,7 +145,7 @@ def pgen_files(
         acids=of in ("auto", "aa", "motif") or (of, layout) == ("nt,aa", LINES),
         nucleotides=layout != LINES or of.startswith("nt"),
         calls=calls,
-        block_rows=_BLOCK_ROWS if executor.elsewhere or not _on_gpu(device) else _GPU_ROWS,
+        block_rows=_block_rows(device, executor),
         fewest_rows=_FEWEST_ROWS,
     )
     blocks = BlockPgen(model, _kinds(table, of, inputs[0]), table.places, log10, device)
@@ -282,8 +282,11 @@ class _Run:
         return {"provenance": provenance, "renamed_columns": self.renamed, "rows": rows, **totals}
 
 
-def _on_gpu(device: str) -> bool:
-    return resolve(device).name.startswith("cuda")
+def _block_rows(device: str, executor: Executor) -> int:
+    """Most rows of a block: the same wherever blocks go, if a GPU is asked for by name."""
+    check_device(device)
+    there = device.startswith("cuda") or (not executor.elsewhere and resolve(device).name.startswith("cuda"))
+    return _GPU_ROWS if there else _BLOCK_ROWS
 
 
 def _kinds(table: JunctionTable, of: PgenOf, path: object) -> tuple[TextKind, ...]:

@@ -7,6 +7,7 @@ Deletions are numbered from the longest palindromic (P) extension: index ``k`` k
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,7 +94,7 @@ class RecombinationModel:
     Raises
     ------
     InvalidInput
-        If shapes do not go together, or probabilities do not add up to 1.
+        If shapes do not go together, probabilities do not add up to 1, or two genes of a kind have one name.
     """
 
     name: str
@@ -126,6 +127,7 @@ class RecombinationModel:
             self._shape("p_d_deletions", self.p_d_deletions, (nd, *self.p_d_deletions.shape[-2:]))
         for name in ("vd_steps", "dj_steps") if self.d else ("vd_steps",):
             self._shape(name, getattr(self, name), (4, 4))
+        self._check_names_and_numbers()
         for gene in (*self.v, *self.j):
             if gene.anchor is not None and not 0 <= gene.anchor <= len(gene.sequence) - 3:
                 expected = f"a codon within the {len(gene.sequence)} nucleotides"
@@ -145,6 +147,19 @@ class RecombinationModel:
                     found=f"a sum of {float(sums[wrong[0]]):.6g}{place}",
                     expected="probabilities that add up to 1",
                 )
+
+    def _check_names_and_numbers(self) -> None:
+        """Check that calls can name every gene, and numbers that are no table."""
+        for segment, genes in (("V", self.v), ("D", self.d), ("J", self.j)):
+            names = Counter(gene.name for gene in genes)
+            for name, times in names.items():
+                if not name or times > 1:
+                    found = f"{name} {times} times" if name else "a gene without a name"
+                    raise InvalidInput(f"{segment} genes", found=found, expected="every name once")
+        if min(self.palindromes) < 0:
+            raise InvalidInput("palindromes", found=self.palindromes, expected="numbers of at least 0")
+        if not 0 <= self.error_rate <= 1:
+            raise InvalidInput("error_rate", found=self.error_rate, expected="a probability")
 
     def _shape(self, what: str, table: _Floats, shape: tuple[int, ...]) -> None:
         if table.shape != shape:

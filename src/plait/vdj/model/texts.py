@@ -15,7 +15,7 @@ from plait.schedules.text_graphs import GraphParts
 from plait.vdj.model.weights import parts_of
 from plait.vdj.results import STATUSES
 
-__all__ = ["AMINO_ACIDS", "CODONS", "EncodedTexts", "TextKind", "encode_texts"]
+__all__ = ["AMINO_ACIDS", "CODONS", "EncodedTexts", "TextKind", "TooManySets", "encode_texts"]
 
 TextKind: TypeAlias = Literal["nt", "aa", "motif"]
 
@@ -44,6 +44,10 @@ _LONGEST: Final[Mapping[str, int]] = {"nt": 1000, "aa": 333, "motif": 333}
 
 
 _Words: TypeAlias = tuple[tuple[str, ...], ...]
+
+
+class TooManySets(InvalidInput):
+    """Motifs of a batch have more sets of amino acids than there are codes; fewer motifs may do."""
 
 
 class EncodedTexts(NamedTuple):
@@ -118,7 +122,16 @@ def encode_texts(junctions: pa.Array, kind: TextKind) -> EncodedTexts:
         stands for one of several amino acids, ``.`` for any.
     kind
         What they are.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such kind.
+    TooManySets
+        If motifs have more sets of amino acids than there are codes.
     """
+    if kind not in _SHORTEST:
+        raise InvalidInput("kind", found=repr(kind), expected=", ".join(_SHORTEST))
     if kind == "motif":
         return _encode_motifs(junctions.to_pylist())
     parts, code, words = _alphabet(kind)
@@ -160,7 +173,7 @@ def _encode_motifs(motifs: Sequence[str | None]) -> EncodedTexts:
         length.append(len(found))
         codes += [known.setdefault(acids, len(known)) for acids in found]
     if len(known) > _MOST_CODES:
-        raise InvalidInput(
+        raise TooManySets(
             "motifs",
             found=f"{len(known)} different sets of amino acids",
             expected=f"at most {_MOST_CODES} in a batch",
