@@ -28,6 +28,7 @@ from plait.schedules.warp_weighted_tables import warp_parts
 from plait.targets import cuda_devices, cuda_pieces, cuda_target, cuda_weighted, device_trials
 from plait.targets.cuda import SIMULATED
 from plait.targets.cuda_devices import devices
+from plait.testing.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
 from plait.testing.recombination import (
     GENETIC_CODE,
     drawn_junctions,
@@ -35,7 +36,8 @@ from plait.testing.recombination import (
     small_model,
 )
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.weights import parts_of
+from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.weights import parts_of, weighted_chain
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 
@@ -109,6 +111,22 @@ def test_values() -> None:
     model = small_model(11)
     text = drawn_junctions(model, 11, 1)[0]
     assert agree(model, [text]) == pytest.approx([probability_of(model, [text])], rel=BOUND, abs=0)
+
+
+@pytest.mark.parametrize("algebra", ["max_product", "log_sum"])
+@pytest.mark.parametrize("problem", ["vdj-nt", "vdj-aa", "vj-nt"])
+def test_other_algebras(problem: str, algebra: str) -> None:
+    found = GENERATION_PROBLEMS[problem]
+    chosen = GENERATION_ALGEBRAS[algebra]
+    for batch in found.edge_cases[: 1 if SIMULATED else None]:
+        shapes = model_shapes(batch.model)
+        chain = weighted_chain(batch.model, shapes, chosen.algebra)
+        parts, texts = batch_texts(batch, shapes.v, shapes.j)
+        out = np.zeros(len(batch.texts))
+        left = cuda_weighted.run_weighted([0], chain, parts, texts, batch.plain, out, chosen.algebra)
+        assert not left.size
+        expected = [chosen.answer(ways) for ways in found.oracle(batch)]
+        assert out.tolist() == pytest.approx(expected, rel=BOUND, abs=0)
 
 
 @pytest.mark.parametrize("d", [True, False], ids=["vdj", "vj"])

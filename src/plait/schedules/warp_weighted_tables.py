@@ -166,7 +166,7 @@ class WarpParts(NamedTuple):
     places: Any
 
 
-def warp_chain(chain: WeightedChain, group: int) -> WarpChain:
+def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain:
     """The tables of a chain.
 
     Parameters
@@ -175,6 +175,8 @@ def warp_chain(chain: WeightedChain, group: int) -> WarpChain:
         What texts are made of; without fragments, prefixes have a context for every one of the suffixes.
     group
         Contexts that a warp takes at a time; at most 16.
+    zero
+        Of the algebra: what cannot be.
     """
     prefix, suffix = _by_levels(chain.prefix), _by_levels(chain.suffix)
     fragments = _fragments(chain)
@@ -182,7 +184,7 @@ def warp_chain(chain: WeightedChain, group: int) -> WarpChain:
     left, right = (table[0, margin : table.shape[1] - margin]
                    for table in (chain.left_length, chain.right_length))  # fmt: skip
     most = max(left.size, right.size)
-    length = np.zeros((2, most + 1))
+    length = np.full((2, most + 1), zero)
     length[0, 1 : left.size + 1] = left[::-1]
     length[1, 1 : right.size + 1] = right
     contexts = len(chain.fragment_root) or int(suffix.contexts)

@@ -68,10 +68,13 @@ class WeightedLaunch:
         What texts are made of.
     device
         Number of the device.
+    algebra
+        Of which the chain's weights are values, in float64.
     """
 
-    def __init__(self, chain: WeightedChain, device: int) -> None:
-        self.tables: Any = _uploaded(warp_chain(chain, _GROUP))
+    def __init__(self, chain: WeightedChain, device: int, algebra: Any = PROBABILITY) -> None:
+        self.tables: Any = _uploaded(warp_chain(chain, _GROUP, algebra.zero))
+        self._algebra = algebra
         self.pairs = not len(chain.fragment_root)
         self._shared = device_facts(device).shared_per_block
 
@@ -118,8 +121,8 @@ class WeightedLaunch:
         given: tuple[Any, ...] = (texts,) if parts is None else (parts, texts)
         kernel = weigh_pairs if self.pairs else weigh_paths if parts is None else weigh_graphs
         kernel.launch(
-            blocks, warps * WARP, PROBABILITY, self.tables, *given, np.int32(size.first), np.int32(size.last),
-            room, out, stream=stream, shared=warps * room.bytes,
+            blocks, warps * WARP, self._algebra, self.tables, *given, np.int32(size.first),
+            np.int32(size.last), room, out, stream=stream, shared=warps * room.bytes,
         )  # fmt: skip
 
 
@@ -190,6 +193,7 @@ def run_weighted(
     texts: WeightedTexts,
     plain: bool,
     out: NDArray[np.float64],
+    algebra: Any = PROBABILITY,
 ) -> _Ints:
     """Fill `out`, pieces of the batch in parallel on devices; returns the texts that are left to the caller.
 
@@ -207,6 +211,8 @@ def run_weighted(
         Whether every code stands for a single symbol.
     out
         Weights; NaN for those that are left.
+    algebra
+        Of which the chain's weights are values.
     """
     everything = np.arange(texts.start.size)
     batch = batch_of(chain, parts, texts, plain)
@@ -215,7 +221,7 @@ def run_weighted(
     cut = _plan(devices, texts)
 
     def run(device: int, piece: tuple[int, int]) -> _Ints:
-        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device))
+        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device, algebra))
         there = None
         if batch.host_parts is not None:
             there = _kept(device, batch.host_parts, lambda: _uploaded(batch.parts))

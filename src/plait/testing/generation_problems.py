@@ -41,6 +41,7 @@ __all__ = [
     "GenerationBatch",
     "GenerationCombination",
     "GenerationProblem",
+    "batch_texts",
     "generation_combinations",
     "insertion_amounts",
     "solve_generation",
@@ -209,7 +210,16 @@ def insertion_amounts(table: str, p: NDArray[np.float64]) -> NDArray[np.float64]
     return np.arange(p.size, dtype=float) if table.endswith("_length") else np.zeros(p.shape)
 
 
-def _texts(batch: GenerationBatch, v: EndShape, j: EndShape) -> tuple[Any, WeightedTexts]:
+def batch_texts(batch: GenerationBatch, v: EndShape, j: EndShape) -> tuple[Any, WeightedTexts]:
+    """What codes stand for, and the texts.
+
+    Parameters
+    ----------
+    batch
+        The batch.
+    v, j
+        Ends of the model's genes.
+    """
     encoded = encode_texts(pa.array(batch.texts), batch.kind)
     roots = []
     for shape, genes in ((v, batch.v), (j, batch.j)):
@@ -248,7 +258,7 @@ def weigh_batch(
     """
     shapes = model_shapes(batch.model)
     chain = weighted_chain(batch.model, shapes, algebra, amounts)
-    parts, texts = _texts(batch, shapes.v, shapes.j)
+    parts, texts = batch_texts(batch, shapes.v, shapes.j)
     kernel: Any = weigh_kernel if batch.model.d else weigh_pairs_kernel
     body: Any = weigh_text if batch.model.d else weigh_pair_text
     out = empty_table(algebra, (len(batch.texts),))
