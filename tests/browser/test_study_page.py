@@ -177,6 +177,8 @@ def test_tables_are_searched_and_sorted(page: Any, study: Path) -> None:
     first = page.locator("[data-table=top_shared] tbody tr").first.locator("td").nth(7)
     assert float(first.get_attribute("title")) == max(n for n in table.numbers("path_count") if n is not None)
     page.click("[data-table=lambda_path] summary")
+    # Rows are made when the browser tells of the opening, some time after the click.
+    page.locator("[data-table=lambda_path] tbody tr").first.wait_for()
     assert rows_shown(page, "lambda_path") == len(read_study(study).tables["lambda_path"])
 
 
