@@ -1,0 +1,32 @@
+"""Command lines write and print what they did when their outputs were last said to be right."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[1] / "golden" / "make_command_outputs.py"
+
+
+def test_command_lines_write_what_they_did(tmp_path: Path) -> None:
+    golden = runpy.run_path(str(SCRIPT))
+    found = golden["run_all"](tmp_path / "run")
+    expected = json.loads(golden["OUTPUTS"].read_text(encoding="utf-8"))
+    assert list(found) == list(expected)
+    wrong = [
+        f"plait {command}: {name}"
+        for command, files in expected.items()
+        for name in sorted(files.keys() | found[command].keys())
+        if files.get(name) != found[command].get(name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_masks_leave_what_is_golden(tmp_path: Path) -> None:
+    masked = runpy.run_path(str(SCRIPT))["masked"]
+    text = f'{tmp_path}/a 12 rows in 0.3 s, 1,234 rows/s 0.12345678901 3.00000000049e-12 "created": "x"'
+    assert (
+        masked(text, tmp_path) == '<folder>/a 12 rows in <amount>, <amount> 0.123456789 3e-12 "created": <>'
+    )
+    assert masked("TRBV1*01 120 0.25 TGTGCC", tmp_path) == "TRBV1*01 120 0.25 TGTGCC"

@@ -1,0 +1,167 @@
+"""Write command_outputs.json: digests of what command lines write and print for the inputs in commands/.
+
+Run ``python tests/golden/make_command_outputs.py`` to write the file again. Tables in Parquet count by their
+schema and rows, texts by their lines; times, versions, digests and paths are masked, and numbers with a point
+count by nine digits, because the last ones depend on the processor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plait.cli import main
+
+INPUTS = Path(__file__).parent / "commands"
+OUTPUTS = Path(__file__).with_name("command_outputs.json")
+
+_COUNT = "vdj count rows.tsv --germline mouse_trb --device cpu"
+_READS = "vdj annotate reads_1.fastq --germline mouse_trb --min-junction-quality"
+_ALIGN = "align proteins.fasta --pairs all"
+_SEARCH = "search proteins.fasta proteins.fasta --device cpu"
+_HSI = "hsi compress cube.npy"
+#: A command line each; later ones read what earlier ones wrote. Every output is named out*.
+COMMANDS = (
+    "vdj generate --model human_TRB -n 60 --seed 3 -o out-drawn.tsv",
+    "vdj generate --model human_TRB -n 300 --seed 4 --keep all -o out-all.parquet",
+    f"{_COUNT} -o out-dp2.tsv --threads 1",
+    f"{_COUNT} -o out-dp2.parquet --threads 2 --strands 2 --sweep-pi 0:2 --sweep-nu 0,4",
+    f"{_COUNT} -o out-dp1.tsv --model dp1 --max-n 4 --long",
+    f"{_COUNT} -o out-exhaustive.tsv --model exhaustive --max-n 1 --empty-d once",
+    f"{_COUNT} -o out-wide.tsv.gz --overflow wide --ambiguous all --nu-vd 4",
+    "vdj count rows.tsv --germline mouse_trb --device reference --pi 1 --nu 2 -o out-reference.tsv",
+    f"{_COUNT} -o out-resumed.tsv --resume",
+    f"{_COUNT} -o out-dask.parquet --executor dask --workers 1",
+    "vdj explain TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC --v TRBV13-1 --j TRBJ2-7 --germline mouse_trb"
+    " --format json",
+    "vdj pgen out-drawn.tsv --model human_TRB -o out-pgen.tsv --of nt,aa --threads 1",
+    "vdj pgen out-all.parquet --model human_TRB -o out-pgen.parquet --calls use --log10 --threads 2",
+    "vdj scenarios out-drawn.tsv --model human_TRB -o out-scenarios.tsv --best 3",
+    "vdj scenarios out-drawn.tsv --model human_TRB -o out-posteriors.tsv --posteriors --calls use",
+    "vdj infer out-all.parquet --start human_TRB --rows all --iterations 2 --no-report -o out-model",
+    "vdj sharing rows.tsv -o out-sharing.tsv --by-subject out-subjects.parquet",
+    "vdj study sheet.csv --germline mouse_trb --pi 1 --nu 4 --sweep-pi 0,1 --sweep-nu 4 --lambdas 5"
+    " --halves 4 --device cpu -o out-study",
+    f"{_READS} 0 -o out-reads.tsv --clonotypes out-clonotypes.tsv --threads 1 --keep-failed",
+    "vdj annotate reads_1.fastq --mate reads_2.fastq --germline mouse_trb,mouse_tra --umi name"
+    " -o out-mates.parquet --alignment-parts --threads 2",
+    f"{_READS} 5 --productive --merge-satellites 10 --clonotypes out-merged.tsv -o out-productive.tsv",
+    "vdj alleles out-reads.tsv --germline mouse_trb -o out-alleles.tsv --min-clonotypes 1",
+    f"{_ALIGN} -o out-local.txt --mode local --threads 1",
+    f"{_ALIGN} -o out-global.tsv --mode global --gap-open 5 --gap-extend 5 --threads 2",
+    "align nucleotides.fasta --pairs all -o out-semiglobal.sam --mode semiglobal --match 2 --mismatch -3"
+    " --md",
+    "align nucleotides.fasta --pairs all -o out-overlap.parquet --mode overlap",
+    "align nucleotides.fasta --pairs all -o out-extension.jsonl --mode extension --x-drop 20",
+    "align nucleotides.fasta --pairs all -o out-band.tsv --mode global --band=-120:120 --traceback linear",
+    "align proteins.fasta --pairs all -o out-plain.tsv --mode local --score-only --device reference",
+    f"{_SEARCH} -o out-hits.m8 --threads 1",
+    f"{_SEARCH} -o out-hits.parquet --top 3 --matrix PAM30 --threads 2",
+    "search nucleotides.fasta nucleotides.fasta -o out-hits.txt --evalue 1e-3 --device cpu",
+    f"{_HSI} -o out-cube.c123 --index out-cube.index",
+    f"{_HSI} -o out-blocks.c123 --blocks rows:5 --preset best --checksum --threads 2",
+    f"{_HSI} -o out-hybrid.c123 --coder hybrid --order bi --interleaving-depth 1",
+    f"{_HSI} -o out-adaptive.c123 --coder block-adaptive --order bsq --prediction-bands 1 --bare",
+    "hsi decompress out-cube.c123 --index out-cube.index -o out-back.npy",
+    "hsi decompress out-blocks.c123 -o out-back.hdr --format envi --interleave bsq",
+    "hsi info out-blocks.c123 --json",
+    "hsi verify out-blocks.c123",
+    "germline show mouse_trb --format csv",
+    "germline convert human_tra -o out-germline.json",
+    "germline convert mouse_trb -o out-fasta",
+    "germline validate human_trb",
+)
+
+_MASKS = (
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-][\d:]+)?"), "<time>"),
+    (
+        re.compile(r'"(created|started|finished|version|plait|numpy|numba|pyarrow|created_by)": *"[^"]*"'),
+        r'"\1": <>',
+    ),
+    (re.compile(r'"([a-z_]*(?:seconds|per_second|_mib|_ns|mtime|inode))": *[-\d.e+]+'), r'"\1": <>'),
+    (re.compile(r'"timings": *\{[^}]*\}'), '"timings": <>'),
+    (re.compile(r"\b[\d.,]+ (?:s|min|GCUPS|MiB)\b|\b[\d.,]+(?: \w+)?/s\b"), "<amount>"),
+    (re.compile(r"\b[0-9a-f]{16,128}\b"), "<digest>"),
+)
+_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{6,}(?:e[-+]?\d+)?|(?<![\w.])-?\d+(?:\.\d+)?e[-+]?\d+(?!\w)")
+
+
+def masked(text: str, folder: Path) -> str:
+    """A text without what differs from run to run and from processor to processor."""
+    for place in {str(folder), str(folder.resolve())}:
+        text = text.replace(place, "<folder>")
+    text = _NUMBER.sub(lambda found: f"{float(found[0]):.9g}", text)
+    for pattern, mask in _MASKS:
+        text = pattern.sub(mask, text)
+    return text
+
+
+def _of_table(table: pa.Table, folder: Path) -> str:
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    facts = json.dumps({key: metadata[key] for key in sorted(metadata)})
+    rows = "\n".join(map(str, table.to_pylist()))
+    return masked("\n".join([str(table.schema.remove_metadata()), facts, rows]), folder)
+
+
+def content(file: Path, folder: Path) -> bytes:
+    """What of a file is golden."""
+    if file.suffix == ".parquet":
+        return _of_table(pq.read_table(file), folder).encode()
+    data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    if file.suffix in (".c123", ".npy", ".img", ".index"):
+        return data
+    return masked(data.decode(), folder).encode()
+
+
+@contextlib.contextmanager
+def _within(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def run(command: str, folder: Path) -> dict[str, str]:
+    """Run a command line in a folder; digests of its printed lines and of the files that it wrote."""
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    printed = io.StringIO()
+    with (
+        _within(folder),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(io.StringIO()) as told,
+    ):
+        status = main(command.split())
+    assert status == 0, f"plait {command}: exit status {status}\n{told.getvalue()}"
+    found = {"(printed)": masked(printed.getvalue(), folder).encode()}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path not in before:
+            found[path.relative_to(folder).as_posix()] = content(path, folder)
+    return {name: hashlib.sha256(data).hexdigest()[:24] for name, data in found.items()}
+
+
+def run_all(folder: Path) -> dict[str, dict[str, str]]:
+    """Digests of all commands, in their order."""
+    shutil.copytree(INPUTS, folder, dirs_exist_ok=True)
+    return {command: run(command, folder) for command in COMMANDS}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(sys.argv[1]) if sys.argv[1:] else Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        OUTPUTS.write_text(json.dumps(run_all(folder), indent=1) + "\n", encoding="utf-8")
