@@ -196,9 +196,10 @@ class _Collector:
         before, evidence = self.found.tally.rows, 0
 
         def take(numbered: tuple[int, pa.RecordBatch]) -> EvidenceBlock:
-            return rows.take(numbered[0] * _BLOCK_ROWS, numbered[1])
+            return rows.take(*numbered)
 
-        with table.reader as reader, closing(self._executor.map(take, enumerate(reader))) as results:
+        blocks = table.reader.numbered()
+        with table.reader as reader, closing(self._executor.map(take, blocks, size=_bytes_of)) as results:
             for block in results:
                 self.found.tally.merge(block.tally)
                 evidence += block.rows.num_rows
@@ -213,6 +214,10 @@ class _Collector:
         facts = {"file": os.fspath(path), "digest": digest}
         rows_here = self.found.tally.rows - before
         self.found.inputs.append({**facts, "rows": rows_here, "evidence_rows": evidence})
+
+
+def _bytes_of(numbered: tuple[int, pa.RecordBatch]) -> int:
+    return int(numbered[1].nbytes)
 
 
 def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:
