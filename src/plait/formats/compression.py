@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
@@ -14,7 +15,15 @@ from typing import Any, Final
 
 from plait.errors import FormatError
 
-__all__ = ["ByteSource", "FileKind", "check_readable", "foreign_content", "sniff", "unchanged"]
+__all__ = [
+    "ByteSource",
+    "FileKind",
+    "check_readable",
+    "content_digest",
+    "foreign_content",
+    "sniff",
+    "unchanged",
+]
 
 _HEAD_BYTES = 16
 
@@ -112,6 +121,26 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
         # The header is read before the rows, and a resumed run reads again: a pipe can do neither.
         raise FormatError(path, found="a pipe or device", expected=expected, hint="save it to a file first")
     return status
+
+
+def content_digest(path: str | os.PathLike[str]) -> str:
+    """BLAKE2b of a whole file, 16 bytes as hexadecimal text.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.blocks import read_ahead
 from plait.formats.compression import check_readable, unchanged
 from plait.formats.read_block import ReadBlock
-from plait.formats.read_file import ReadFile
+from plait.formats.read_file import ReadFile, slice_reads
 from plait.formats.read_letters import shown_name
 from plait.formats.read_names import RepeatedNames, pair_names
 
@@ -238,7 +238,12 @@ def _pairs(
         while reads := stream.take(block_reads, _BLOCK_BASES):
             mates = None
             if mate_stream and mate_file:
-                mates = mate_stream.take(len(reads))
+                mates = mate_stream.take(len(reads), _BLOCK_BASES)
+                if len(mates) < len(reads) and (more := mate_stream.take(1)):
+                    # They are longer: what is left waits for the next block.
+                    mate_stream.put_back(more)
+                    stream.put_back(slice_reads(reads, len(mates), len(reads)))
+                    reads = slice_reads(reads, 0, len(mates))
                 reads, mates = _paired(file, mate_file, first, reads, mates)
             yield reads, mates
             first += len(reads)
