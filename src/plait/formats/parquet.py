@@ -176,7 +176,8 @@ class ParquetInput:
             for row in range(batch.num_rows):
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     try:
-                        column.slice(row, 1).validate(full=True)
+                        # Of a slice of lists, all that they were cut from would be looked at.
+                        pa.concat_arrays([column.slice(row, 1)]).validate(full=True)
                     except pa.ArrowInvalid:
                         raise FormatError(
                             self.path,
