@@ -21,7 +21,7 @@ from plait.formats.sequence_text import first_text, sequence_file_kind, shown_st
 __all__ = ["Sequences", "read_fasta"]
 
 #: Residues that a record may have: more than the longest human chromosome.
-LONGEST_RECORD: Final = 1 << 28
+_LONGEST_RECORD: Final = 1 << 28
 #: Bytes of a record that are looked at in one go.
 _LONG_BYTES: Final = 1 << 22
 #: What a record takes at least, however short it is.
@@ -76,7 +76,7 @@ class Sequences:
 
 
 def read_fasta(
-    path: str | os.PathLike[str], *, block_residues: int = 1 << 24, longest: int = LONGEST_RECORD
+    path: str | os.PathLike[str], *, block_residues: int = 1 << 24, longest: int = _LONGEST_RECORD
 ) -> Iterator[Sequences]:
     r"""Read a FASTA file in blocks of whole records.
 

@@ -136,9 +136,8 @@ def count_files(
     if slow:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         block_rows = _FEWEST_ROWS
-    # A row becomes many.
-    block_bytes = MOST_BYTES // (items_per_row(plan.columns) if long else 1)
-    with open_rearrangements(inputs, layout=layout, block_rows=block_rows, block_bytes=block_bytes) as reader:
+    size = MOST_BYTES // (items_per_row(plan.columns) if long else 1)
+    with open_rearrangements(inputs, layout=layout, block_rows=block_rows, block_bytes=size) as reader:
         run = _Run(reader, plan, long)
         work = RowWork(
             columns=[reader.roles[role] for role in COUNTED_ROLES],

@@ -164,15 +164,7 @@ def annotate_files(
             others = tables.enter_context(FurtherResults(output, plan, wanted, **facts))
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
-            kept = Kept(
-                checkpoint=checkpoint,
-                digest=unit_digest,
-                stored=_stored,
-                restored=_restored,
-                named=source.named,
-                size=unit_bytes,
-            )
-            work = kept_results(executor, annotator, source, kept, most=_MOST_BLOCKS)
+            work = kept_results(executor, annotator, source, _kept(checkpoint, source), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
                 for rows in run.rows(results, others):
@@ -270,6 +262,17 @@ class _Run:
             others.add(rows)
             self._source.done(unit)
             yield rows
+
+
+def _kept(checkpoint: Checkpoint, source: ReadSource) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:
+    return Kept(
+        checkpoint=checkpoint,
+        digest=unit_digest,
+        stored=_stored,
+        restored=_restored,
+        named=source.named,
+        size=unit_bytes,
+    )
 
 
 def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:
