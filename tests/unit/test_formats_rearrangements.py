@@ -358,9 +358,11 @@ class TestBadInput:
         assert (error.line, error.found) == (52, "a carriage return inside the line")
 
     def test_endless_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("plait.formats.delimited._LONGEST_LINE", 5 << 20)
-        error = failing_read(write(tmp_path / "a", HEADER + "A" * (9 << 20)))
-        assert (error.line, error.found) == (2, "a line of more than 5 MiB")
+        monkeypatch.setattr("plait.formats.delimited.LARGEST_ROW", 5 << 20)
+        for end in ("", "\n"):
+            error = failing_read(write(tmp_path / "a", HEADER + "A" * (9 << 20) + end))
+            assert (error.line, " bytes or more" in str(error.found)) == (2, True)
+            assert error.expected == "rows of at most 5,242,880 bytes"
 
     def test_wrong_calls(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a", TEXT)

@@ -171,15 +171,14 @@ def test_rows_that_fail_are_named(
             self._counter = counter
 
         def __call__(self, given: Any) -> Any:
-            block = given.read() if hasattr(given, "read") else given
-            if failing in block["junction"].to_pylist():
+            if failing in given["junction"].to_pylist():
                 raise ArithmeticError("not this one")
             return self._counter(given)
 
     import plait.vdj.resumable as resumable
 
     kept = resumable._IfNew
-    monkeypatch.setattr(resumable, "_IfNew", lambda work: kept(Failing(work)))
+    monkeypatch.setattr(resumable, "_IfNew", lambda work, digest: kept(Failing(work), digest))
     with pytest.raises(TaskFailed, match=rows) as caught:
         count(paths, counter, "out.parquet", executor=dask_cluster)
     assert "ArithmeticError: not this one" in caught.value.reason

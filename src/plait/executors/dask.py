@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from plait.errors import PlaitError, TargetUnavailable, TaskFailed
 from plait.executors.dask_calls import Call, own_sources, packed
 from plait.executors.dask_cluster import ClusterOptions, opened
+from plait.executors.protocol import HELD_BYTES
 
 __all__ = ["DaskExecutor"]
 
@@ -97,6 +98,7 @@ class DaskExecutor:
         *,
         most: int | None = None,
         named: Callable[[B], str] | None = None,
+        size: Callable[[B], int] | None = None,
     ) -> Generator[R, None, None]:
         """Results in input order, whatever the worker and the order in which batches finish.
 
@@ -114,6 +116,8 @@ class DaskExecutor:
             Not used: each worker has its own memory.
         named
             What a batch is called in an error: its file and rows, for example.
+        size
+            Bytes of a batch; no more are sent while those that are held have `HELD_BYTES`.
 
         Raises
         ------
@@ -123,21 +127,24 @@ class DaskExecutor:
             If the scheduler does not answer any more.
         """
         function_bytes = packed(function)
-        under_way: deque[tuple[Any, str]] = deque()
+        under_way: deque[tuple[Any, str, int]] = deque()
+        held = 0
         try:
             for number, batch in enumerate(batches):
-                under_way.append(
-                    (self._sent(function_bytes, batch), named(batch) if named else f"batch {number}")
-                )
-                while len(under_way) >= _SENT * self.slots:
-                    yield self._result(*under_way.popleft())
+                name, bytes_here = named(batch) if named else f"batch {number}", size(batch) if size else 0
+                held += bytes_here
+                under_way.append((self._sent(function_bytes, batch), name, bytes_here))
+                while len(under_way) >= _SENT * self.slots or (under_way and held > HELD_BYTES):
+                    future, name, bytes_done = under_way.popleft()
+                    held -= bytes_done
+                    yield self._result(future, name)
             while under_way:
-                yield self._result(*under_way.popleft())
+                yield self._result(*under_way.popleft()[:2])
         finally:
             if under_way:
                 # Where the scheduler is gone, they are too.
                 with suppress(Exception):
-                    self._client.cancel([future for future, _ in under_way], force=True)
+                    self._client.cancel([future for future, _, _ in under_way], force=True)
 
     def _sent(self, function: bytes, batch: Any) -> Any:
         call = Call(function, packed(batch), own_sources())

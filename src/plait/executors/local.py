@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from plait.errors import InvalidInput
+from plait.executors.protocol import HELD_BYTES
 
 __all__ = ["LocalExecutor"]
 
@@ -49,6 +50,7 @@ class LocalExecutor:
         *,
         most: int | None = None,
         named: Callable[[B], str] | None = None,
+        size: Callable[[B], int] | None = None,
     ) -> Generator[R, None, None]:
         """Results in input order, whatever the order in which batches finish.
 
@@ -65,16 +67,23 @@ class LocalExecutor:
             Most threads to use.
         named
             Not used: errors are raised as they are.
+        size
+            Bytes of a batch; no more are read while those that are held have `HELD_BYTES`.
         """
         threads = self.threads if most is None else min(self.threads, most)
         pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")
-        under_way: deque[Future[R]] = deque()
+        under_way: deque[tuple[Future[R], int]] = deque()
+        held = 0
         try:
             for batch in batches:
-                under_way.append(pool.submit(function, batch))
-                if len(under_way) >= threads + self._waiting:
-                    yield under_way.popleft().result()
+                bytes_here = size(batch) if size else 0
+                held += bytes_here
+                under_way.append((pool.submit(function, batch), bytes_here))
+                while len(under_way) >= threads + self._waiting or (under_way and held > HELD_BYTES):
+                    done, bytes_done = under_way.popleft()
+                    held -= bytes_done
+                    yield done.result()
             while under_way:
-                yield under_way.popleft().result()
+                yield under_way.popleft()[0].result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

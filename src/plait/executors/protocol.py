@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
-__all__ = ["Executor"]
+__all__ = ["HELD_BYTES", "Executor"]
+
+#: Bytes of batches that are held at a time, be one of them as large as it may.
+HELD_BYTES: Final = 256 << 20
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -35,6 +38,7 @@ class Executor(Protocol):
         *,
         most: int | None = None,
         named: Callable[[B], str] | None = None,
+        size: Callable[[B], int] | None = None,
     ) -> Generator[R, None, None]:
         """Results in input order; only a bounded number of batches is held at a time.
 
@@ -50,5 +54,7 @@ class Executor(Protocol):
             Most batches to work on at a time in one process, where that is what limits memory.
         named
             What a batch is called in an error: its file and rows, for example.
+        size
+            Bytes of a batch; no more are read while those that are held have `HELD_BYTES`.
         """
         ...

@@ -1,11 +1,12 @@
 """Finished blocks of a run kept on disk, so that a run that was killed can go on.
 
 A checkpoint is a folder with ``run.json``, which says what run it belongs to, and one file for every finished
-block: an Arrow IPC stream compressed with lz4, followed by its CRC-32.
+block: an Arrow IPC stream compressed with lz4, a digest of what it was made from, and the CRC-32 of both.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,19 +16,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as arrow_ipc
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors, write_json
 
-__all__ = ["Checkpoint", "kept_if_useful"]
+__all__ = ["Checkpoint", "digest_of", "kept_if_useful"]
 
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _BLOCK_NAME: Final = re.compile(r"block-(\d{8,})\.arrows")
 _CHECK_BYTES = 4
+_DIGEST_BYTES = 16
 #: Differences to another run that a message names.
 _MOST_SHOWN: Final = 4
 
@@ -76,18 +79,27 @@ class Checkpoint:
         matches = (_BLOCK_NAME.fullmatch(entry.name) for entry in self.directory.iterdir())
         return sorted(int(match[1]) for match in matches if match)
 
-    def get(self, index: int) -> pa.RecordBatch | None:
+    def get(self, index: int, made_from: bytes | None = None, name: str = "") -> pa.RecordBatch | None:
         """Read a block.
 
         Parameters
         ----------
         index
             Number of the block.
+        made_from
+            `digest_of` what it would be made from now; None: whatever it was made from.
+        name
+            What that is called in an error.
 
         Returns
         -------
         pyarrow.RecordBatch or None
             The block as it was put; None if it is absent, cut off or damaged.
+
+        Raises
+        ------
+        InvalidInput
+            If it was made from something else.
         """
         try:
             stored = self._block(index).read_bytes()
@@ -96,10 +108,17 @@ class Checkpoint:
         content, check = stored[:-_CHECK_BYTES], stored[-_CHECK_BYTES:]
         if not content or _checksum(content) != check:
             return None
-        with arrow_ipc.open_stream(content) as reader:
+        if made_from not in (None, content[-_DIGEST_BYTES:]):
+            raise InvalidInput(
+                "resume",
+                found=f"another content of {name or f'block {index}'} than the stopped run has worked on",
+                expected="the same inputs",
+                hint="the input has changed since; start anew without resuming",
+            )
+        with arrow_ipc.open_stream(content[:-_DIGEST_BYTES]) as reader:
             return reader.read_next_batch()
 
-    def put(self, index: int, batch: pa.RecordBatch) -> None:
+    def put(self, index: int, batch: pa.RecordBatch, made_from: bytes = bytes(_DIGEST_BYTES)) -> None:
         """Store a block.
 
         Parameters
@@ -108,6 +127,8 @@ class Checkpoint:
             Number of the block, from 0.
         batch
             The block.
+        made_from
+            `digest_of` what it was made from.
 
         Raises
         ------
@@ -118,7 +139,7 @@ class Checkpoint:
         options = arrow_ipc.IpcWriteOptions(compression="lz4")
         with arrow_ipc.new_stream(sink, batch.schema, options=options) as writer:
             writer.write_batch(batch)
-        content = sink.getvalue().to_pybytes()
+        content = sink.getvalue().to_pybytes() + made_from
         path = self._block(index)
         with AtomicFile(path, durable=False) as file, output_errors(path):
             file.stream.write(content)
@@ -184,6 +205,38 @@ class Checkpoint:
             expected="a new or empty folder, or one that an earlier run made",
             hint="it is left as it is; choose another folder",
         )
+
+
+def digest_of(*parts: Any) -> bytes:
+    """Digest of rows, or of bytes, that tells whether they are the same; 16 bytes.
+
+    Parameters
+    ----------
+    *parts
+        Batches, equal ones of equal digest wherever their rows lie in memory, and anything else with bytes.
+    """
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        for piece in _pieces(part) if isinstance(part, pa.RecordBatch) else (part,):
+            content = memoryview(piece).cast("B")
+            digest.update(content.nbytes.to_bytes(8, "little"))
+            digest.update(content)
+    return digest.digest()
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[Any]:
+    """Bytes of rows that do not depend on what these were cut from."""
+    for column in batch.columns:
+        kind, rows = column.type, len(column)
+        if not rows or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            yield repr(column.to_pylist()).encode()
+            continue
+        yield np.packbits(np.asarray(column.is_valid())) if column.null_count else b""
+        _, buffer, text = column.buffers()
+        ends = np.frombuffer(buffer, np.int32 if pa.types.is_string(kind) else np.int64)
+        ends = ends[column.offset : column.offset + rows + 1]
+        yield ends - ends[0]
+        yield b"" if text is None else memoryview(text)[ends[0] : ends[-1]]
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +15,15 @@ from typing import Any, Final
 
 from plait.errors import FormatError
 
-__all__ = ["ByteSource", "FileKind", "check_readable", "foreign_content", "sniff"]
+__all__ = [
+    "ByteSource",
+    "FileKind",
+    "check_readable",
+    "content_digest",
+    "foreign_content",
+    "sniff",
+    "unchanged",
+]
 
 _HEAD_BYTES = 16
 
@@ -112,6 +123,84 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
     return status
 
 
+def content_digest(path: str | os.PathLike[str]) -> str:
+    """BLAKE2b of a whole file, 16 bytes as hexadecimal text.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+
+
+@contextmanager
+def unchanged(path: str | os.PathLike[str], before: os.stat_result) -> Iterator[None]:
+    """Check that a file is the same one before and after it is read.
+
+    Parameters
+    ----------
+    path
+        The file.
+    before
+        What `check_readable` said of it.
+
+    Yields
+    ------
+    None
+        Read it inside.
+
+    Raises
+    ------
+    FormatError
+        If it was changed or replaced meanwhile; in the place of whatever error that has led to.
+    """
+    try:
+        yield
+    except (FormatError, OSError):
+        _check_unchanged(path, before)
+        raise
+    _check_unchanged(path, before)
+
+
+#: The time of change tells of a file whose time of modification was set back.
+_SAME: Final = {
+    "st_dev": "file",
+    "st_ino": "file",
+    "st_size": "size",
+    "st_mtime_ns": "time of modification",
+    "st_ctime_ns": "time of change",
+}
+
+
+def _check_unchanged(path: str | os.PathLike[str], before: os.stat_result) -> None:
+    try:
+        now = os.stat(path)
+        found = next(
+            (f"another {what}" for k, what in _SAME.items() if getattr(now, k) != getattr(before, k)), ""
+        )
+    except OSError as error:
+        found = f"{error.strerror or error}"
+    if found:
+        raise FormatError(
+            path,
+            found=f"{found} than when it was opened: it was changed while it was read"
+            if found.startswith("another")
+            else f"{found}: it was removed while it was read",
+            expected="a file that stays as it is",
+            hint="run again when nothing writes to it",
+        )
+
+
 def sniff(path: str | os.PathLike[str]) -> FileKind:
     """Tell the kind of a file from its first bytes.
 
@@ -172,14 +261,17 @@ class ByteSource:
         self.bytes_read = 0
         self._decompressed = 0
         self._raw: Any
-        if kind is FileKind.PLAIN:
-            self._stream = self._raw = io.FileIO(path)
-            return
-        # Loaded here, because it takes longer to load than many a plain file to read.
-        import pyarrow as pa
+        try:
+            if kind is FileKind.PLAIN:
+                self._stream = self._raw = io.FileIO(path)
+                return
+            # Loaded here, because it takes longer to load than many a plain file to read.
+            import pyarrow as pa
 
-        self._raw = pa.OSFile(str(Path(path)), "rb")
-        self._stream = pa.CompressedInputStream(self._raw, kind.value)
+            self._raw = pa.OSFile(str(Path(path)), "rb")
+            self._stream = pa.CompressedInputStream(self._raw, kind.value)
+        except OSError as error:
+            raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
 
     def read(self, size: int) -> bytes:
         """Read up to `size` decompressed bytes; empty at the end.

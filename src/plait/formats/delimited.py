@@ -7,6 +7,7 @@ of any length, the pieces do not depend on threads, and the number of every line
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from plait.errors import FormatError
+from plait.formats.blocks import LARGEST_ROW
 from plait.formats.compression import ByteSource, FileKind, foreign_content
 
 __all__ = ["DelimitedFile"]
@@ -21,7 +23,7 @@ __all__ = ["DelimitedFile"]
 _PIECE_BYTES = 4 << 20
 _HEADER_PIECE_BYTES = 64 << 10
 _HEAD_BYTES = 16
-_LONGEST_LINE = 64 << 20
+_MOST_COLUMNS = 10_000
 _BOM = b"\xef\xbb\xbf"
 
 _PARSE = arrow_csv.ParseOptions(
@@ -127,8 +129,12 @@ class DelimitedFile:
         if not line.strip():
             expected = "the column names" if self._has_header else "the first row"
             raise FormatError(self.path, line=1, found="a blank line", expected=expected)
+        columns = line.count(b"\t") + 1
+        if columns > _MOST_COLUMNS:
+            found, expected = f"{columns:,} columns", f"at most {_MOST_COLUMNS:,}"
+            raise FormatError(self.path, line=1, found=found, expected=expected)
         names = self._decode(1, line).split("\t")
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, number in Counter(names).items() if number > 1)
         if repeated and self._has_header:
             found = f"column name {', '.join(map(repr, repeated))} more than once"
             raise FormatError(self.path, line=1, found=found, expected="every column name once")
@@ -149,10 +155,9 @@ class DelimitedFile:
             cut = data.rfind(b"\n") + 1
             if cut == 0:
                 held.append(data)
-                if sum(map(len, held)) > _LONGEST_LINE:
-                    found = f"a line of more than {_LONGEST_LINE >> 20} MiB"
-                    raise FormatError(self.path, line=line, found=found, expected="lines of a table")
+                self._check_line(line, sum(map(len, held)))
                 continue
+            self._check_line(line, sum(map(len, held)) + data.index(b"\n"))
             piece = b"".join([*held, data[:cut]])
             held = [data[cut:]]
             yield line, self._plain_line_ends(line, piece)
@@ -160,6 +165,12 @@ class DelimitedFile:
         rest = b"".join(held)
         if rest:
             yield line, self._plain_line_ends(line, rest + b"\n")
+
+    def _check_line(self, line: int, size: int) -> None:
+        if size > LARGEST_ROW:
+            found = f"a line of {size:,} bytes or more"
+            expected = f"rows of at most {LARGEST_ROW:,} bytes"
+            raise FormatError(self.path, line=line, found=found, expected=expected)
 
     def _read(self, source: ByteSource, size: int, line: int) -> bytes:
         try:

@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, check_readable
+from plait.formats.compression import ByteSource, check_readable, unchanged
 from plait.formats.sequence_text import first_text, sequence_file_kind, shown_start
 
 __all__ = ["Sequences", "read_fasta"]
 
+#: Residues that a record may have: more than the longest human chromosome.
+_LONGEST_RECORD: Final = 1 << 28
+#: Bytes of a record that are looked at in one go.
+_LONG_BYTES: Final = 1 << 22
+#: What a record takes at least, however short it is.
+_RECORD_BYTES: Final = 32
 # Small enough for the masks of a piece to stay in the second-level cache.
 _PIECE_BYTES: Final = 1 << 18
 _EXPECTED: Final = "FASTA text, plain or compressed with gzip or zstd"
@@ -69,7 +75,9 @@ class Sequences:
         return self.letters[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
 
-def read_fasta(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -> Iterator[Sequences]:
+def read_fasta(
+    path: str | os.PathLike[str], *, block_residues: int = 1 << 24, longest: int = _LONGEST_RECORD
+) -> Iterator[Sequences]:
     r"""Read a FASTA file in blocks of whole records.
 
     Line ends may be LF or CRLF, lines of any length; blanks between residues and blank lines are left out.
@@ -82,6 +90,8 @@ def read_fasta(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -
         The file; plain, gzip or zstd.
     block_residues
         Bytes of text, headers included, after which a block ends. A longer record is a block by itself.
+    longest
+        Residues that a record may have.
 
     Yields
     ------
@@ -91,21 +101,27 @@ def read_fasta(path: str | os.PathLike[str], *, block_residues: int = 1 << 24) -
     Raises
     ------
     FormatError
-        If the file is missing, empty, damaged or something else than FASTA, a header has no name, or a
-        sequence holds bytes that are no printable ASCII.
+        If the file is missing, empty, damaged or something else than FASTA, a header has no name, a sequence
+        holds bytes that are no printable ASCII or is too long, or the file changes while it is read.
     InvalidInput
         If `block_residues` is not positive.
     """
     if block_residues < 1:
         raise InvalidInput("block_residues", found=block_residues, expected="a positive number")
-    check_readable(path)
-    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
+    status = check_readable(path)
+    with unchanged(path, status), ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         line, pieces = _start(source, min(block_residues, _PIECE_BYTES))
         block, size = _Block(block_residues), 0
-        for text in _whole_records(pieces):
-            line += _parse(path, line, text, block)
-            size += len(text)
-            if size >= block_residues:
+        for text, begins, ends in _records(pieces):
+            if begins:
+                records = len(block)
+                line += _parse(path, line, text, block)
+                size += max(len(text), _RECORD_BYTES * (len(block) - records))
+            else:
+                line += _parse_more(path, line, text, block)
+                size += len(text)
+            block.check_last(path, longest)
+            if ends and size >= block_residues:
                 yield block.sequences(source.bytes_read)
                 block, size = _Block(block_residues), 0
         if size:
@@ -127,17 +143,36 @@ class _Block:
         self._lines: list[NDArray[np.int64]] = []
 
     def add(self, records: Sequences) -> None:
-        size = self._size + records.letters.size
-        if size > self._letters.size:
-            grown = np.empty(size, np.uint8)
-            grown[: self._size] = self._letters[: self._size]
-            self._letters = grown
-        self._letters[self._size : size] = records.letters
-        self._size = size
+        self._append(records.letters)
         self._names += records.names
         self._descriptions += records.descriptions
         self._lengths.append(records.lengths)
         self._lines.append(records.lines)
+
+    def extend_last(self, letters: NDArray[np.uint8]) -> None:
+        self._append(letters)
+        self._lengths[-1][-1] += letters.size
+
+    def check_last(self, path: object, longest: int) -> None:
+        if self._lengths[-1][-1] > longest:
+            raise FormatError(
+                path,
+                line=int(self._lines[-1][-1]),
+                found=f"a record of more than {longest:,} residues",
+                expected=f"at most {longest:,}",
+            )
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _append(self, letters: NDArray[np.uint8]) -> None:
+        size = self._size + letters.size
+        if size > self._letters.size:
+            grown = np.empty(max(size, self._size * 3 // 2), np.uint8)
+            grown[: self._size] = self._letters[: self._size]
+            self._letters = grown
+        self._letters[self._size : size] = letters
+        self._size = size
 
     def sequences(self, bytes_read: int) -> Sequences:
         offsets = np.concatenate([np.zeros(1, np.int64), *self._lengths])
@@ -168,20 +203,32 @@ def _start(source: ByteSource, size: int) -> tuple[int, Iterator[bytes]]:
     return line, chain((first,), iter(lambda: source.read(size), b""))
 
 
-def _whole_records(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Texts that start with a header and end with a line end."""
+def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
+    """Texts that end where a record does, but for long ones; whether they begin and end with a record."""
     held: list[bytes] = []
+    size, begins, last = 0, True, 0
     for text in pieces:
         # The line end before a header may be the last byte of the piece before.
-        cut = text.rfind(b"\n>") + 1
-        if cut or (text[0] == _HEADER and held and held[-1][-1] == _LINE_END):
-            held.append(text[:cut])
-            yield b"".join(held)
-            held = [text[cut:]]
-        else:
-            held.append(text)
-    last = b"".join(held)
-    yield last if last.endswith(b"\n") else last + b"\n"
+        first = 0 if text[0] == _HEADER and last == _LINE_END else text.find(b"\n>") + 1 or None
+        last = text[-1]
+        if first is not None:
+            cut = text.rfind(b"\n>") + 1
+            end = cut if begins else first
+            yield b"".join([*held, text[:end]]), begins, True
+            if end < cut:
+                yield text[end:cut], True, True
+            held, size, begins = [text[cut:]], len(text) - cut, True
+            continue
+        held.append(text)
+        size += len(text)
+        if size > _LONG_BYTES:
+            joined = b"".join(held)
+            # What begins with a header has to end with a line.
+            cut = joined.rfind(b"\n") + 1 if begins else len(joined)
+            yield joined[:cut], begins, False
+            held, size, begins = [joined[cut:]], len(joined) - cut, False
+    rest = b"".join(held)
+    yield rest if rest.endswith(b"\n") else rest + b"\n", begins, True
 
 
 class _Headers(NamedTuple):
@@ -200,6 +247,13 @@ def _parse(path: object, first_line: int, text: bytes, block: _Block) -> int:
     kinds = data[gaps]
     gap_of_line = np.flatnonzero(kinds == _LINE_END)
     line_ends = gaps[gap_of_line]
+    if not line_ends.size:
+        raise FormatError(
+            path,
+            line=first_line,
+            found=f"a header line of more than {_LONG_BYTES:,} bytes",
+            expected=_EXPECTED_HEADER,
+        )
     line_starts = np.concatenate(([0], line_ends[:-1] + 1))
     heads = np.flatnonzero(data[line_starts] == _HEADER)
     # Each record is a header, from its start to behind its line end, and a body up to the next record.
@@ -220,6 +274,21 @@ def _parse(path: object, first_line: int, text: bytes, block: _Block) -> int:
     np.cumsum(stops - bodies - gaps_of_body, out=offsets[1:])
     block.add(Sequences(names, descriptions, letters, offsets, first_line + heads))
     return line_ends.size
+
+
+def _parse_more(path: object, first_line: int, text: bytes, block: _Block) -> int:
+    """Put more lines of the last record into a block; give their number."""
+    data = np.frombuffer(text, np.uint8)
+    low = data <= _BLANK
+    places = np.flatnonzero(low)
+    strange = ~_SPACING[data[places]]
+    if strange.any():
+        raise _strange_byte(path, first_line, data, int(places[strange.argmax()]))
+    letters = data[~low]
+    if letters.size and letters.max() > _LAST_LETTER:
+        raise _strange_byte(path, first_line, data, int((data > _LAST_LETTER).argmax()))
+    block.extend_last(letters)
+    return text.count(b"\n")
 
 
 def _names(

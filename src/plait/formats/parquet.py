@@ -10,11 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError
+from plait.formats.parquet_pages import RowGroupWidths
 
 __all__ = ["ParquetInput"]
 
 _COLUMN_BUFFER_BYTES = 1 << 20
 _BATCH_ROWS = 1 << 14
+#: Bytes of a batch, at most.
+_BATCH_BYTES = 16 << 20
+#: Bytes of pages, one of each column, that Arrow decompresses as a whole.
+_MOST_PAGES = 384 << 20
 
 
 class ParquetInput:
@@ -73,14 +78,11 @@ class ParquetInput:
         FormatError
             If the file is damaged.
         """
-        size = os.stat(self.path).st_size
         self.bytes_read = 0
         with self._open() as file:
-            rows_before, rows_in_all = 0, file.metadata.num_rows
-            # Older Arrow releases stumble over a file without row groups.
-            for batch in file.iter_batches(batch_size=max_rows) if rows_in_all else ():
-                rows_before += batch.num_rows
-                self.bytes_read = size * rows_before // rows_in_all
+            size, rows_in_all = os.stat(self.path).st_size, file.metadata.num_rows
+            for first, batch in self._batches(file, (0, rows_in_all), None, max_rows):
+                self.bytes_read = size * (first + batch.num_rows) // rows_in_all
                 yield batch.cast(self.schema)
             self.bytes_read = size
 
@@ -118,16 +120,74 @@ class ParquetInput:
         """
         schema = pa.schema([self.schema.field(name) for name in columns])
         with self._open() as file:
-            groups, before = _row_groups(file.metadata, first, end)
             # Rows are decoded from the start of a row group; batches that end before the first are dropped.
-            batches = file.iter_batches(_BATCH_ROWS, groups, list(columns)) if groups else ()
-            for batch in batches:
+            for before, batch in self._batches(file, (first, end), list(columns), _BATCH_ROWS):
                 start, stop = max(first - before, 0), min(end - before, batch.num_rows)
-                before += batch.num_rows
                 if start < stop:
                     yield batch.slice(start, stop - start).select(schema.names).cast(schema)
-                if before >= end:
-                    break
+
+    def widest_row(self) -> int:
+        """Bytes of a row where rows have the most, on average over a row group, as the file says it.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged.
+        """
+        with self._open() as file:
+            groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+            return max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+
+    def _batches(
+        self,
+        file: arrow_parquet.ParquetFile,
+        wanted: tuple[int, int],
+        columns: list[str] | None,
+        most: int,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of the row groups with some of the wanted rows, each behind the number of its first row."""
+        first = 0
+        for number in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(number).num_rows
+            if rows and first < wanted[1] and first + rows > wanted[0]:
+                widths = RowGroupWidths(self.path, file, number, columns)
+                if widths.pages > _MOST_PAGES:
+                    raise FormatError(
+                        self.path,
+                        record=first,
+                        found=f"a row group with pages of {widths.pages:,} bytes together",
+                        expected=f"pages that take at most {_MOST_PAGES:,} bytes, one of each column",
+                        hint="write it again with smaller pages or row groups",
+                    )
+                at, batch_rows = first, int(max(1, min(most, _BATCH_BYTES // max(widths.row, 1))))
+                for batch in file.iter_batches(batch_rows, [number], columns):
+                    self._check_text(at, batch)
+                    yield at, batch
+                    at += batch.num_rows
+                    if at >= wanted[1]:
+                        return
+            first += rows
+
+    def _check_text(self, first: int, batch: pa.RecordBatch) -> None:
+        """Refuse text that is not UTF-8, which nothing else in Arrow looks at."""
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            for row in range(batch.num_rows):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    try:
+                        # Of a slice of lists, all that they were cut from would be looked at.
+                        pa.concat_arrays([column.slice(row, 1)]).validate(full=True)
+                    except pa.ArrowInvalid:
+                        raise FormatError(
+                            self.path,
+                            record=first + row,
+                            column=name,
+                            found=f"a damaged value ({error})",
+                            expected="valid values, and text in UTF-8",
+                            hint="write the file again",
+                        ) from error
+            raise
 
     @contextmanager
     def _open(self) -> Iterator[arrow_parquet.ParquetFile]:
@@ -140,27 +200,13 @@ class ParquetInput:
                 page_checksum_verification=True,
             ) as file:
                 yield file
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise FormatError(
                 self.path,
                 found=f"damaged or unreadable Parquet ({error})",
                 expected="a complete Parquet file",
                 hint="copy or write the file again",
             ) from error
-
-
-def _row_groups(metadata: arrow_parquet.FileMetaData, first: int, end: int) -> tuple[list[int], int]:
-    """Numbers of the row groups with some of the rows, and the number of rows before them."""
-    groups: list[int] = []
-    start = before = 0
-    for number in range(metadata.num_row_groups):
-        stop = start + metadata.row_group(number).num_rows
-        if stop <= first:
-            before = stop
-        elif start < end:
-            groups.append(number)
-        start = stop
-    return groups, before
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

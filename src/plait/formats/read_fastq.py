@@ -20,7 +20,7 @@ __all__ = ["fastq_reads"]
 
 _PIECE_BYTES: Final = 1 << 19
 #: A record that is longer is no read; without a limit, a file of one line would be held in memory as a whole.
-_LONGEST_RECORD: Final = 1 << 28
+_LONGEST_RECORD: Final = 1 << 25
 _LINE_END, _RETURN, _BLANK = 10, 13, 32
 _SHOWN: Final = 40
 _EXPECTED_HEADER: Final = "a header line, '@name'"
@@ -64,7 +64,7 @@ def fastq_reads(
     """
     path, first = source.path, 0
     pieces = chain((text,), iter(lambda: source.read(piece_bytes), b""))
-    for records in _whole_records(path, pieces):
+    for records in _whole_records(path, line, pieces):
         reads, rest = _parse(path, first, line, records)
         if reads is not None:
             yield reads
@@ -75,7 +75,7 @@ def fastq_reads(
             return
 
 
-def _whole_records(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _whole_records(path: object, line: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Texts of a multiple of four lines; the last one may have any number and lack its line end."""
     held: list[bytes] = []
     lines = size = 0
@@ -89,11 +89,13 @@ def _whole_records(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
             for _ in range(lines % 4 + 1):
                 cut = joined.rfind(b"\n", 0, cut)
             yield joined[: cut + 1]
+            line += lines - lines % 4
             held = [joined[cut + 1 :]]
             lines, size = lines % 4, len(joined) - cut - 1
         elif size > _LONGEST_RECORD:
             raise FormatError(
                 path,
+                line=line,
                 found=f"a record of more than {_LONGEST_RECORD:,} bytes",
                 expected="reads",
                 hint="are the line ends those of LF or CRLF?",

@@ -21,6 +21,8 @@ __all__ = ["ReadFile", "ReadStream", "join_reads", "slice_reads"]
 
 _HEAD_BYTES: Final = 1 << 16
 _FASTA_RESIDUES: Final = 1 << 18
+#: As much as qualities leave room for in a record of FASTQ.
+_LONGEST_READ: Final = 1 << 24
 _EXPECTED: Final = "FASTQ or FASTA, plain or compressed with gzip or zstd"
 
 
@@ -118,7 +120,7 @@ class ReadFile:
 
     def _fasta(self) -> Iterator[RawReads]:
         first = 0
-        for block in read_fasta(self.path, block_residues=_FASTA_RESIDUES):
+        for block in read_fasta(self.path, block_residues=_FASTA_RESIDUES, longest=_LONGEST_READ):
             self.bytes_read = block.bytes_read
             yield RawReads(self.path, first, block.names, block.letters, block.offsets, None, block.lines + 1)
             first += len(block)
@@ -178,6 +180,18 @@ class ReadStream:
                 if full or room <= 0:
                     break
         return join_reads(parts)
+
+    def put_back(self, reads: ReadBlock) -> None:
+        """Make reads that were taken the next ones again.
+
+        Parameters
+        ----------
+        reads
+            The last ones that were taken, or some of them from one on.
+        """
+        if self._held is not None:
+            reads = join_reads([reads, slice_reads(self._held, self._at, len(self._held))])
+        self._held, self._at = reads, 0
 
     def close(self) -> None:
         """Close the file."""

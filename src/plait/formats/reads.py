@@ -21,9 +21,9 @@ from typing import Final
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.blocks import read_ahead
-from plait.formats.compression import check_readable
+from plait.formats.compression import check_readable, unchanged
 from plait.formats.read_block import ReadBlock
-from plait.formats.read_file import ReadFile
+from plait.formats.read_file import ReadFile, slice_reads
 from plait.formats.read_letters import shown_name
 from plait.formats.read_names import RepeatedNames, pair_names
 
@@ -172,8 +172,9 @@ class ReadFiles:
         self.mate_paths = None if mates is None else list(mates)
         self.block_reads = block_reads
         self.identities: list[tuple[str, int, int]] = []
+        self._statuses: dict[_Path, os.stat_result] = {}
         for path in (*paths, *(mates or ())):
-            status = check_readable(path)
+            status = self._statuses[path] = check_readable(path)
             identity = os.path.abspath(path), status.st_size, status.st_mtime_ns
             if identity in self.identities:
                 raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
@@ -215,12 +216,15 @@ class ReadFiles:
             names, counts = RepeatedNames(), self.counts[number]
             mate_file = self._mate_files[number] if self._mate_files else None
             first = 0
-            for reads, mates in _pairs(file, mate_file, self.block_reads):
-                names.add(reads.names)
-                _count(counts, reads, mates)
-                counts.dots = file.dots + (mate_file.dots if mate_file else 0)
-                yield ReadItem(number, first, reads, mates)
-                first += len(reads)
+            with contextlib.ExitStack() as files:
+                for one in (file, mate_file) if mate_file else (file,):
+                    files.enter_context(unchanged(one.path, self._statuses[one.path]))
+                for reads, mates in _pairs(file, mate_file, self.block_reads):
+                    names.add(reads.names)
+                    _count(counts, reads, mates)
+                    counts.dots = file.dots + (mate_file.dots if mate_file else 0)
+                    yield ReadItem(number, first, reads, mates)
+                    first += len(reads)
             counts.duplicate_names, counts.duplicate_names_exact = names.count, names.exact
 
 
@@ -234,7 +238,12 @@ def _pairs(
         while reads := stream.take(block_reads, _BLOCK_BASES):
             mates = None
             if mate_stream and mate_file:
-                mates = mate_stream.take(len(reads))
+                mates = mate_stream.take(len(reads), _BLOCK_BASES)
+                if len(mates) < len(reads) and (more := mate_stream.take(1)):
+                    # They are longer: what is left waits for the next block.
+                    mate_stream.put_back(more)
+                    stream.put_back(slice_reads(reads, len(mates), len(reads)))
+                    reads = slice_reads(reads, 0, len(mates))
                 reads, mates = _paired(file, mate_file, first, reads, mates)
             yield reads, mates
             first += len(reads)

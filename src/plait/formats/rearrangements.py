@@ -18,8 +18,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.blocks import read_ahead, reblock
-from plait.formats.compression import FileKind, check_readable, sniff
+from plait.formats.blocks import LARGEST_ROW, MOST_BYTES, batch_bytes, read_ahead, reblock
+from plait.formats.compression import FileKind, check_readable, sniff, unchanged
 from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
 from plait.formats.parquet import ParquetInput
@@ -43,6 +43,7 @@ def open_rearrangements(
     *,
     layout: str = "airr",
     block_rows: int,
+    block_bytes: int = MOST_BYTES,
 ) -> RearrangementReader:
     """Open one or more tables of rearrangements.
 
@@ -55,6 +56,8 @@ def open_rearrangements(
         Name of the column layout, see `plait.formats.layouts.LAYOUTS`.
     block_rows
         Rows in a block.
+    block_bytes
+        Bytes after which a block ends, too.
 
     Returns
     -------
@@ -79,15 +82,18 @@ def open_rearrangements(
         raise InvalidInput("paths", found="no input file", expected="at least one")
     if block_rows < 1:
         raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
-    return RearrangementReader(given, layout=layout_named(layout), block_rows=block_rows)
+    return RearrangementReader(
+        given, layout=layout_named(layout), block_rows=block_rows, block_bytes=block_bytes
+    )
 
 
 class RearrangementReader:
     """Rows of one or more files as blocks; made by `open_rearrangements`.
 
-    Each iteration starts from the first row. The blocks depend only on the files and on `block_rows`, never
-    on threads or on how the files are cut. The next block is read in another thread while the caller works
-    on one; leaving the loop or `close` ends it.
+    Each iteration starts from the first row. The blocks depend only on the files, `block_rows` and
+    `block_bytes`, never on threads or on how the files are cut. The next block is read in another thread
+    while the caller works on one; leaving the loop or `close` ends it. A file that changes meanwhile is an
+    error.
 
     Parameters
     ----------
@@ -97,6 +103,8 @@ class RearrangementReader:
         The column layout.
     block_rows
         Rows in a block.
+    block_bytes
+        Bytes after which a block ends, too.
 
     Attributes
     ----------
@@ -108,20 +116,28 @@ class RearrangementReader:
     layout : Layout
         The column layout.
     block_rows : int
-        Rows in every block but the last.
+        Rows in every block but the last and those that have too many bytes.
     identities : list of (str, int, int)
         Absolute path, size in bytes and modification time in ns of each file, to recognise the input again.
     total_bytes : int
         Size of all files on disk.
     """
 
-    def __init__(self, paths: Sequence[str | os.PathLike[str]], *, layout: Layout, block_rows: int) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        *,
+        layout: Layout,
+        block_rows: int,
+        block_bytes: int = MOST_BYTES,
+    ) -> None:
         self.layout = layout
         self.block_rows = block_rows
+        self._block_bytes = block_bytes
         self.identities: list[tuple[str, int, int]] = []
         self._files: list[_InputFile] = []
-        for path in paths:
-            status = check_readable(path)
+        self._statuses = [check_readable(path) for path in paths]
+        for path, status in zip(paths, self._statuses, strict=True):
             self.identities.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
             kind = sniff(path)
             self._files.append(
@@ -150,24 +166,50 @@ class RearrangementReader:
         for file in self._files:
             file.bytes_read = file.blank_lines = 0
         self._starts = {0: 0}
-        self._running = read_ahead(reblock(self._rows(), self.block_rows))
+        self._running = read_ahead(reblock(self._rows(), self.block_rows, self._block_bytes))
         return self._running
 
+    def numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Blocks, each behind the number of its first row in all files together."""
+        first = 0
+        for block in self:
+            yield first, block
+            first += block.num_rows
+
     def ranges(self, columns: Sequence[str]) -> Iterator[RowRange] | None:
-        """The blocks as ranges of rows that can be read in other processes; None if a file is not Parquet.
+        """The blocks as ranges of rows that can be read in other processes.
 
         Parameters
         ----------
         columns
             Names of the columns to read, in this order.
+
+        Returns
+        -------
+        iterator of RowRange or None
+            None if a file is not Parquet, or so many of its rows have too many bytes.
         """
         files = [file for file in self._files if isinstance(file, ParquetInput)]
-        if len(files) < len(self._files):
+        if len(files) < len(self._files) or any(
+            file.widest_row() * self.block_rows > self._block_bytes for file in files
+        ):
             return None
         paths = [path for path, _, _ in self.identities]
         counts = [file.row_count for file in files]
         schema = pa.schema([self.schema.field(name) for name in columns])
         return row_ranges(list(zip(paths, counts, strict=True)), self.block_rows, schema)
+
+    def check_unchanged(self) -> None:
+        """Check that the files are still those that were opened, where other processes have read them.
+
+        Raises
+        ------
+        FormatError
+            If one was changed or replaced.
+        """
+        for file, status in zip(self._files, self._statuses, strict=True):
+            with unchanged(file.path, status):
+                pass
 
     def named(self, first: int, rows: int) -> str:
         """What rows are called in messages: records, from 0, of files.
@@ -206,9 +248,29 @@ class RearrangementReader:
         rows = 0
         for number, file in enumerate(self._files):
             self._starts[number] = rows
-            for batch in file.batches(self.block_rows):
-                rows += batch.num_rows
-                yield conform(batch, self.schema)
+            first = rows
+            with unchanged(file.path, self._statuses[number]):
+                for batch in file.batches(self.block_rows):
+                    found = conform(batch, self.schema)
+                    self._check_rows(file.path, rows - first, found)
+                    rows += batch.num_rows
+                    yield found
+
+    def _check_rows(self, path: object, first: int, batch: pa.RecordBatch) -> None:
+        """Refuse rows that alone are more than a block may be."""
+        most = min(LARGEST_ROW, self._block_bytes)
+        if batch_bytes(batch) <= most:
+            return
+        for record in range(batch.num_rows):
+            size = batch_bytes(batch.slice(record, 1))
+            if size > most:
+                raise FormatError(
+                    path,
+                    record=first + record,
+                    found=f"a row of {size:,} bytes",
+                    expected=f"rows of at most {most:,} bytes",
+                    hint="leave the row out, or columns that are not needed",
+                )
 
     def _role_types(self, schema: pa.Schema) -> pa.Schema:
         for role, name in self.roles.items():

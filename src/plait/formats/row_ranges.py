@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from plait.errors import FormatError
 from plait.formats.parquet import ParquetInput
 from plait.formats.schemas import conform
 
@@ -44,15 +45,20 @@ class RowRange:
         Raises
         ------
         FormatError
-            If a file is damaged, or not there.
+            If a file is damaged, or not there, or has fewer rows than another process has found in it.
         """
         found = []
         for path, first, end in self.parts:
             file = ParquetInput(path)
             names = [name for name in self.schema.names if name in file.schema.names]
             found += [conform(batch, self.schema) for batch in file.rows(first, end, names)]
-        whole = pa.Table.from_batches(found, self.schema).combine_chunks().to_batches()
-        return whole[0] if whole else pa.RecordBatch.from_pylist([], self.schema)
+        if sum(batch.num_rows for batch in found) != self.rows:
+            raise FormatError(
+                self.parts[0][0],
+                found=f"fewer rows than {self.name}",
+                expected="one file under this path on all machines, which does not change while it is read",
+            )
+        return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], self.schema)
 
 
 def named_records(path: object, first: int, end: int) -> str:

@@ -14,7 +14,6 @@ from plait.types import Provenance
 from plait.vdj.columns import ResultColumns
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.germline.germline_set import Chain
-from plait.vdj.row_runs import Rows, columns_of
 from plait.vdj.summary import CountSummary
 
 __all__ = ["COUNTED_ROLES", "BlockCounter", "CountPlan", "CountedBlock", "restored_block"]
@@ -113,9 +112,9 @@ class BlockCounter:
         with closing(executor.map(_plan_of, [self])) as plans:
             return next(plans)
 
-    def __call__(self, rows: Rows) -> CountedBlock:
+    def __call__(self, rows: pa.RecordBatch) -> CountedBlock:
         """Count a block."""
-        junction, v, j = columns_of(rows)
+        junction, v, j = rows.columns
         result = self._columns.batch(self.counter.count(junction, v, j))
         return CountedBlock(result, _summary(v, j, result), self.counter.provenance.device)
 
@@ -131,7 +130,7 @@ def _plan_of(counter: BlockCounter) -> CountPlan:
     return counter.plan
 
 
-def restored_block(rows: Rows, result: pa.RecordBatch) -> CountedBlock:
+def restored_block(rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
     """A block that another run has counted.
 
     Parameters
@@ -141,7 +140,7 @@ def restored_block(rows: Rows, result: pa.RecordBatch) -> CountedBlock:
     result
         The result columns.
     """
-    _, v, j = columns_of(rows)
+    _, v, j = rows.columns
     return CountedBlock(result, _summary(v, j, result), None)
 
 

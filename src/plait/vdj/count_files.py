@@ -14,6 +14,7 @@ import pyarrow as pa
 from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
+from plait.formats.blocks import MOST_BYTES
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
 from plait.settings import thread_count
 from plait.targets.devices import used_devices
@@ -135,7 +136,8 @@ def count_files(
     if slow:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         block_rows = _FEWEST_ROWS
-    with open_rearrangements(inputs, layout=layout, block_rows=block_rows) as reader:
+    size = MOST_BYTES // (items_per_row(plan.columns) if long else 1)
+    with open_rearrangements(inputs, layout=layout, block_rows=block_rows, block_bytes=size) as reader:
         run = _Run(reader, plan, long)
         work = RowWork(
             columns=[reader.roles[role] for role in COUNTED_ROLES],
@@ -221,11 +223,10 @@ class _Run:
             **self.summary.as_dict(),
         }
 
-    def rows(self, index: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:
+    def rows(self, first: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:
         """The output rows of a block."""
         result = found.result
         if self._long:
-            first = index * self._reader.block_rows
             return long_batch(block, result, self._columns, self.schema, first)
         return self._added.batch(block, result)
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from plait.errors import FormatError
 from plait.executors.protocol import Executor
 from plait.formats.atomic import write_json
 from plait.formats.blocks import read_ahead
-from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.rearrangements import RearrangementReader
 from plait.formats.row_ranges import RowRange
 from plait.formats.tables import open_table
@@ -29,8 +30,6 @@ __all__ = [
     "FinishedRun",
     "RowRun",
     "RowWork",
-    "Rows",
-    "columns_of",
     "rows_per_block",
     "run_key",
     "run_rows",
@@ -38,9 +37,6 @@ __all__ = [
 ]
 
 R = TypeVar("R")
-
-#: Some columns of a block, or where they stand.
-Rows: TypeAlias = pa.RecordBatch | RowRange
 
 #: What a block takes in memory, about. Part of what makes a run's output, so it depends on the columns alone.
 _BLOCK_BYTES = 16 * 2**20
@@ -63,13 +59,14 @@ class RowWork(Generic[R]):
     restored
         The result of a block, from its columns and the kept rows.
     finish
-        The rows to write, from number, rows and result of a block; called in several threads.
+        The rows to write, from the number of its first row, rows and result of a block; called in several
+        threads.
     """
 
     columns: Sequence[str]
-    work: Callable[[Rows], R]
+    work: Callable[[pa.RecordBatch], R]
     stored: Callable[[R], pa.RecordBatch]
-    restored: Callable[[Rows, pa.RecordBatch], R]
+    restored: Callable[[pa.RecordBatch, pa.RecordBatch], R]
     finish: Callable[[int, pa.RecordBatch, R], pa.RecordBatch]
 
 
@@ -189,19 +186,26 @@ def _worked_blocks(
         yield from _worked_elsewhere(reader, work, checkpoint, executor)
         return
 
-    def done(numbered: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, R]:
-        index, block = numbered
+    def done(part: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, R]:
+        first, block = part
         found = work.work(block.select(work.columns))
-        return work.finish(index, block, found), found
+        return work.finish(first, block, found), found
 
-    def restored(numbered: tuple[int, pa.RecordBatch], rows: pa.RecordBatch) -> tuple[pa.RecordBatch, R]:
-        index, block = numbered
+    def restored(part: tuple[int, pa.RecordBatch], rows: pa.RecordBatch) -> tuple[pa.RecordBatch, R]:
+        first, block = part
         found = work.restored(block.select(work.columns), rows)
-        return work.finish(index, block, found), found
+        return work.finish(first, block, found), found
 
-    kept = Kept(checkpoint=checkpoint, stored=lambda found: work.stored(found[1]), restored=restored)
-    with closing(kept_results(executor, done, enumerate(reader), kept, most=most)) as results:
-        for (_, block), (batch, found) in results:
+    kept = Kept(
+        checkpoint=checkpoint,
+        digest=lambda part: digest_of(part[1].select(work.columns)),
+        stored=lambda found: work.stored(found[1]),
+        restored=restored,
+        named=lambda index, part: reader.named(part[0], part[1].num_rows),
+        size=lambda part: part[1].nbytes,
+    )
+    with closing(kept_results(executor, done, reader.numbered(), kept, most=most)) as results:
+        for (_, block), (batch, found), _ in results:
             yield block.num_rows, batch, found
 
 
@@ -209,42 +213,52 @@ def _worked_elsewhere(
     reader: RearrangementReader, work: RowWork[R], checkpoint: Checkpoint, executor: Executor
 ) -> Generator[tuple[int, pa.RecordBatch, R], None, None]:
     """Workers work: they read Parquet by themselves, text is sent to them. This process reads and writes."""
-    held: deque[pa.RecordBatch] = deque()
+    held: deque[tuple[int, pa.RecordBatch]] = deque()
     ranges = reader.ranges(work.columns)
-    blocks = iter(reader) if ranges is not None else iter(held.popleft, None)
-    rows: Iterator[Rows] = ranges if ranges is not None else _sent(reader, work.columns, held)
+    blocks = reader.numbered() if ranges is not None else iter(held.popleft, None)
+    starts: list[int] = []
 
-    def named(index: int, part: Rows) -> str:
-        if isinstance(part, RowRange):
-            return part.name
-        return reader.named(index * reader.block_rows, part.num_rows)
+    def sent() -> Iterator[pa.RecordBatch]:
+        for first, block in reader.numbered():
+            held.append((first, block))
+            starts.append(first)
+            yield block.select(work.columns)
 
-    kept = Kept(checkpoint=checkpoint, stored=work.stored, restored=work.restored)
-    with closing(kept_results(executor, work.work, rows, kept, named=named)) as results:
+    def named(index: int, part: pa.RecordBatch | RowRange) -> str:
+        return part.name if isinstance(part, RowRange) else reader.named(starts[index], part.num_rows)
+
+    kept = Kept(
+        checkpoint=checkpoint,
+        digest=digest_of,
+        stored=work.stored,
+        restored=work.restored,
+        named=named,
+        size=lambda part: 0 if isinstance(part, RowRange) else part.nbytes,
+    )
+    with closing(kept_results(executor, work.work, ranges or sent(), kept)) as results:
         # The result first: by then its block of text has been read.
-        for index, ((_, found), block) in enumerate(zip(results, blocks, strict=False)):
-            yield block.num_rows, work.finish(index, block, found), found
+        for (part, found, digest), (first, block) in zip(results, blocks, strict=False):
+            if isinstance(part, RowRange):
+                _check_same_rows(part, block.select(work.columns), digest)
+            yield block.num_rows, work.finish(first, block, found), found
 
 
-def _sent(
-    reader: RearrangementReader, columns: Sequence[str], held: deque[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """What is worked on of each block of text, while the whole of it is held."""
-    for block in reader:
-        held.append(block)
-        yield block.select(columns)
-
-
-def columns_of(rows: Rows) -> Sequence[pa.Array]:
-    """The columns of a block.
-
-    Parameters
-    ----------
-    rows
-        The block, or where it stands; read then.
-    """
-    columns: Sequence[pa.Array] = (rows.read() if isinstance(rows, RowRange) else rows).columns
-    return columns
+def _check_same_rows(part: RowRange, here: pa.RecordBatch, digest: bytes) -> None:
+    """Check that this process has read what a worker has read."""
+    if here.num_rows != part.rows:
+        raise FormatError(
+            part.parts[0][0],
+            found=f"rows that take more memory than others, in {part.name}",
+            expected="rows that workers can read in equal numbers",
+            hint="choose --executor local, or write the rows as text",
+        )
+    if digest != digest_of(here):
+        raise FormatError(
+            part.parts[0][0],
+            found=f"other rows than a worker has read, in {part.name}",
+            expected="one file under this path on all machines, which does not change while it is read",
+            hint="repeat the command with --resume: what has changed is noticed",
+        )
 
 
 def run_key(

@@ -199,7 +199,9 @@ def sharing(
         name = ", ".join(path for path, _, _ in reader.identities)
         grouper = ClonotypeGrouper(name, reader.schema, chosen, subject)
         with closing(_grouped_blocks(reader, grouper, workers)) as parts:
-            return _Merger(grouper).run(parts)
+            found = _Merger(grouper).run(parts)
+        reader.check_unchanged()
+        return found
 
 
 def _grouped_blocks(
@@ -210,7 +212,7 @@ def _grouped_blocks(
     if ranges is not None:
         return executor.map(grouper, ranges, named=lambda part: part.name)
     blocks = (block.select(grouper.columns) for block in reader)
-    return executor.map(grouper, blocks, most=_MOST_BLOCKS)
+    return executor.map(grouper, blocks, most=_MOST_BLOCKS, size=lambda block: int(block.nbytes))
 
 
 class _Merger:

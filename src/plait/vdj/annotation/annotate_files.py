@@ -25,7 +25,7 @@ from plait.vdj.annotation.clonotypes import ClonotypeCounts
 from plait.vdj.annotation.further_results import FurtherResults, FurtherSettings
 from plait.vdj.annotation.new_alleles import NewAlleles
 from plait.vdj.annotation.quality_table import FileReport, total_of, write_reports
-from plait.vdj.annotation.read_source import ReadSource, ReadUnit, Umis
+from plait.vdj.annotation.read_source import ReadSource, ReadUnit, Umis, unit_bytes, unit_digest
 from plait.vdj.annotation.read_summary import ReadSummary
 from plait.vdj.annotation.repertoires import repertoire_names
 from plait.vdj.annotation.umi_consensus import UmiCounts
@@ -164,8 +164,7 @@ def annotate_files(
             others = tables.enter_context(FurtherResults(output, plan, wanted, **facts))
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
-            kept = Kept(checkpoint=checkpoint, stored=_stored, restored=_restored)
-            work = kept_results(executor, annotator, source, kept, most=_MOST_BLOCKS, named=source.named)
+            work = kept_results(executor, annotator, source, _kept(checkpoint, source), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
                 for rows in run.rows(results, others):
@@ -253,16 +252,27 @@ class _Run:
 
     def rows(
         self,
-        results: Iterable[tuple[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]],
+        results: Iterable[tuple[ReadUnit, tuple[pa.RecordBatch, ReadSummary], bytes]],
         others: FurtherResults,
     ) -> Iterator[pa.RecordBatch]:
         """Rows block by block; on their way they are counted, and passed on to all other results."""
-        for unit, (rows, summary) in results:
+        for unit, (rows, summary), _ in results:
             for part in (unit.summary, summary):
                 self._summaries[unit.file].merge(part)
             others.add(rows)
             self._source.done(unit)
             yield rows
+
+
+def _kept(checkpoint: Checkpoint, source: ReadSource) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:
+    return Kept(
+        checkpoint=checkpoint,
+        digest=unit_digest,
+        stored=_stored,
+        restored=_restored,
+        named=source.named,
+        size=unit_bytes,
+    )
 
 
 def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:

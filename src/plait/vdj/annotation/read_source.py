@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.formats.checkpoints import digest_of
 from plait.formats.read_block import ReadBlock
 from plait.formats.read_umis import UmiPlace, take_umis
 from plait.formats.reads import ReadFiles
@@ -19,7 +20,7 @@ from plait.vdj.annotation.umi_consensus import UmiCollector, UmiCounts
 from plait.vdj.annotation.umi_molecules import UmiSettings
 from plait.vdj.progress import Progress
 
-__all__ = ["ReadSource", "ReadUnit", "Umis"]
+__all__ = ["ReadSource", "ReadUnit", "Umis", "unit_bytes", "unit_digest"]
 
 #: Bytes of reads that wait in memory until they are sorted by UMI; the peak is about six times as much.
 _WAITING_BYTES = 8 << 20
@@ -72,6 +73,25 @@ class ReadUnit(NamedTuple):
     counts: NDArray[np.int64] | None
     summary: ReadSummary
     first: int | None = None
+
+
+def unit_digest(unit: ReadUnit) -> bytes:
+    """Digest of what a block holds: its reads, and where they belong."""
+    names = "\n".join(unit.reads.names).encode("utf-8", "surrogatepass")
+    return digest_of(str(unit.file).encode(), names, *_arrays(unit))
+
+
+def unit_bytes(unit: ReadUnit) -> int:
+    """Bytes of letters and qualities of a block."""
+    return sum(array.nbytes for array in _arrays(unit))
+
+
+def _arrays(unit: ReadUnit) -> list[NDArray[Any]]:
+    """All arrays of a block; an empty one for those that there are not."""
+    found: list[NDArray[Any] | None] = [unit.counts]
+    for reads in (unit.reads, unit.mates):
+        found += [None] * 3 if reads is None else [reads.letters, reads.starts, reads.qualities]
+    return [np.zeros(0, np.uint8) if array is None else array for array in found]
 
 
 class ReadSource:

@@ -15,7 +15,7 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
 from plait.executors.protocol import Executor
-from plait.formats.compression import FileKind, check_readable, sniff
+from plait.formats.compression import FileKind, check_readable, content_digest, sniff, unchanged
 from plait.formats.layouts import assign_roles, layout_named
 from plait.formats.rearrangements import open_rearrangements
 from plait.vdj.convergence.sample_sheet import Sample
@@ -198,13 +198,20 @@ def count_sample(
         If the file is not what it should be.
     """
     source = planned.sample.path
-    digest = _content_digest(source)
+    status = check_readable(source)
+    digest = content_digest(source)
     counts, reused = source.absolute(), True
     if not planned.counted:
         counts = folder / f"{_stem(source)}-{_key(digest, settings, plan)}.parquet"
         reused = _is_whole(counts)
         if not reused:
-            _count(source, counts, settings, plan, executor, progress)
+            try:
+                with unchanged(source, status):
+                    _count(source, counts, settings, plan, executor, progress)
+            except FormatError:
+                # They would be found again as those of the content that the digest is of.
+                counts.unlink(missing_ok=True)
+                raise
     renamed = _renamed(counts)
     roles = {role: renamed.get(name, name) for role, name in planned.roles.items()}
     subject = planned.sample.subject
@@ -291,16 +298,6 @@ def _effective(provenance: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(parameters, dict):
         facts["parameters"] = {name: value for name, value in parameters.items() if name != "germline"}
     return facts
-
-
-def _content_digest(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    except OSError as error:
-        raise FormatError(
-            path, found=error.strerror or str(error), expected="a file that can be read"
-        ) from error
 
 
 def _key(digest: str, settings: StudySettings, plan: CountPlan) -> str:

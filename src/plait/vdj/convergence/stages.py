@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from plait._version import __version__
+from plait.errors import FormatError
 from plait.executors.protocol import Executor
 from plait.formats.checkpoints import Checkpoint
+from plait.formats.compression import content_digest
 from plait.settings import source_digest
 from plait.vdj.convergence.count_cache import CountedSample, PlannedSample, count_sample
 from plait.vdj.convergence.figure_tables import FigureTables
@@ -212,7 +214,21 @@ def deal_stage(
             of_sample.update(dealt.subjects)
             of_sample.update(dict.fromkeys(dealt.left_out_of, 0))
             report(StudyProgress("sorting rows by clonotype", found.totals.rows, rows))
+    _check_same_counts(samples, checkpoint)
     return found
+
+
+def _check_same_counts(samples: list[CountedSample], checkpoint: Checkpoint) -> None:
+    """Check that inputs that were dealt out themselves are those that were looked at before."""
+    for sample in samples:
+        if sample.counts == sample.source.absolute() and content_digest(sample.source) != sample.digest:
+            checkpoint.remove()
+            raise FormatError(
+                sample.source,
+                found="another content than before: it was changed while it was read",
+                expected="a file that stays as it is",
+                hint="run again when nothing writes to it",
+            )
 
 
 def group_stage(

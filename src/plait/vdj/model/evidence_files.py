@@ -6,7 +6,6 @@ genes once, and how often it counts. It does not depend on the order of rows, fi
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -24,6 +23,7 @@ from plait.errors import FormatError
 from plait.executors.protocol import Executor
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.blocks import reblock
+from plait.formats.compression import content_digest
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
 from plait.vdj.model.evidence_rows import (
     EVIDENCE_KEY,
@@ -196,9 +196,10 @@ class _Collector:
         before, evidence = self.found.tally.rows, 0
 
         def take(numbered: tuple[int, pa.RecordBatch]) -> EvidenceBlock:
-            return rows.take(numbered[0] * _BLOCK_ROWS, numbered[1])
+            return rows.take(*numbered)
 
-        with table.reader as reader, closing(self._executor.map(take, enumerate(reader))) as results:
+        blocks = table.reader.numbered()
+        with table.reader as reader, closing(self._executor.map(take, blocks, size=_bytes_of)) as results:
             for block in results:
                 self.found.tally.merge(block.tally)
                 evidence += block.rows.num_rows
@@ -208,11 +209,14 @@ class _Collector:
                 done = self._done + reader.bytes_read()
                 self._progress(Progress(self.found.tally.rows, done, self._total))
             self._done += reader.total_bytes
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-        facts = {"file": os.fspath(path), "digest": digest}
+        facts = {"file": os.fspath(path), "digest": content_digest(path)}
+        reader.check_unchanged()
         rows_here = self.found.tally.rows - before
         self.found.inputs.append({**facts, "rows": rows_here, "evidence_rows": evidence})
+
+
+def _bytes_of(numbered: tuple[int, pa.RecordBatch]) -> int:
+    return int(numbered[1].nbytes)
 
 
 def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:

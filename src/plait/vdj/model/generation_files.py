@@ -18,7 +18,7 @@ from plait.errors import InvalidInput
 from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
 from plait.formats.blocks import read_ahead
-from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.tables import TableWriter, open_table
 from plait.settings import source_digest, thread_count
 from plait.types import Provenance
@@ -153,12 +153,16 @@ def _blocks(
     executor: Executor, work: BlockDraws, checkpoint: Checkpoint
 ) -> Generator[pa.RecordBatch, None, None]:
     kept: Kept[int, pa.RecordBatch] = Kept(
-        checkpoint=checkpoint, stored=lambda batch: batch, restored=lambda index, batch: batch
+        checkpoint=checkpoint,
+        digest=lambda block: digest_of(),
+        stored=lambda batch: batch,
+        restored=lambda block, batch: batch,
+        named=_named,
     )
     parts = itertools.count()
-    results = kept_results(executor, work, parts, kept, most=_MOST_BLOCKS, named=_named)
+    results = kept_results(executor, work, parts, kept, most=_MOST_BLOCKS)
     with closing(results) as found:
-        for _, batch in found:
+        for _, batch, _ in found:
             yield batch
 
 

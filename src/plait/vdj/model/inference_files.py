@@ -16,6 +16,7 @@ from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.executors.local import LocalExecutor
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.compression import content_digest
 from plait.settings import source_digest, thread_count
 from plait.vdj.model.entropy import entropies
 from plait.vdj.model.evidence_files import check_evidence_inputs, collect_evidence
@@ -142,6 +143,8 @@ def infer_files(
             state = InferenceState(model=start, collected=collected.as_dict())
             _check_evidence(state.collected, wanted)
             store.put(state)
+        else:
+            _check_same_inputs(inputs, state)
         # Until now an earlier result could stay: the inputs might have been wrong.
         folder.clear()
         evidence, converged = run.iterate(state, iterations, tolerance)
@@ -196,6 +199,18 @@ def _abandoning(folder: InferenceFolder) -> Iterator[None]:
         if not other_run and not no_room:
             folder.abandon()
         raise
+
+
+def _check_same_inputs(inputs: Sequence[str | os.PathLike[str]], state: InferenceState) -> None:
+    """Check that the evidence of a stopped run is that of these files."""
+    for path, known in zip(inputs, state.collected["inputs"], strict=True):
+        if content_digest(path) != known["digest"]:
+            raise InvalidInput(
+                "resume",
+                found=f"another content of {os.fspath(path)!r} than the stopped run has read",
+                expected="the same inputs",
+                hint="the input has changed since; start anew without resuming",
+            )
 
 
 def _key(

@@ -22,7 +22,6 @@ from plait.vdj.model.pgen_summary import PgenSummary
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
 from plait.vdj.model.zero_reasons import PGEN_STATUSES
-from plait.vdj.row_runs import Rows, columns_of
 
 __all__ = ["BlockPgen", "PgenBlock", "block_told", "named_statuses"]
 
@@ -107,9 +106,9 @@ class BlockPgen:
         with closing(executor.map(_provenance_of, [self])) as found:
             return next(found)
 
-    def __call__(self, rows: Rows) -> PgenBlock:
+    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
         """The result of a block."""
-        columns = columns_of(rows)
+        columns = rows.columns
         calls = self._places.calls(columns)
         found: dict[str, Any] = {}
         devices = []
@@ -134,7 +133,7 @@ class BlockPgen:
         told = block_told(self.kinds, batch, calls)
         return replace(told, device=used_devices(devices))
 
-    def restored(self, rows: Rows, result: pa.RecordBatch) -> PgenBlock:
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
         """A block that another run has computed.
 
         Parameters
@@ -144,7 +143,7 @@ class BlockPgen:
         result
             The result columns.
         """
-        return block_told(self.kinds, result, self._places.calls(columns_of(rows)))
+        return block_told(self.kinds, result, self._places.calls(rows.columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BlockPgen, self._made_of

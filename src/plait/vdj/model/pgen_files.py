@@ -260,7 +260,7 @@ class _Run:
             work=self._blocks,
             stored=lambda found: found.result,
             restored=self._blocks.restored,
-            finish=lambda index, block, found: self._added.batch(block, found.result),
+            finish=lambda first, block, found: self._added.batch(block, found.result),
         )
 
     def metadata(self) -> dict[str, str]:

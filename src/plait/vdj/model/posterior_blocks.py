@@ -15,7 +15,6 @@ from plait.vdj.model.pgen_blocks import PgenBlock, block_told, named_statuses
 from plait.vdj.model.posteriors import PosteriorFinder
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
-from plait.vdj.row_runs import Rows, columns_of
 
 __all__ = ["BlockPosteriors"]
 
@@ -70,9 +69,9 @@ class BlockPosteriors:
         made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
         return [{**made, "algebra": "expectation"}]
 
-    def __call__(self, rows: Rows) -> PgenBlock:
+    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
         """The result of a block."""
-        columns = columns_of(rows)
+        columns = rows.columns
         calls = self._places.calls(columns)
         texts = self._places.texts(columns)
         pgen = self._engine.compute(texts, calls.get("v"), calls.get("j"))
@@ -106,7 +105,7 @@ class BlockPosteriors:
         batch = pa.record_batch([result[name] for name in self.schema.names], schema=self.schema)
         return block_told(self.kinds, batch, calls)
 
-    def restored(self, rows: Rows, result: pa.RecordBatch) -> PgenBlock:
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
         """A block that another run has computed.
 
         Parameters
@@ -116,7 +115,7 @@ class BlockPosteriors:
         result
             The result columns.
         """
-        return block_told(self.kinds, result, self._places.calls(columns_of(rows)))
+        return block_told(self.kinds, result, self._places.calls(rows.columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BlockPosteriors, self._made_of

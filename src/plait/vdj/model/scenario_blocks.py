@@ -23,7 +23,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.scenarios import ScenarioFinder, Scenarios
 from plait.vdj.model.texts import EncodedTexts, encode_texts
 from plait.vdj.model.zero_reasons import PGEN_STATUSES
-from plait.vdj.row_runs import Rows, columns_of
 
 __all__ = ["BlockScenarios", "ScenarioBlock", "ScenarioSummary"]
 
@@ -156,9 +155,9 @@ class BlockScenarios:
         made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
         return {**made, "parameters": {**made["parameters"], "best": self.best}}
 
-    def __call__(self, rows: Rows) -> ScenarioBlock:
+    def __call__(self, rows: pa.RecordBatch) -> ScenarioBlock:
         """The scenarios of a block."""
-        columns = columns_of(rows)
+        columns = rows.columns
         calls = self._places.calls(columns)
         texts = as_column(self._places.texts(columns))
         v, j = calls.get("v"), calls.get("j")
@@ -173,7 +172,7 @@ class BlockScenarios:
         found = self._finder.search(encoded, good, v_genes, j_genes, self.best)
         return self._told(self._batch(encoded, status, pgen.pgen, good, found), calls)
 
-    def restored(self, rows: Rows, result: pa.RecordBatch) -> ScenarioBlock:
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> ScenarioBlock:
         """A block that another run has computed.
 
         Parameters
@@ -183,7 +182,7 @@ class BlockScenarios:
         result
             What was found.
         """
-        return self._told(result, self._places.calls(columns_of(rows)))
+        return self._told(result, self._places.calls(rows.columns))
 
     def _batch(
         self,

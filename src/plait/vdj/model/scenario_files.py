@@ -170,9 +170,9 @@ class _Run:
             finish=self._finish,
         )
 
-    def _finish(self, index: int, block: pa.RecordBatch, found: ScenarioBlock) -> pa.RecordBatch:
+    def _finish(self, first: int, block: pa.RecordBatch, found: ScenarioBlock) -> pa.RecordBatch:
         row = found.result["row"]
-        record = index * self._table.reader.block_rows + np.asarray(row, np.int64)
+        record = first + np.asarray(row, np.int64)
         names = pa.nulls(block.num_rows) if self._names is None else block[self._names]
         own = [pa.array(record), names.cast(pa.string()).take(row), self._table.nucleotides(block).take(row)]
         return pa.record_batch([*own, *found.result.columns[1:]], schema=self.schema)
