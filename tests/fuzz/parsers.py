@@ -1,0 +1,10 @@
+"""All parsers under test, by name; each is made when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fuzz import cubes, genes, tables
+from tests.fuzz.trial import Parser
+
+PARSERS: dict[str, Callable[[], Parser]] = {**tables.PARSERS, **cubes.PARSERS, **genes.PARSERS}
