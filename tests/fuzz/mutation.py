@@ -14,14 +14,38 @@ import pyarrow as pa
 
 Mutate = Callable[[Random, Sequence[bytes]], bytes]
 
-_EDGES = (b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b",", b";", b'"', b"'", b"\xff", b"\xef\xbb\xbf", b"\x1a")
+_EDGES = (
+    b"\0",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\t",
+    b" ",
+    b",",
+    b";",
+    b'"',
+    b"'",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\x1a",
+)
 _WORDS = (
     *(b"0", b"-1", b"1", b"00", b"1e999", b"-0", b"nan", b"inf", b"NULL", b"null", b"None", b"True", b"="),
     *(b"2147483648", b"9223372036854775808", b"18446744073709551616", b"9" * 400, b"1_000", "٣".encode()),
-    *(b"\xed\xa0\x80", "\u2028".encode(), "é".encode(), "\U0001f9ec".encode(), b"A" * 300, b"../../x", b"%s{}"),
+    *(
+        b"\xed\xa0\x80",
+        "\u2028".encode(),
+        "é".encode(),
+        "\U0001f9ec".encode(),
+        b"A" * 300,
+        b"../../x",
+        b"%s{}",
+    ),
 )
 _INTEGERS = tuple(
-    value & mask for mask in (0xFF, 0xFFFF, 0xFFFFFFFF) for value in (0, 1, -1, mask >> 1, (mask >> 1) + 1, 255)
+    value & mask
+    for mask in (0xFF, 0xFFFF, 0xFFFFFFFF)
+    for value in (0, 1, -1, mask >> 1, (mask >> 1) + 1, 255)
 )
 _LONGEST = 1 << 16
 _MARK = b"\x00\x01file "
@@ -79,55 +103,61 @@ def mutated_bytes(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
     return bytes(found[:_LONGEST])
 
 
+def _changed_fields(rng: Random, line: bytes, marks: bytes, words: Sequence[bytes]) -> bytes:
+    mark = marks[rng.randrange(len(marks))].to_bytes(1, "big")
+    cells = line.split(mark)
+    place, step = rng.randrange(len(cells)), rng.randrange(6)
+    if step == 0:
+        del cells[place]
+    elif step == 1:
+        cells.insert(place, cells[rng.randrange(len(cells))])
+    elif step == 2:
+        other = rng.randrange(len(cells))
+        cells[place], cells[other] = cells[other], cells[place]
+    elif step == 3:
+        cells[place] += rng.choice(words)
+    else:
+        cells[place] = rng.choice(words) if rng.random() < 0.9 else b""
+    return mark.join(cells)
+
+
+def _change_line(
+    rng: Random, parts: list[bytes], corpus: Sequence[bytes], marks: bytes, words: Sequence[bytes]
+) -> None:
+    place, step = rng.randrange(len(parts)), rng.randrange(12)
+    if step == 0:
+        del parts[place]
+    elif step == 1:
+        parts.insert(place, parts[rng.randrange(len(parts))])
+    elif step == 2:
+        other = rng.randrange(len(parts))
+        parts[place], parts[other] = parts[other], parts[place]
+    elif step == 3:
+        parts[place] += rng.choice(_EDGES)
+    elif step == 4:
+        parts.insert(place, rng.choice((b"", b" ", b"\r", rng.choice(words))))
+    elif step == 5:
+        parts[place:] = rng.choice(corpus).split(b"\n")[place:]
+    elif step == 6:
+        parts[place] = parts[place] * rng.randrange(2, 40)
+    else:
+        parts[place] = _changed_fields(rng, parts[place], marks, words)
+
+
 def text_mutation(tokens: Sequence[bytes], field_marks: bytes = b"\t", *, raw: float = 0.3) -> Mutate:
     """Mutations of lines of fields; a share of `raw` is of bytes alone."""
     words = (*tokens, *tokens, *_WORDS)
 
-    def fields(rng: Random, line: bytes) -> bytes:
-        mark = field_marks[rng.randrange(len(field_marks))].to_bytes(1, "big")
-        cells = line.split(mark)
-        place, step = rng.randrange(len(cells)), rng.randrange(6)
-        if step == 0:
-            del cells[place]
-        elif step == 1:
-            cells.insert(place, cells[rng.randrange(len(cells))])
-        elif step == 2:
-            other = rng.randrange(len(cells))
-            cells[place], cells[other] = cells[other], cells[place]
-        elif step == 3:
-            cells[place] += rng.choice(words)
-        else:
-            cells[place] = rng.choice(words) if rng.random() < 0.9 else b""
-        return mark.join(cells)
-
-    def lines(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
-        parts = data.split(b"\n")
-        for _ in range(1 + int(rng.expovariate(1.0))):
-            place, step = rng.randrange(len(parts)), rng.randrange(12)
-            if step == 0 and len(parts) > 1:
-                del parts[place]
-            elif step == 1:
-                parts.insert(place, parts[rng.randrange(len(parts))])
-            elif step == 2:
-                other = rng.randrange(len(parts))
-                parts[place], parts[other] = parts[other], parts[place]
-            elif step == 3:
-                parts[place] += rng.choice(_EDGES)
-            elif step == 4:
-                parts.insert(place, rng.choice((b"", b" ", b"\r", rng.choice(words))))
-            elif step == 5:
-                parts[place:] = rng.choice(corpus).split(b"\n")[place:]
-            elif step == 6:
-                parts[place] = parts[place] * rng.randrange(2, 40)
-            else:
-                parts[place] = fields(rng, parts[place])
-            parts = parts or [b""]
-        return b"\n".join(parts)[:_LONGEST]
-
     def mutate(rng: Random, corpus: Sequence[bytes]) -> bytes:
         data = rng.choice(corpus)
         share = rng.random()
-        found = mutated_bytes(rng, data, corpus) if share < raw else lines(rng, data, corpus)
+        if share < raw:
+            return mutated_bytes(rng, data, corpus)
+        parts = data.split(b"\n")
+        for _ in range(1 + int(rng.expovariate(1.0))):
+            _change_line(rng, parts, corpus, field_marks, words)
+            parts = parts or [b""]
+        found = b"\n".join(parts)[:_LONGEST]
         return mutated_bytes(rng, found, corpus) if share > 0.95 else found
 
     return mutate
@@ -140,7 +170,22 @@ def raw_mutation(rng: Random, corpus: Sequence[bytes]) -> bytes:
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 1 << 31, 1 << 63, 1 << 64, -(1 << 70), 10**400, 0.5, -0.0, 1e308),
-    *(float("nan"), float("inf"), "", " ", "A", "é\u2028", "\ud800", "\0", "x" * 300, "1", [], {}, [[]], [None]),
+    *(
+        float("nan"),
+        float("inf"),
+        "",
+        " ",
+        "A",
+        "é\u2028",
+        "\ud800",
+        "\0",
+        "x" * 300,
+        "1",
+        [],
+        {},
+        [[]],
+        [None],
+    ),
     *([1, "a"], {"a": {}}, [[[[1]]]], "IGHV1-1*01", "ACGT", "acgtn-.", {"": 1}),
 )
 
@@ -175,7 +220,9 @@ def _change(rng: Random, tree: Any, values: Sequence[Any], keys: Sequence[str]) 
     elif step == 3 and isinstance(holder, list):
         holder.insert(key, copy.deepcopy(holder[key]))
     elif step == 4 and isinstance(holder[key], str) and holder[key]:
-        holder[key] = mutated_bytes(rng, holder[key].encode("utf-8", "replace"), [b"ACGT"]).decode("utf-8", "replace")
+        holder[key] = mutated_bytes(rng, holder[key].encode("utf-8", "replace"), [b"ACGT"]).decode(
+            "utf-8", "replace"
+        )
     elif step == 5 and isinstance(holder[key], int | float):
         holder[key] = holder[key] + (rng.choice((1, -1, 0.5, 1 << 40)) if abs(holder[key]) < 1e300 else 1)
     else:
@@ -184,7 +231,16 @@ def _change(rng: Random, tree: Any, values: Sequence[Any], keys: Sequence[str]) 
 
 def json_mutation(keys: Sequence[str] = (), values: Sequence[Any] = ()) -> Mutate:
     """Mutations of the tree of a JSON text, of its words and of its bytes; deep nesting and long numbers."""
-    words = (b'"a":1,', b"1" * 5000, b"1e400", b"NaN", b"-Infinity", b"[" * 3000, b'{"a":' * 1500, b'"\\ud800"')
+    words = (
+        b'"a":1,',
+        b"1" * 5000,
+        b"1e400",
+        b"NaN",
+        b"-Infinity",
+        b"[" * 3000,
+        b'{"a":' * 1500,
+        b'"\\ud800"',
+    )
     text = text_mutation(tuple(str(key).encode() for key in keys) + words, b",:", raw=0.5)
     known = (*values, *_VALUES)
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import cubes, genes, tables
+from tests.fuzz import cube_headers, cubes, genes, kept, tables, words
 from tests.fuzz.trial import Parser
 
-PARSERS: dict[str, Callable[[], Parser]] = {**tables.PARSERS, **cubes.PARSERS, **genes.PARSERS}
+PARSERS: dict[str, Callable[[], Parser]] = {
+    **tables.PARSERS,
+    **cubes.PARSERS,
+    **cube_headers.PARSERS,
+    **genes.PARSERS,
+    **kept.PARSERS,
+    **words.PARSERS,
+}

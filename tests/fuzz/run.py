@@ -107,7 +107,9 @@ class _Shared:
 
     def case(self) -> tuple[bytes, float]:
         size = int.from_bytes(self._map[:8], "little")
-        return self._map[16 : 16 + size], (time.monotonic_ns() - int.from_bytes(self._map[8:16], "little")) / 1e9
+        return self._map[16 : 16 + size], (
+            time.monotonic_ns() - int.from_bytes(self._map[8:16], "little")
+        ) / 1e9
 
 
 def _worker(name: str, seed: int, batches: range, shared: _Shared, out: Path, results: Any) -> None:
@@ -116,9 +118,9 @@ def _worker(name: str, seed: int, batches: range, shared: _Shared, out: Path, re
     with _scratch() as folder:
         for case in parser.seeds:
             outcome(parser, case, folder)
-        limit_memory()
-        queue = iter(batches)
-        for batch in queue:
+        for batch in batches:
+            # Beyond what it has by now: of libraries' pools, and of what cases before have left.
+            limit_memory()
             found = run_cases(
                 parser, seed, iter((batch,)), folder, lambda c, t: results.put(("failed", c, t)), shared.note
             )
@@ -216,11 +218,11 @@ class _Workers:
         print(f"  FAILED {self._name}: {told} ({place / name}.case)", flush=True)
 
 
-def summary_line(name: str, tally: Tally, processes: int) -> str:
+def summary_line(name: str, tally: Tally) -> str:
     """One parser's line of the table."""
     n = max(tally.cases, 1)
     return (
-        f"{name:<16} {tally.cases:>9,} {tally.cases / max(tally.seconds, 1e-9):>9,.0f} {tally.accepted / n:>9.1%} "
+        f"{name:<16} {tally.cases:>9,} {n / max(tally.seconds, 1e-9):>9,.0f} {tally.accepted / n:>9.1%} "
         f"{sum(tally.refused.values()) / n:>9.1%} {len(tally.refused):>9,} {sum(tally.failed.values()):>9,}"
     )
 
@@ -239,7 +241,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     faulthandler.disable()
     names = options.parser or list(PARSERS)
-    head = f"{'parser':<16} {'cases':>9} {'a second':>9} {'accepted':>9} {'refused':>9} {'messages':>9} {'failures':>9}"
+    columns = ("cases", "a second", "accepted", "refused", "messages", "failures")
+    head = f"{'parser':<16}" + "".join(f" {name:>9}" for name in columns)
     lines, bad = [f"python -m tests.fuzz {' '.join(sys.argv[1:])}".strip(), "", head], []
     print(head, flush=True)
     for name in names:
@@ -247,7 +250,7 @@ def main(arguments: list[str] | None = None) -> int:
         cases = options.cases or max(1, round(workers.parser.cases * options.scale))
         workers = _Workers(name, cases, options.seed, options.processes, options.failures)
         workers.run(time.monotonic() + options.seconds if options.seconds else float("inf"))
-        lines.append(summary_line(name, workers.tally, options.processes))
+        lines.append(summary_line(name, workers.tally))
         print(lines[-1], flush=True)
         bad += [f"{name}: {told} ({number:,} cases)" for told, number in workers.tally.failed.items()]
         if told := vacuous(workers.parser, workers.tally):
@@ -261,7 +264,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--parser", action="append", choices=list(PARSERS), help="only this one; again for more")
+    parser.add_argument(
+        "--parser", action="append", choices=list(PARSERS), help="only this one; again for more"
+    )
     parser.add_argument("--cases", type=int, help="cases of each parser; otherwise 10^6 or 10^5")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the cases of a full run")
     parser.add_argument("--seconds", type=float, help="most time for each parser")

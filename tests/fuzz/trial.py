@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plait.errors import FormatError, InvalidInput, PlaitError, TaskFailed, Unsupported
 from tests.fuzz.mutation import Mutate
+
+from plait.errors import FormatError, InvalidInput, PlaitError, TaskFailed, Unsupported
 
 #: Beyond this a case is slow, if it is so a second time, when nothing is compiled or loaded any more.
 SLOW_SECONDS = 2.0
@@ -85,7 +86,9 @@ def _place(error: BaseException) -> str:
     step, found = error.__traceback__, "?"
     while step is not None:
         code = step.tb_frame.f_code
-        if "/plait/" in code.co_filename or ("/fuzz/" in code.co_filename and "trial.py" not in code.co_filename):
+        if "/plait/" in code.co_filename or (
+            "/fuzz/" in code.co_filename and "trial.py" not in code.co_filename
+        ):
             found = f"{os.path.basename(code.co_filename)}:{code.co_name}"
         step = step.tb_next
     return found
@@ -137,10 +140,13 @@ def explained(parser: Parser, case: bytes, folder: Path) -> str:
 
 
 def limit_memory(most: int = MOST_MEMORY) -> None:
-    """Let this process have so much more address space than it has."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    size = pages * resource.getpagesize() + most
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    """Let this process have so much more address space than it has; 0 for any."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    size = hard
+    if most:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        size = pages * resource.getpagesize() + most
+    resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
 def minimised(parser: Parser, case: bytes, told: str, folder: Path, *, seconds: float = 2.0) -> bytes:
