@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -60,25 +61,29 @@ class Bench:
         self.inputs.mkdir(parents=True)
         with _silent():
             scenario.prepare(self.inputs)
-        # Once in this process, so that all is compiled and loaded in the copies.
-        self._empty()
-        before = os.getcwd()
-        os.chdir(self.output)
-        try:
-            with _silent() as told:
-                status = plait(list(scenario.words))
-        finally:
-            os.chdir(before)
-        if status:
-            raise RuntimeError(f"{name}: status {status} undisturbed: {told.getvalue()[-600:]}")
+        if scenario.copied:
+            self._warm()
         began = time.monotonic()
         ended = self.run(fault=count_operations())
         self.seconds = time.monotonic() - began
+        if ended.status:
+            raise RuntimeError(f"{name}: status {ended.status} undisturbed: {ended.told[-600:]}")
         self.operations = ended.operations
         self.reference = snapshot(self.output)
         self.run()
         self.check("two undisturbed runs differ", snapshot(self.output) == self.reference)
         self.check("it leaves hidden files", not any("/." in f"/{name}" for name in self.reference))
+
+    def _warm(self) -> None:
+        """Run it in this process, so that all is compiled and loaded in the copies."""
+        self._empty()
+        before = os.getcwd()
+        os.chdir(self.output)
+        try:
+            with _silent():
+                plait(list(self.scenario.words))
+        finally:
+            os.chdir(before)
 
     def check(self, told: str, good: bool) -> None:
         """Note a failure."""
@@ -254,6 +259,67 @@ def two_runs(bench: Bench, most: int | None, rng: Random) -> None:
             bench.check(f"two runs: neither succeeded: {told}", False)
 
 
+def small_disks(bench: Bench, most: int | None, rng: Random) -> None:
+    """A disk that is full before the results are complete, and then has room."""
+    if os.geteuid() != 0:
+        print(f"  {bench.name}: no small disk: only root can mount one")
+        return
+    for size in (0, 8, 24, 64)[: most or 4]:
+        bench._empty()
+        place = str(bench.output)
+        made = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size or 4}k", "tmpfs", place], check=False
+        )
+        if made.returncode:
+            print(f"  {bench.name}: no small disk: mount ended with {made.returncode}")
+            return
+        try:
+            ended = bench.start().wait()
+            what = f"a disk of {size} KiB"
+            bench.check(f"{what}: status {ended.status}: {ended.told[-300:]}", ended.status in (_WRONG, 0))
+            bench.inspect(what)
+            subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
+            bench.finish(what, resume=True)
+        finally:
+            subprocess.run(["umount", place], check=True)
+
+
+def broken_pipes(bench: Bench, most: int | None, rng: Random) -> None:
+    """Nobody reads what is written to standard output."""
+    words = list(bench.scenario.words)
+    if bench.name not in ("align", "search"):
+        return
+    bench._empty()
+    at = words.index("-o")
+    ended = fork((*words[:at], *words[at + 2 :]), bench.output, broken_pipe=True).wait()
+    bench.cases += 1
+    bench.check(f"broken pipe: status {ended.status}: {ended.told[-300:]}", ended.status in (128 + 13, 0))
+    bench.check(f"broken pipe: {ended.told[-300:]}", "error" not in ended.told.lower())
+
+
+def cold_caches(bench: Bench, most: int | None, rng: Random) -> None:
+    """Four processes that begin with no compiled code, in one folder for it; for one command with few kernels."""
+    if bench.name != "scores":
+        return
+    bench._empty()
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "PLAIT_CACHE_DIR": cache, "PLAIT_THREADS": "1"}
+        words = [sys.executable, "-m", "plait", *bench.scenario.words[:-1]]
+        names = [f"o{k}.tsv" for k in range(4)]
+        running = [
+            subprocess.Popen([*words, name], cwd=bench.output, env=environment, stderr=subprocess.PIPE)
+            for name in names
+        ]
+        for one, name in zip(running, names, strict=True):
+            _, told = one.communicate()
+            bench.cases += 1
+            bench.check(f"cold cache: status {one.returncode}: {told.decode()[-300:]}", one.returncode == 0)
+            same = (bench.output / name).exists() and snapshot(bench.output)[name] == bench.reference["o.tsv"]
+            bench.check("cold cache: other results", same)
+        left = [path.name for path in Path(cache).rglob("*") if path.name.endswith((".partial", ".tmp"))]
+        bench.check(f"cold cache: it leaves {', '.join(left[:5])}", not left)
+
+
 FAULTS: dict[str, Callable[[Bench, int | None, Random], None]] = {
     "kill": kills,
     "random-kill": random_kills,
@@ -261,6 +327,9 @@ FAULTS: dict[str, Callable[[Bench, int | None, Random], None]] = {
     "interrupt": interrupts,
     "changed-input": changed_inputs,
     "two-runs": two_runs,
+    "small-disk": small_disks,
+    "broken-pipe": broken_pipes,
+    "cold-cache": cold_caches,
 }
 
 

@@ -32,6 +32,8 @@ class Scenario:
         Names of results that are seen only when they are complete.
     changed
         Makes another input of the same size and time; None where nothing is resumed.
+    copied
+        Whether what it loads survives in a copy of the process; what draws figures does not.
     """
 
     words: Sequence[str]
@@ -39,6 +41,7 @@ class Scenario:
     resumable: bool = False
     whole: Sequence[str] = ()
     changed: Callable[[Path], None] | None = None
+    copied: bool = True
 
 
 def _run(*words: str) -> None:
@@ -205,6 +208,7 @@ SCENARIOS: dict[str, Scenario] = {
             "all",
             "--iterations",
             "2",
+            "--no-report",
             "-o",
             "o",
         ),
@@ -220,17 +224,25 @@ SCENARIOS: dict[str, Scenario] = {
         ("o/study.json",),
     ),
     "sharing": Scenario(
-        ("vdj", "sharing", "../in/s0.tsv", "../in/s1.tsv", "--subject", "file", "-o", "o.tsv"),
+        ("vdj", "sharing", "../in/s0.tsv", "../in/s1.tsv", "--subject", "v_call", "-o", "o.tsv"),
         _samples,
         False,
         ("o.tsv",),
     ),
-    "report": Scenario(("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",)),
+    "report": Scenario(
+        ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False
+    ),
     "align": Scenario(
         ("align", "../in/q.fasta", "../in/t.fasta", "--pairs", "all", "-o", "o.sam"),
         _fasta,
         False,
         ("o.sam",),
+    ),
+    "scores": Scenario(
+        ("align", "../in/q.fasta", "../in/t.fasta", "--pairs", "all", "--score-only", "-o", "o.tsv"),
+        _fasta,
+        False,
+        ("o.tsv",),
     ),
     "index": Scenario(("search", "index", "../in/t.fasta", "-o", "o.plaitdb"), _fasta, False, ("o.plaitdb",)),
     "search": Scenario(
