@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 
@@ -59,10 +60,14 @@ class Bench:
         self.failures: list[str] = []
         self.cases = 0
         self.inputs.mkdir(parents=True)
-        with _silent():
-            scenario.prepare(self.inputs)
         if scenario.copied:
+            with _silent():
+                scenario.prepare(self.inputs)
             self._warm()
+        else:
+            prepared = get_context("fork").Process(target=scenario.prepare, args=(self.inputs,))
+            prepared.start()
+            prepared.join()
         began = time.monotonic()
         ended = self.run(fault=count_operations())
         self.seconds = time.monotonic() - began

@@ -229,8 +229,10 @@ def summary_line(name: str, tally: Tally) -> str:
 
 def vacuous(parser: Parser, tally: Tally) -> str | None:
     """Why the mutations test nothing, or None."""
-    accepted = tally.accepted / max(tally.cases, 1)
-    refused = sum(tally.refused.values()) / max(tally.cases, 1)
+    if not tally.cases:
+        return f"{parser.name}: not run"
+    accepted = tally.accepted / tally.cases
+    refused = sum(tally.refused.values()) / tally.cases
     if accepted < parser.least_accepted or refused < parser.least_refused:
         return f"{parser.name}: {accepted:.1%} accepted and {refused:.1%} refused: the mutations test nothing"
     return None
