@@ -303,7 +303,7 @@ def broken_pipes(bench: Bench, most: int | None, rng: Random) -> None:
 
 
 def cold_caches(bench: Bench, most: int | None, rng: Random) -> None:
-    """Four processes that begin with no compiled code, in one folder for it; for one command with few kernels."""
+    """Four processes that begin with no compiled code, in one folder for it."""
     if bench.name != "scores":
         return
     bench._empty()

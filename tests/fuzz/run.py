@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import gzip
 import hashlib
 import mmap
 import os
@@ -24,6 +25,8 @@ from tests.fuzz.parsers import PARSERS
 from tests.fuzz.trial import Parser, explained, limit_memory, minimised, outcome
 
 FAILURES = Path(__file__).parent / "failures"
+#: Larger cases are kept compressed.
+_MOST_PLAIN = 1000
 _ROOM = 1 << 20
 _HANG_SECONDS = 60.0
 #: Cases that are made from one random state.
@@ -84,15 +87,32 @@ def run_cases(
     return tally
 
 
+def kept_cases() -> list[str]:
+    """Names of the failures that are kept."""
+    return sorted(path.relative_to(FAILURES).as_posix() for path in FAILURES.glob("*/*.case*"))
+
+
+def kept_case(name: str) -> bytes:
+    """One of them."""
+    data = (FAILURES / name).read_bytes()
+    return gzip.decompress(data) if name.endswith(".gz") else data
+
+
+def _write_case(folder: Path, name: str, case: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    large = len(case) > _MOST_PLAIN
+    path = folder / f"{name}.case{'.gz' if large else ''}"
+    path.write_bytes(gzip.compress(case, 9, mtime=0) if large else case)
+    return path
+
+
 def keep_failure(parser: Parser, case: bytes, told: str, folder: Path, out: Path) -> None:
     """Keep a failing case, as small as it gets, with the traceback beside the message."""
     small = minimised(parser, case, told, folder)
     name = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
-    place = out / parser.name
-    place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}.case").write_bytes(small)
+    path = _write_case(out / parser.name, name, small)
     trace = explained(parser, small, folder) if "more than" not in told else ""
-    print(f"  FAILED {parser.name}: {told} ({place / name}.case)\n{trace}", flush=True)
+    print(f"  FAILED {parser.name}: {told} ({path})\n{trace}", flush=True)
 
 
 class _Shared:
@@ -211,11 +231,9 @@ class _Workers:
             raise RuntimeError("the harness itself failed: see the traceback above")
         case, _ = one[1].case()
         self.tally.failed[told] += 1
-        place = self._out / self._name
-        place.mkdir(parents=True, exist_ok=True)
         name = hashlib.blake2b(case, digest_size=6).hexdigest()
-        (place / f"{name}.case").write_bytes(case)
-        print(f"  FAILED {self._name}: {told} ({place / name}.case)", flush=True)
+        path = _write_case(self._out / self._name, name, case)
+        print(f"  FAILED {self._name}: {told} ({path})", flush=True)
 
 
 def summary_line(name: str, tally: Tally) -> str:

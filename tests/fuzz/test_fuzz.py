@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fuzz.parsers import PARSERS
-from tests.fuzz.run import FAILURES, run_cases, vacuous
+from tests.fuzz.run import FAILURES, kept_case, kept_cases, run_cases, vacuous
 from tests.fuzz.trial import Parser, limit_memory, outcome
 
 #: Cases of one parser: a second of work at the most.
@@ -16,7 +16,7 @@ _LIST = FAILURES / "open.tsv"
 _OPEN = [line.split("\t") for line in _LIST.read_text().splitlines()] if _LIST.exists() else []
 _OPEN_CASES = {case for case, _, _ in _OPEN}
 _OPEN_FAILURES = {(parser, told) for _, parser, told in _OPEN}
-_KEPT = sorted({path.relative_to(FAILURES).as_posix() for path in FAILURES.glob("*/*.case")} - _OPEN_CASES)
+_KEPT = [case for case in kept_cases() if case not in _OPEN_CASES]
 
 
 @pytest.mark.parametrize("name", list(PARSERS))
@@ -49,7 +49,7 @@ def test_what_once_failed(case: str, tmp_path: Path) -> None:
     parser = PARSERS[case.split("/")[0]]()
     limit_memory()
     try:
-        found = outcome(parser, (FAILURES / case).read_bytes(), tmp_path)
+        found = outcome(parser, kept_case(case), tmp_path)
     finally:
         limit_memory(0)
     assert found.state in ("accepted", "refused"), found.told
