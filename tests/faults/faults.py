@@ -200,13 +200,17 @@ def snapshot(folder: Path) -> dict[str, str]:
 
 
 def _timeless(path: Path) -> bytes:
-    """Content without when it was made and how long that took."""
+    """Content without what tells of the run that made it."""
     data = path.read_bytes()
     if path.suffix == ".json" and b'"created"' in data:
         with contextlib.suppress(ValueError):
-            facts = json.loads(data)
-            return json.dumps({k: v for k, v in facts.items() if k not in ("created", "timings")}).encode()
+            return json.dumps(json.loads(data, object_hook=_lasting)).encode()
     return data
+
+
+def _lasting(facts: dict[str, Any]) -> dict[str, Any]:
+    """Without what tells of the run: when, how long, and what an earlier one had left."""
+    return {key: value for key, value in facts.items() if key not in ("created", "timings", "counts_reused")}
 
 
 def _below(folder: Path) -> Iterator[Path]:
