@@ -12,7 +12,7 @@ CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format types imports docs doctests interpreted cuda unit bench clean
+.PHONY: help demo test setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,12 @@ unit: setup ## All other tests
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py
+
+fuzz: setup ## Millions of mutated files for every parser (an hour or more)
+	$(BIN)/python -m tests.fuzz --output benchmarks/results/fuzz.txt
+
+faults: setup ## Kills, full disks, changed inputs, ... at every file operation of every command that writes
+	$(BIN)/python -m tests.faults --output benchmarks/results/faults.txt
 
 clean: ## Remove what the targets above made, .venv included
 	rm -rf .venv build dist demo-output docs/_build docs/reference/api .mypy_cache .pytest_cache .ruff_cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ __all__ = ["DesignFile", "DesignWriter"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 
-_MAGIC: Final = b"plaitdf1"
+_MAGIC: Final = b"plaitdf2"
 _CHUNK_ROWS: Final = 65536
 #: Types of a column of a chunk, narrowest first, by their letter in the index.
 _TYPES: Final[dict[str, Any]] = {
@@ -128,7 +129,8 @@ class DesignWriter:
         }
         text = json.dumps(index, separators=(",", ":")).encode()
         with output_errors(self._file.path):
-            self._file.stream.write(text + len(text).to_bytes(8, "little") + _MAGIC)
+            check = zlib.crc32(text).to_bytes(4, "little")
+            self._file.stream.write(text + check + len(text).to_bytes(8, "little") + _MAGIC)
         self._file.commit()
 
     def __enter__(self) -> DesignWriter:
@@ -372,14 +374,18 @@ def _index(path: str, size: int, changed: int) -> _Index:
     frame = len(_MAGIC)
     try:
         with open(path, "rb") as stream:
-            if size < 2 * frame + 8 or stream.read(frame) != _MAGIC:
+            end = 12 + frame
+            if size < frame + end or stream.read(frame) != _MAGIC:
                 raise ValueError("no design file")
-            stream.seek(size - frame - 8)
-            length = int.from_bytes(stream.read(8), "little")
-            if stream.read(frame) != _MAGIC or length > size - 2 * frame - 8:
+            stream.seek(size - end)
+            check, length = stream.read(4), int.from_bytes(stream.read(8), "little")
+            if stream.read(frame) != _MAGIC or length > size - frame - end:
                 raise ValueError("a design file without its end")
-            stream.seek(size - frame - 8 - length)
-            stored = json.loads(stream.read(length))
+            stream.seek(size - end - length)
+            text = stream.read(length)
+            if zlib.crc32(text).to_bytes(4, "little") != check:
+                raise ValueError("an index that is damaged")
+            stored = json.loads(text)
         rows = [chunk[0] for chunk in stored["chunks"]]
         return _Index(
             predictors=tuple(stored["predictors"]),

@@ -1,0 +1,17 @@
+"""All parsers under test, by name; each is made when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fuzz import cube_headers, cubes, genes, kept, tables, words
+from tests.fuzz.trial import Parser
+
+PARSERS: dict[str, Callable[[], Parser]] = {
+    **tables.PARSERS,
+    **cubes.PARSERS,
+    **cube_headers.PARSERS,
+    **genes.PARSERS,
+    **kept.PARSERS,
+    **words.PARSERS,
+}
