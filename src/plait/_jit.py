@@ -234,7 +234,7 @@ class _Kernel:
 
     @functools.cached_property
     def uncached(self) -> Any:
-        """Numba's compiled function for classes of other packages, of whose changes the cache knows nothing."""
+        """The same for classes of other packages, of whose changes the cache knows nothing."""
         with _Compiler.lock:
             import numba
 

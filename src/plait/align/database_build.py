@@ -30,7 +30,7 @@ from plait.align.database import (
     open_database,
     round_up,
 )
-from plait.align.residues import ALPHABETS, Kind, encode_residues, guess_kind
+from plait.align.residues import ALPHABETS, Kind, common_kind, count_sample, encode_residues
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.duplicate_names import NameRegister
@@ -63,7 +63,7 @@ def build_database(
     out
         The database to write. It appears under its name when it is complete.
     kind
-        What the sequences are; ``"auto"`` looks at the first letters.
+        What the sequences are; ``"auto"`` looks at the first letters of each.
     memory_limit
         Bytes of residues held in memory at a time, from 16 MiB; besides, a sequence takes about 50 bytes.
     allow_duplicate_names
@@ -77,8 +77,8 @@ def build_database(
     Raises
     ------
     InvalidInput
-        If there is no input, the output is one of the inputs or cannot be named so, or the memory limit is
-        too low.
+        If there is no input, the output is one of the inputs or cannot be named so, the memory limit is too
+        low, or letters do not say what the sequences are.
     FormatError
         If a file is no FASTA file, a letter none of the kind's, a name not unique, or the disk full.
     Unsupported
@@ -88,11 +88,12 @@ def build_database(
     unit = memory_limit // _UNITS
     with AtomicFile(out) as file, output_errors(out), ExitStack() as stack:
         spool = _Spool(stack, file.path)
-        chosen = None if kind == "auto" else kind
+        chosen = kind
+        if chosen == "auto":
+            chosen = common_kind({os.fspath(path): count_sample(path) for path in fasta_paths})
         names = None if allow_duplicate_names else NameRegister()
         for path in fasta_paths:
             for sequences in read_fasta(path, block_residues=unit):
-                chosen = chosen or guess_kind(sequences.letters)
                 for duplicate in names.add(path, sequences) if names else ():
                     raise duplicate.error()
                 spool.add(sequences, encode_residues(path, sequences, chosen))
@@ -113,7 +114,7 @@ def build_database(
             "longest": int(lengths.max()),
         }
         file.stream.seek(0)
-        file.stream.write(header_bytes(chosen or "protein", facts, writer.sections))
+        file.stream.write(header_bytes(chosen, facts, writer.sections))
     return open_database(out)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.align.database import is_database, open_database
 from plait.align.matrices import NO_CODE
 from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, encode_residues, guess_kind
+from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, common_kind, count_sample, encode_residues
 from plait.align.scoring import Scoring
 from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
 from plait.errors import FormatError, InvalidInput
@@ -180,7 +180,7 @@ class FastaSource:
     paths
         The files; their records are numbered through.
     kind
-        What they are; None looks at the first letters.
+        What they are; None looks at the first letters of each.
     allow_duplicate_names
         Whether several records may have one name.
     shape
@@ -204,11 +204,7 @@ class FastaSource:
         self._counted = False
         self._pending: deque[tuple[int, Sequences]] = deque()
         self._kept: dict[int, Entry] = {}
-        blocks = self._blocks()
-        first = next(blocks)
-        self.kind = kind or guess_kind(first[1].letters)
-        #: What has been read already.
-        self._begun: tuple[tuple[int, Sequences], Iterator[tuple[int, Sequences]]] | None = (first, blocks)
+        self.kind = kind or common_kind({path: count_sample(path) for path in self.paths})
 
     def _blocks(self) -> Iterator[tuple[int, Sequences]]:
         """Records, with the number of their file."""
@@ -222,7 +218,7 @@ class FastaSource:
         self._kept.clear()
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         record = 0
-        for number, sequences in self._once_more():
+        for number, sequences in self._blocks():
             path = self.paths[number]
             self._count(path, sequences)
             if missing.any():
@@ -237,14 +233,6 @@ class FastaSource:
             yield self._chunk(number, sequences, record)
             record += len(sequences)
         self._counted, self._names = True, None
-
-    def _once_more(self) -> Iterator[tuple[int, Sequences]]:
-        begun, self._begun = self._begun, None
-        if begun is None:
-            yield from self._blocks()
-        else:
-            yield begun[0]
-            yield from begun[1]
 
     def _count(self, path: str, sequences: Sequences) -> None:
         if self._counted:
@@ -347,7 +335,8 @@ def open_source(
     Raises
     ------
     InvalidInput
-        If there is no file, or a packed database among others, or the database is of another kind.
+        If there is no file, or a packed database among others, or the database is of another kind, or its
+        letters do not say of which.
     FormatError
         If a file is neither a database nor FASTA.
     """

@@ -344,11 +344,15 @@ def best_end(alg: Any, ends: Any, i: Any, query_size: Any, first: Any, last: Any
                 score = h[j]
                 end_i = i
                 end_j = j
-    elif first <= column and last == column and (i == query_size or ends.last_column):
-        if is_better(alg, h[column], score):
-            score = h[column]
-            end_i = i
-            end_j = column
+    elif (
+        first <= column
+        and last == column
+        and (i == query_size or ends.last_column)
+        and is_better(alg, h[column], score)
+    ):
+        score = h[column]
+        end_i = i
+        end_j = column
     return score, end_i, end_j
 
 
