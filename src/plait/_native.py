@@ -89,7 +89,7 @@ class Signature:
             return self._number("?", int(value))
         if isinstance(value, tuple):
             self._types.append(f"{kind.__module__}.{kind.__qualname__}{len(value)}(")
-            self.outside |= _brings_code(kind)
+            self.outside |= _brings_code(kind)  # type: ignore[arg-type]
             done = all([self.add(item) for item in value])
             self._types.append(")")
             return done

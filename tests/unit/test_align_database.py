@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections import namedtuple
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.align import database, database_build, packing
-from plait.align.database import FORMAT_VERSION, HEADER_BYTES, SECTIONS, is_database, open_database
+from plait.align.database import (
+    DIGESTS,
+    FORMAT_VERSION,
+    HEADER_BYTES,
+    SECTIONS,
+    is_database,
+    open_database,
+)
 from plait.align.database_build import build_database
 from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, PAD_CODE, Kind, guess_kind
+from plait.align.residues import ALPHABETS, PAD_CODE, Kind, common_kind, count_letters, kind_of
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.fasta import Sequences, read_fasta
 from plait.targets.lane_blocks import BLOCK_LANES, arrange
@@ -179,14 +187,62 @@ def test_case_is_folded_and_u_is_t(tmp_path: Path) -> None:
     ("letters", "kind"),
     [
         ("ACGT" * 9, "dna"),
-        ("acgunnnnnnr", "dna"),
-        ("ACGTRYSWKM", "protein"),
+        ("A", "dna"),
+        ("acguacguacgur", "dna"),
+        ("ACGTACGTACGTACGTQ", "dna"),
+        ("ACGT" * 13 + "N" * 400, "dna"),
+        ("ACGTRYSWKM" * 5, "dna"),
         ("MKVLATTGCA", "protein"),
-        ("", "protein"),
+        # What may be a primer or a peptide.
+        ("GTGYCAGCMGCCGCGGTAA", None),
+        ("GGNGTANGG", None),
+        ("acgunnnnnnr", None),
+        # Fibroin has no letter that nucleotides lack, and few that they have.
+        ("GAGAGSGAGAGY" * 40, None),
+        ("N" * 100, None),
+        ("", None),
     ],
 )
-def test_the_kind_is_seen_in_the_letters(letters: str, kind: str) -> None:
-    assert guess_kind(np.frombuffer(letters.encode(), np.uint8)) == kind
+def test_the_kind_is_seen_in_the_letters(letters: str, kind: Kind | None) -> None:
+    assert kind_of(counted(letters)) == kind
+    # In any order, and as upper or lower case.
+    assert kind_of(counted(letters[::-1].swapcase())) == kind
+
+
+def counted(letters: str) -> Any:
+    return count_letters(np.frombuffer(letters.encode(), np.uint8))
+
+
+PRIMER, PEPTIDE, BASES, PROTEIN = "GTGYCAGCMGCCGCGGTAA", "GGNGTANGG", "ACGT" * 20, "MKVLAWERTY"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        (PRIMER, BASES, "dna"),
+        (PEPTIDE, PROTEIN, "protein"),
+        (PRIMER, "", None),
+        (PRIMER, PEPTIDE, None),
+        (PRIMER, PRIMER * 3, "dna"),
+        (BASES, PROTEIN, None),
+        ("", "", "protein"),
+    ],
+)
+def test_the_kind_is_that_of_both(one: str, other: str, kind: Kind | None) -> None:
+    for sides in ((one, other), (other, one)):
+        counts = dict(zip(("a.fa", "b.fa"), map(counted, sides), strict=True))
+        if kind is None:
+            with pytest.raises(InvalidInput, match=r"kind: found .*say which with --kind dna or --kind pro"):
+                common_kind(counts)
+        else:
+            assert common_kind(counts) == kind
+
+
+@pytest.mark.parametrize("change", ["first", "second"])
+def test_all_files_of_a_database_are_of_one_kind(tmp_path: Path, change: str) -> None:
+    files = [fasta(tmp_path / "1.fa", [BASES]), fasta(tmp_path / "2.fa", [PROTEIN], start=1)]
+    with pytest.raises(InvalidInput, match="kind: found what looks like nucleotides"):
+        build_database(files if change == "second" else files[::-1], tmp_path / "db")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +351,8 @@ def test_a_database_with_something_behind_it_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "hint"), [(0, "; build it again with"), (2, "; use a newer plait, or build")]
+    ("version", "hint"),
+    [(0, "; build it again with"), (1, "; build it again with"), (3, "; use a newer plait, or build")],
 )
 def test_another_version_is_said(tmp_path: Path, version: int, hint: str) -> None:
     out = built_database(tmp_path)
@@ -336,19 +393,100 @@ def test_a_changed_header_is_noticed(tmp_path: Path) -> None:
         open_database(out)
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+def read_all(path: Path) -> Any:
+    """Everything that a search may read, each by the way that a search reads it."""
+    found = open_database(path)
+    codes = found.columns(0, len(found.packed)).tobytes()
+    texts = [[texts[i] for i in range(len(texts))] for texts in (found.names, found.descriptions)]
+    arrays = [array.tobytes() for array in (found.first_columns, found.lengths, found.order)]
+    return codes, texts, arrays, found.kind, found.residues, found.longest, len(found)
+
+
+def test_every_flipped_bit_is_noticed_or_does_not_matter(tmp_path: Path) -> None:
+    out = tmp_path / "x.plaitdb"
+    built = build_database([fasta(tmp_path / "x.fa", ["MKVLAW", "MKT", "AWWGRK"])], out)
+    content, right = out.read_bytes(), read_all(out)
+    held = sum(section["bytes"] for section in built.metadata["sections"].values())
+    noticed = 0
+    with open(out, "r+b", buffering=0) as file:
+        for bit in range(8 * len(content)):
+            byte = bit // 8
+            os.pwrite(file.fileno(), bytes([content[byte] ^ 1 << bit % 8]), byte)
+            try:
+                assert read_all(out) == right
+            except FormatError as error:
+                assert error.path == str(out)
+                noticed += 1
+            os.pwrite(file.fileno(), content[byte : byte + 1], byte)
+    # What is not noticed lies between the sections.
+    assert noticed == 8 * (HEADER_BYTES + held)
+
+
+def test_flipped_bits_of_a_larger_database(tmp_path: Path) -> None:
+    # Several blocks of residues, of which the last is not whole.
+    out = tmp_path / "x.plaitdb"
+    build_database([fasta(tmp_path / "x.fa", some(40_000, longest=120))], out)
+    content = out.read_bytes()
+    sections = json.loads(content[16:HEADER_BYTES])["sections"].values()
+    spans = [(s["offset"], s["offset"] + s["bytes"]) for s in sections]
+    for bit in np.random.default_rng(8).integers(0, 8 * len(content), 40).tolist():
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        out.write_bytes(changed)
+        if bit // 8 < HEADER_BYTES or any(first <= bit // 8 < last for first, last in spans):
+            with pytest.raises(FormatError):
+                open_database(out).verify()
+        else:
+            open_database(out).verify()
+
+
+@pytest.mark.parametrize("step", [64, 4096])
+def test_parts_that_change_places_are_noticed(tmp_path: Path, step: int) -> None:
+    out = built_database(tmp_path, 2000)
+    content = bytearray(out.read_bytes())
+    first = open_database(out).metadata["sections"]["packed"]["offset"]
+    a, b = (slice(first + k * step, first + (k + 1) * step) for k in (1, 3))
+    assert content[a] != content[b]
+    content[a], content[b] = content[b], content[a]
+    out.write_bytes(content)
+    with pytest.raises(FormatError, match="of the section 'packed'"):
+        read_all(out)
+
+
+@pytest.mark.parametrize("name", [*SECTIONS, DIGESTS])
 def test_a_changed_section_is_noticed(tmp_path: Path, name: str) -> None:
     out = built_database(tmp_path)
     content = bytearray(out.read_bytes())
     section = json.loads(content[16:HEADER_BYTES])["sections"][name]
     content[section["offset"] + section["bytes"] // 2] ^= 4
     out.write_bytes(content)
-    with pytest.raises(
-        FormatError, match=f"of the section '{name}', expected {section['crc32']:08x}; the file is"
-    ):
+    with pytest.raises(FormatError, match=f"of the section '{name}', expected [0-9a-f]+; the file is"):
         open_database(out).verify()
-    if name in ("first_columns", "lengths", "order"):
+    if name in ("first_columns", "lengths", "order", DIGESTS):
         with pytest.raises(FormatError, match=f"of the section '{name}'"):
             open_database(out)
     else:
         open_database(out)
+
+
+def test_only_what_is_read_is_compared(tmp_path: Path) -> None:
+    out = tmp_path / "x.plaitdb"
+    build_database([fasta(tmp_path / "x.fa", some(40_000, longest=120))], out)
+    content = bytearray(out.read_bytes())
+    section = json.loads(content[16:HEADER_BYTES])["sections"]["packed"]
+    content[section["offset"] + section["bytes"] - 1] ^= 1
+    out.write_bytes(content)
+    found = open_database(out)
+    longest = int(found.order[0])
+    assert len(found.letters(longest)) == found.longest
+    with pytest.raises(FormatError, match="of the section 'packed'"):
+        found.columns(len(found.packed) - 1, len(found.packed))
+
+
+def test_what_was_right_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = open_database(built_database(tmp_path))
+    found.columns(0, len(found.packed))
+    monkeypatch.setattr("plait.align.database.block_digest", None)
+    found.columns(0, len(found.packed))
+    with pytest.raises(TypeError):
+        found.verify()

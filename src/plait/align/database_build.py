@@ -12,7 +12,6 @@ import mmap
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,10 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.database import (
+    BLOCK_BYTES,
+    DIGESTS,
     HEADER_BYTES,
     SECTIONS,
     DatabaseFile,
     Section,
+    digest_blocks,
     header_bytes,
     open_database,
     round_up,
@@ -108,13 +110,15 @@ def build_database(
         writer.write("order", [layout.order.astype("<i8", copy=False).data])
         for name in SECTIONS[4:]:
             writer.write(name, _content(spool.texts[name]))
+        digests = bytes(writer.digests)
+        writer.write(DIGESTS, [digests])
         facts = {
             "sequences": lengths.size,
             "residues": int(lengths.sum(dtype=np.int64)),
             "longest": int(lengths.max()),
         }
         file.stream.seek(0)
-        file.stream.write(header_bytes(chosen, facts, writer.sections))
+        file.stream.write(header_bytes(chosen, facts, writer.sections, digests))
     return open_database(out)
 
 
@@ -187,21 +191,27 @@ def _content(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _SectionWriter:
-    """Writes sections one behind the other and remembers where they are."""
+    """Writes sections one behind the other; remembers where they are, and the digests of their blocks."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.sections: dict[str, Section] = {}
+        self.digests = bytearray()
         self._stream = stream
         self._end = 0
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         offset = round_up(max(self._end, HEADER_BYTES))
         self._stream.write(bytes(offset - self._end))
-        self._end, checksum = offset, 0
+        self._end = offset
+        held = bytearray()
         for part in parts:
-            checksum = zlib.crc32(part, checksum)
             self._end += self._stream.write(part)
-        self.sections[name] = Section(offset, self._end - offset, checksum)
+            held += part
+            whole = len(held) // BLOCK_BYTES * BLOCK_BYTES
+            self.digests += digest_blocks(held[:whole])
+            del held[:whole]
+        self.digests += digest_blocks(held)
+        self.sections[name] = Section(offset, self._end - offset)
 
 
 def _packed(

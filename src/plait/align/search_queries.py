@@ -84,7 +84,8 @@ def _of_file(
     columns = matrix_columns(scoring, kind)
     names = None if duplicates else NameRegister()
     if not sure and _is_other(count_sample(path), kind):
-        raise FormatError(path, **_other_kind(kind))
+        found, expected, hint = _other_kind(kind)
+        raise FormatError(path, found=found, expected=expected, hint=hint)
     for sequences in read_fasta(path, block_residues=_BLOCK_BYTES):
         codes = scoring.encode_letters(
             sequences.letters,
@@ -137,7 +138,8 @@ def _looked_at(
             ahead.clear()
             sure = True
     if not sure and _is_other(counts, kind):
-        raise InvalidInput("queries", **_other_kind(kind))
+        found, expected, hint = _other_kind(kind)
+        raise InvalidInput("queries", found=found, expected=expected, hint=hint)
     yield from ahead
 
 
@@ -146,10 +148,11 @@ def _is_other(counts: NDArray[np.int64], kind: Kind) -> bool:
     return kind_of(counts) not in (kind, None)
 
 
-def _other_kind(kind: Kind) -> dict[str, str]:
+def _other_kind(kind: Kind) -> tuple[str, str, str]:
+    """What to say of queries of another kind than the database: found, expected, hint."""
     looks: Kind = "protein" if kind == "dna" else "dna"
-    return {
-        "found": f"queries that look like {_WORDS[looks]}",
-        "expected": f"{_WORDS[kind]}, as in the database",
-        "hint": f"if they are, {SAY_KIND}",
-    }
+    return (
+        f"queries that look like {_WORDS[looks]}",
+        f"{_WORDS[kind]}, as in the database",
+        f"if they are, {SAY_KIND}",
+    )

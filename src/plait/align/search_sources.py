@@ -124,21 +124,23 @@ class PackedSource:
         while first < database.blocks:
             most = first_columns[first] + self._shape.database_bytes // BLOCK_LANES
             last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
-            # Checksums of residues are not compared before a search; lanes must not be given any number.
-            if int(database.packed[first_columns[first] : first_columns[last]].max(initial=0)) > PAD_CODE:
+            codes = database.columns(int(first_columns[first]), int(first_columns[last]))
+            # Lanes must not be given any number.
+            if int(codes.max(initial=0)) > PAD_CODE:
                 raise self._damaged(f"a residue in blocks {first} to {last - 1}")
             if missing.any():
-                self._check(scoring, missing, first, last)
+                self._check(scoring, missing, first, last, codes)
             done += int(database.lengths[first:last].sum(dtype=np.int64))
             yield make_chunk(
                 database, first, last, share=done / max(self.residues, 1), alone=self._shape.alone
             )
             first = last
 
-    def _check(self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int) -> None:
+    def _check(
+        self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int, codes: NDArray[np.uint8]
+    ) -> None:
         """Refuse letters that the matrix lacks."""
         database = self._database
-        codes = database.packed[database.first_columns[first] : database.first_columns[last]]
         lacks = np.zeros(256, np.bool_)
         lacks[: missing.size] = missing
         if not lacks[codes].any():
@@ -155,7 +157,7 @@ class PackedSource:
             self.paths[0] if self.paths else "database",
             found=f"{what} that is none",
             expected="codes of residues",
-            hint="the file is damaged: 'plait search index --check' compares all checksums",
+            hint="the file was not written by plait: build it again with 'plait search index'",
         )
 
     def keep(self, records: NDArray[np.int64]) -> None:
