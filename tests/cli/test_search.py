@@ -151,7 +151,7 @@ def test_index(plait: Any, here: Path) -> None:
 def test_bad_input(plait: Any, here: Path, words: list[str], message: str) -> None:
     fasta(here / "bad.fa", a="MKV", b="MK?V")
     (here / "twice.fa").write_text(">a\nMKV\n>a\nMKL\n")
-    fasta(here / "bases.fa", d="ACGTACGTNNAC")
+    fasta(here / "bases.fa", d="ACGTACGTACGTNAC")
     (here / "empty.fa").touch()
     assert plait("search", "index", "t.fa", "-o", "t.plaitdb").status == 0
     data = (here / "t.plaitdb").read_bytes()

@@ -105,6 +105,7 @@ def align(
         of both say: see `plait.align.residues.kind_of`. Where they leave it open, it has to be said.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
+        Where no local alignment has a positive score, the one without columns lies at the band's first cell.
     x_drop
         For ``"extension"``: stop where the score has fallen so far below the best; see
         `plait.schedules.row_sweep`.

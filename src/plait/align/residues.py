@@ -175,13 +175,15 @@ def kind_of(counts: NDArray[np.int64]) -> Kind | None:
     return "dna" if mixed or bases >= _DNA_SHARE * max(total, 1) else None
 
 
-def common_kind(sides: Mapping[str, NDArray[np.int64]]) -> Kind:
+def common_kind(sides: Mapping[str, NDArray[np.int64]], otherwise: Kind | None = None) -> Kind:
     """What the sequences of all sides are: what is open on one side is what the other is.
 
     Parameters
     ----------
     sides
         How often each byte occurs, by what a side is called in errors.
+    otherwise
+        What they are if all are open.
 
     Returns
     -------
@@ -202,7 +204,7 @@ def common_kind(sides: Mapping[str, NDArray[np.int64]]) -> Kind:
             hint=SAY_KIND,
         )
     counts = np.sum([np.zeros(256, np.int64), *sides.values()], axis=0)
-    kind = "protein" if "protein" in found else "dna" if "dna" in found else kind_of(counts)
+    kind = "protein" if "protein" in found else "dna" if "dna" in found else kind_of(counts) or otherwise
     if kind is None and counts.any():
         raise InvalidInput(
             "kind",

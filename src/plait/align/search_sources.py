@@ -183,6 +183,8 @@ class FastaSource:
         The files; their records are numbered through.
     kind
         What they are; None looks at the first letters of each.
+    otherwise
+        What they are if letters do not say it.
     allow_duplicate_names
         Whether several records may have one name.
     shape
@@ -194,6 +196,7 @@ class FastaSource:
         paths: Sequence[str | os.PathLike[str]],
         kind: Kind | None,
         *,
+        otherwise: Kind | None = None,
         allow_duplicate_names: bool = False,
         shape: SweepShape = CPU_SHAPE,
     ) -> None:
@@ -206,7 +209,7 @@ class FastaSource:
         self._counted = False
         self._pending: deque[tuple[int, Sequences]] = deque()
         self._kept: dict[int, Entry] = {}
-        self.kind = kind or common_kind({path: count_sample(path) for path in self.paths})
+        self.kind = kind or common_kind({path: count_sample(path) for path in self.paths}, otherwise)
 
     def _blocks(self) -> Iterator[tuple[int, Sequences]]:
         """Records, with the number of their file."""
@@ -318,6 +321,7 @@ def open_source(
     database: Database,
     kind: Kind | None = None,
     *,
+    otherwise: Kind | None = None,
     allow_duplicate_names: bool = False,
     shape: SweepShape = CPU_SHAPE,
 ) -> Source:
@@ -328,7 +332,9 @@ def open_source(
     database
         A packed database, or the path of one, or of FASTA files.
     kind
-        What it must be; by default what the packed database says or the first letters of FASTA suggest.
+        What it must be; by default what the packed database or the first letters of FASTA say.
+    otherwise
+        What FASTA is if its letters do not say it.
     allow_duplicate_names
         Whether several records of FASTA files may have one name.
     shape
@@ -360,4 +366,5 @@ def open_source(
         )
     if packed:
         return PackedSource(open_database(packed[0], kind=kind), shape)
-    return FastaSource(paths, kind, allow_duplicate_names=allow_duplicate_names, shape=shape)
+    names = allow_duplicate_names
+    return FastaSource(paths, kind, otherwise=otherwise, allow_duplicate_names=names, shape=shape)
