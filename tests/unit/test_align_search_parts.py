@@ -260,7 +260,7 @@ class TestSources:
         data = bytearray((tmp_path / "p.plaitdb").read_bytes())
         data[packed.metadata["sections"]["packed"]["offset"] + 10 * BLOCK_LANES] = code
         (tmp_path / "p.plaitdb").write_bytes(data)
-        with pytest.raises(FormatError, match="of the section 'packed', expected .*the file is damaged"):
+        with pytest.raises(FormatError, match=r"of the section 'packed', expected .*the file is damaged"):
             search([("q", "MKVLAW")], tmp_path / "p.plaitdb", kind="protein")
 
     @pytest.mark.parametrize(
