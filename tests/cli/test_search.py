@@ -135,7 +135,7 @@ def test_index(plait: Any, here: Path) -> None:
         (["bases.fa", "t.fa"], "found queries that look like nucleotides, expected proteins, as in the"),
         (["q.fa", "empty.fa"], "empty.fa: found an empty file"),
         (["q.fa", "cut.plaitdb"], "the file is truncated"),
-        (["q.fa", "old.plaitdb"], "found a database of format version 0, expected version 1"),
+        (["q.fa", "old.plaitdb"], "found a database of format version 0, expected version 2"),
         (
             ["q.fa", "t.plaitdb", "--kind", "dna"],
             "found a database of kind 'protein', expected one of kind 'dna'",
