@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +46,7 @@ from plait.testing.alignment_batches import AlignmentBatch
 from plait.testing.alignment_runs import prepare
 from plait.testing.alignment_solvers import pair_list
 from plait.testing.alignment_strategies import alignment_cases
-from plait.testing.cases import run_chain
 from plait.testing.generation_problems import GENERATION_PROBLEMS, weigh_batch
-from plait.testing.problems import PROBLEMS
 from plait.vdj.model import chain_values
 
 pytestmark = pytest.mark.interpreted
@@ -361,19 +355,6 @@ def test_the_best_among_what_has_no_order_is_refused() -> None:
         states_in(CASE, algebra, lambda x: (2.0**x, 1), _pairs, sweep_states)
 
 
-# --- the chain of counted choices -----------------------------------------------------------------------
-
-WAYS = ("count", "big count", "saturating count", "probability", "max product")
-
-
-@pytest.mark.parametrize("target", [ReferenceTarget(), CpuTarget(1)], ids=["interpreted", "compiled"])
-@pytest.mark.parametrize("name", [name for name in ALGEBRAS if name not in WAYS])
-def test_a_chain_of_counts_refuses_what_is_no_count(name: str, target: Any) -> None:
-    problem = next(iter(PROBLEMS.values()))
-    with pytest.raises(Unsupported, match="for a chain"):
-        run_chain(problem.edge_cases[0], target, ALGEBRAS[name], LANES[1], dtype=np.float64)
-
-
 # --- the chain of weighted choices ----------------------------------------------------------------------
 
 
@@ -401,48 +382,3 @@ def test_the_weighted_chain_in_another_algebra(problem: str, interpreted: bool, 
         ]
         wanted = [math.inf if cost > 1000 else cost for cost in wanted]
         assert costs == pytest.approx(wanted, rel=1e-12, abs=1e-12)
-
-
-# --- what is compiled -----------------------------------------------------------------------------------
-
-PROGRAM = """
-import sys
-from typing import NamedTuple
-import numpy as np
-from plait.targets.alignment_rows import row_sweep
-
-HIGH = sys.argv[1] == "high"
-
-class Mine(NamedTuple):
-    zero: float
-    one: float
-
-    @staticmethod
-    def is_better(alg, a, b):
-        return a > b if HIGH else a < b
-
-    @staticmethod
-    def choice(alg, a, b):
-        return max(a, b) if HIGH else min(a, b)
-
-    @staticmethod
-    def extend(alg, a, b):
-        return a + b
-
-codes = np.array([0, 1, 2], np.uint8)
-sweep = row_sweep(codes, codes, np.eye(3, dtype=int), gap_open=2, gap_extend=1)
-print(sweep._replace(algebra=Mine(float("-inf" if HIGH else "inf"), 0.0)).score().score)
-"""
-
-
-def test_a_changed_algebra_of_ones_own_is_compiled_anew(tmp_path: Path) -> None:
-    environment = os.environ | {"PLAIT_CACHE_DIR": str(tmp_path)}
-    environment.pop("NUMBA_DISABLE_JIT", None)
-
-    def run(word: str) -> str:
-        command = [sys.executable, "-c", PROGRAM, word]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    # The cheapest of all costs: six gaps of one residue.
-    assert [run("high"), run("low")] == ["3", "-12"]

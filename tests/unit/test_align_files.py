@@ -342,16 +342,6 @@ def test_a_pair_that_cannot_be_aligned_is_named(fasta: Any, tmp_path: Path) -> N
     assert not (tmp_path / "out.tsv").exists()
 
 
-@pytest.mark.parametrize(("band", "place"), [((2, 3), (0, 2)), ((-3, -2), (2, 0))])
-def test_a_local_alignment_lies_in_its_band(fasta: Any, tmp_path: Path, band: Any, place: Any) -> None:
-    first, second = fasta([("q", "AAAA")]), fasta([("t", "CCCC")], "b.fa")
-    columns = ["score", "query_start", "query_end", "target_start", "target_end", "cigar"]
-    run(first, second, tmp_path / "out.jsonl", aligner(mode="local", band=band), columns=columns)
-    (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    i, j = place
-    assert tuple(row.values()) == (0, i, i, j, j, "")
-
-
 def test_full_traceback_of_long_sequences_is_refused(fasta: Any, tmp_path: Path) -> None:
     first, second = fasta([("long", "ACGT" * 50_000)]), fasta([("longer", "AACC" * 60_000)], "b.fa")
     with pytest.raises(Unsupported) as caught:

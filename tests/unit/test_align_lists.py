@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from plait.align import align, align_many, align_pairs, make_scoring, score, score_many, score_pairs
+from plait.align.aligner import make_aligner
+from plait.align.files import align_files
 from plait.align.search import search
 from plait.errors import InvalidInput
 
@@ -93,3 +96,15 @@ def test_queries_of_a_search(tmp_path: Path) -> None:
         search(queries, tmp_path / "open.fa", **how)
     found = search([("q", PEPTIDE)], tmp_path / "open.fa", matrix="BLOSUM62", **how)
     assert found.provenance.parameters["kind"] == "protein"
+
+
+@pytest.mark.parametrize(("band", "place"), [((2, 3), (0, 2)), ((-3, -2), (2, 0))])
+def test_a_local_alignment_lies_in_its_band(tmp_path: Path, band: Any, place: tuple[int, int]) -> None:
+    (tmp_path / "q.fa").write_text(">q\nAAAA\n")
+    (tmp_path / "t.fa").write_text(">t\nCCCC\n")
+    columns = ["score", "query_start", "query_end", "target_start", "target_end", "cigar"]
+    aligner = make_aligner(make_scoring(kind="dna"), mode="local", band=band, **HOW)
+    align_files(tmp_path / "q.fa", tmp_path / "t.fa", tmp_path / "out.jsonl", aligner, columns=columns)
+    (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    i, j = place
+    assert tuple(row.values()) == (0, i, i, j, j, "")
