@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from plait import _native
+from plait.errors import Unsupported
 from plait.settings import cache_directory, source_digest
 
 __all__ = [
@@ -152,9 +153,17 @@ def by_type(stub: F) -> F:
 
     @functools.wraps(stub)
     def dispatch(*args: Any) -> Any:
-        return getattr(type(args[0]), name)(*args)
+        return body_of(type(args[0]))(*args)
 
-    specialise(dispatch, lambda first, *rest: getattr(first.instance_class, name))
+    def body_of(kind: type) -> Callable[..., Any]:
+        body: Callable[..., Any] | None = getattr(kind, name, None)
+        if body is None:
+            meaning = (stub.__doc__ or "").strip(" .\n")
+            why = f"it has no {name!r} ({meaning}), which this schedule asks for"
+            raise Unsupported(f"{kind.__name__} here", why=why)
+        return body
+
+    specialise(dispatch, lambda first, *rest: body_of(first.instance_class))
     return cast(F, dispatch)
 
 
@@ -182,6 +191,8 @@ class _Kernel:
         found = _native.signature(args)
         if found is None:
             return self.dispatcher(*args)
+        if found.outside:
+            return self.uncached(*args)
         types = found.types
         if types not in self._loaded:
             self._loaded[types] = _native.load(compiled_cache(), self._name, found)
@@ -220,6 +231,15 @@ class _Kernel:
                 with in_compiled_cache():
                     self._dispatcher = numba.njit(nogil=True, cache=True, _nrt=False)(self.py_func)
         return self._dispatcher
+
+    @functools.cached_property
+    def uncached(self) -> Any:
+        """The same for classes of other packages, of whose changes the cache knows nothing."""
+        with _Compiler.lock:
+            import numba
+
+            prepare()
+            return numba.njit(nogil=True, _nrt=False)(self.py_func)
 
 
 @contextlib.contextmanager

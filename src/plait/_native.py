@@ -61,12 +61,15 @@ class Signature:
         Type of each value, a letter of `struct` or P for a pointer.
     values
         Numbers and addresses.
+    outside
+        Whether a class of another package, with bodies of its own, is among the types.
     """
 
-    __slots__ = ("_types", "codes", "values")
+    __slots__ = ("_types", "codes", "outside", "values")
 
     def __init__(self) -> None:
         self._types: list[str] = []
+        self.outside = False
         self.codes: list[str] = []
         self.values: list[Any] = []
 
@@ -86,6 +89,7 @@ class Signature:
             return self._number("?", int(value))
         if isinstance(value, tuple):
             self._types.append(f"{kind.__module__}.{kind.__qualname__}{len(value)}(")
+            self.outside |= _brings_code(kind)  # type: ignore[arg-type]
             done = all([self.add(item) for item in value])
             self._types.append(")")
             return done
@@ -119,10 +123,18 @@ class Signature:
         return True
 
 
+@functools.cache
+def _brings_code(kind: type) -> bool:
+    """Whether a class has bodies that kernels call and that the digest of the cache does not know."""
+    own = any(isinstance(value, staticmethod) for value in vars(kind).values())
+    return own and not kind.__module__.startswith("plait.")
+
+
 def signature(arguments: tuple[Any, ...]) -> Signature | None:
-    """Lay arguments out for a call; None if one is of a kind that only Numba can pass."""
+    """Lay arguments out for a call; None if one is of a kind that only Numba can pass, but for `outside`."""
     found = Signature()
-    return found if all([found.add(value) for value in arguments]) else None
+    done = all([found.add(value) for value in arguments])
+    return found if done or found.outside else None
 
 
 class NativeCode:

@@ -5,6 +5,11 @@ Every recurrence is written with ``choice`` and ``extend`` alone, so that the sa
 probabilities or finds the best scenario; ``repeat`` is the choice between equal alternatives. The
 operations also take groups of lanes (`plait.lanes`), where the class says so.
 
+Some schedules ask for more, and refuse an algebra that does not state it. ``is_better`` is stated where a
+choice is one of the two alternatives: so bodies find the best end without knowing whether high or low is
+good. ``adds_scores`` is stated where steps add and the highest value is best, which lanes that count scores
+from a base rely on.
+
 ``exactness`` is ``"bitwise"`` when results are equal on every target, split and lane width, and
 ``"ulp"`` when they are equal up to the rounding stated in the class.
 """
@@ -36,9 +41,11 @@ __all__ = [
     "SaturatingCount",
     "SaturatingMaxPlus",
     "WeightedSum",
+    "adds_scores",
     "algebra_in_lanes",
     "choice",
     "extend",
+    "is_better",
     "over_lanes",
     "repeat",
     "with_zero",
@@ -124,6 +131,10 @@ class MaxProduct(NamedTuple):
         return maximum(a, b)
 
     @staticmethod
+    def is_better(alg: MaxProduct, a: Any, b: Any) -> Any:
+        return a > b
+
+    @staticmethod
     def extend(alg: MaxProduct, a: Any, b: Any) -> Any:
         return a * b
 
@@ -150,6 +161,14 @@ class MaxPlus(NamedTuple):
         return MaxPlus(zero, alg.one)
 
     @staticmethod
+    def adds_scores(alg: MaxPlus) -> Any:
+        return True
+
+    @staticmethod
+    def is_better(alg: MaxPlus, a: Any, b: Any) -> Any:
+        return a > b
+
+    @staticmethod
     def choice(alg: MaxPlus, a: Any, b: Any) -> Any:
         return maximum(a, b)
 
@@ -174,6 +193,14 @@ class SaturatingMaxPlus(NamedTuple):
     @staticmethod
     def with_zero(alg: SaturatingMaxPlus, zero: Any) -> Any:
         return alg
+
+    @staticmethod
+    def adds_scores(alg: SaturatingMaxPlus) -> Any:
+        return True
+
+    @staticmethod
+    def is_better(alg: SaturatingMaxPlus, a: Any, b: Any) -> Any:
+        return a > b
 
     @staticmethod
     def choice(alg: SaturatingMaxPlus, a: Any, b: Any) -> Any:
@@ -220,9 +247,9 @@ class Optimal(NamedTuple):
 
     @staticmethod
     def choice(alg: Optimal, a: Any, b: Any) -> Any:
-        if a[0] > b[0]:
+        if is_better(alg.best, a[0], b[0]):
             return a
-        if b[0] > a[0]:
+        if is_better(alg.best, b[0], a[0]):
             return b
         return a[0], choice(alg.among, a[1], b[1])
 
@@ -282,6 +309,16 @@ def algebra_in_lanes(alg: Any, lanes: Any) -> Any:
 @by_type
 def with_zero(alg: Any, zero: Any) -> Any:
     """The algebra with another ``zero``, where that can be chosen."""
+
+
+@by_type
+def adds_scores(alg: Any) -> Any:
+    """True: steps add, and the highest value is best."""
+
+
+@by_type
+def is_better(alg: Any, a: Any, b: Any) -> Any:
+    """Whether the first of two values is better, where a choice is one of the two."""
 
 
 @by_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ class TestSources:
         if form == "memory":
             source = database(path)
         elif form == "packed":
-            build_database([path], tmp_path / "t.plaitdb")
+            build_database([path], tmp_path / "t.plaitdb", kind="protein")
             source = tmp_path / "t.plaitdb"
         matrix = without(load_matrix("BLOSUM62"), "W")
         with pytest.raises(PlaitError) as caught:
@@ -249,20 +250,28 @@ class TestSources:
             search([("q", "MKV")], tmp_path / "cut.plaitdb")
         data[8] = 77
         (tmp_path / "new.plaitdb").write_bytes(data)
-        with pytest.raises(FormatError, match="a database of format version 77, expected version 1"):
+        with pytest.raises(FormatError, match="a database of format version 77, expected version 2"):
             search([("q", "MKV")], tmp_path / "new.plaitdb")
 
-    @pytest.mark.parametrize(
-        ("code", "message"), [(200, "a residue in blocks 0 to 0"), (29, "a residue of 'p'")]
-    )
-    def test_damaged_residues_are_noticed(self, tmp_path: Path, code: int, message: str) -> None:
+    @pytest.mark.parametrize("code", [200, 29, 0])
+    def test_damaged_residues_are_noticed(self, tmp_path: Path, code: int) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
         packed = build_database([path], tmp_path / "p.plaitdb")
         data = bytearray((tmp_path / "p.plaitdb").read_bytes())
         data[packed.metadata["sections"]["packed"]["offset"] + 10 * BLOCK_LANES] = code
         (tmp_path / "p.plaitdb").write_bytes(data)
-        with pytest.raises(FormatError, match=f"found {message} that is none, .*the file is damaged"):
+        with pytest.raises(FormatError, match=r"of the section 'packed', expected .*the file is damaged"):
             search([("q", "MKVLAW")], tmp_path / "p.plaitdb", kind="protein")
+
+    @pytest.mark.parametrize(
+        ("code", "message"), [(200, "a residue in blocks 0 to 0"), (29, "a residue of 'p'")]
+    )
+    def test_residues_that_are_none(self, tmp_path: Path, code: int, message: str) -> None:
+        made = database(write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n"))
+        codes = made.packed.copy()
+        codes[10, 0] = code
+        with pytest.raises(FormatError, match=f"found {message} that is none"):
+            search([("q", "MKVLAW")], replace(made, packed=codes), kind="protein")
 
     def test_a_file_may_come_twice(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")

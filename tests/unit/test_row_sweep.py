@@ -122,6 +122,10 @@ def test_the_score_alone_is_that_of_the_path(case: AlignmentCase) -> None:
         # The shortest of those that end there: three mismatches cost two matches and a half.
         ("AAACCAA", "AAAGGAA", {"mode": "local"}, (6, (0, 0), (3, 3), "MMM")),
         ("A", "C", {"mode": "local"}, (0, (0, 0), (0, 0), "")),
+        # Nothing has a positive score: the first vertex of the band.
+        ("AAA", "CCC", {"mode": "local", "band": (2, 3)}, (0, (0, 2), (0, 2), "")),
+        ("AAA", "CCC", {"mode": "local", "band": (-3, -2)}, (0, (2, 0), (2, 0), "")),
+        ("ACG", "GGGACG", {"mode": "local", "band": (-2, -1)}, (2, (2, 0), (3, 1), "M")),
         ("ACGT", "TTACGTTT", {"mode": "semiglobal", "free_ends": frozenset({"target_start", "target_end"})},
          (8, (0, 2), (4, 6), "MMMM")),
         ("TTACG", "ACGCC", {"mode": "overlap"}, (6, (2, 0), (5, 3), "MMM")),

@@ -21,7 +21,7 @@ from plait.align.codes import CodeList, PairBatch, code_list, encode_list
 from plait.align.many import align_pair_codes, score_pair_codes
 from plait.align.matrices import Kind, SubstitutionMatrix
 from plait.align.modes import FreeEnd, Mode, free_ends_of
-from plait.align.residues import guess_kind
+from plait.align.residues import common_kind, count_letters
 from plait.align.results import Alignment, make_alignment
 from plait.align.scoring import Scoring, make_scoring
 from plait.errors import InvalidInput, Unsupported
@@ -43,12 +43,14 @@ _MOST_BYTES = 1 << 32
 _FAR = 1 << 40
 
 
-def _raw(sequence: Letters) -> bytes:
-    return sequence.encode("ascii", "replace") if isinstance(sequence, str) else sequence
+def _counts(sequences: Sequence[Letters]) -> NDArray[np.int64]:
+    raw = (s.encode("ascii", "replace") if isinstance(s, str) else s for s in sequences)
+    return count_letters(np.frombuffer(b"".join(raw), np.uint8))
 
 
 def guess_scoring(
-    sequences: Iterable[Letters],
+    queries: Sequence[Letters],
+    targets: Sequence[Letters],
     matrix: Matrix | None = None,
     gap_open: int | None = None,
     gap_extend: int | None = None,
@@ -58,15 +60,13 @@ def guess_scoring(
 
     Parameters
     ----------
-    sequences
-        Looked at if neither `matrix` nor `kind` is given: they are nucleotides if nine letters in ten are A,
-        C, G, T, U or N, and proteins otherwise.
+    queries, targets
+        Looked at if neither `matrix` nor `kind` is given: see `plait.align.residues.kind_of`.
     matrix, gap_open, gap_extend, kind
         As for `plait.align.scoring.make_scoring`.
     """
     if matrix is None and kind is None:
-        letters = np.frombuffer(b"".join(map(_raw, sequences)), np.uint8)
-        kind = guess_kind(letters)
+        kind = common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
     return make_scoring(matrix, gap_open, gap_extend, kind=kind)
 
 

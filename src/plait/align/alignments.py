@@ -53,7 +53,7 @@ def score(
     >>> score("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
     28
     """
-    scoring = guess_scoring((query, target), matrix, gap_open, gap_extend, kind)
+    scoring = guess_scoring([query], [target], matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(
         scoring, mode=mode, free_ends=free_ends, band=band, x_drop=x_drop, threads=threads, device=device
     )
@@ -101,10 +101,11 @@ def align(
         costs ``gap_open + (g - 1) * gap_extend``. (BLAST's existence G and extension E are G + E and E.)
         By default those of BLAST for the matrix.
     kind
-        ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, nucleotides if
-        nine letters in ten are A, C, G, T, U or N.
+        ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, what the letters
+        of both say: see `plait.align.residues.kind_of`. Where they leave it open, it has to be said.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
+        Where no local alignment has a positive score, the one without columns lies at the band's first cell.
     x_drop
         For ``"extension"``: stop where the score has fallen so far below the best; see
         `plait.schedules.row_sweep`.
@@ -138,7 +139,7 @@ def align(
     >>> found.cigar, found.query_start, found.target_start
     ('2=1I2=', 4, 1)
     """
-    scoring = guess_scoring((query, target), matrix, gap_open, gap_extend, kind)
+    scoring = guess_scoring([query], [target], matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(
         scoring,
         mode=mode,

@@ -12,7 +12,6 @@ import mmap
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,15 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.database import (
+    BLOCK_BYTES,
+    DIGESTS,
     HEADER_BYTES,
     SECTIONS,
     DatabaseFile,
     Section,
+    digest_blocks,
     header_bytes,
     open_database,
     round_up,
 )
-from plait.align.residues import ALPHABETS, Kind, encode_residues, guess_kind
+from plait.align.residues import ALPHABETS, Kind, common_kind, count_sample, encode_residues
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.duplicate_names import NameRegister
@@ -63,7 +65,7 @@ def build_database(
     out
         The database to write. It appears under its name when it is complete.
     kind
-        What the sequences are; ``"auto"`` looks at the first letters.
+        What the sequences are; ``"auto"`` looks at the first letters of each.
     memory_limit
         Bytes of residues held in memory at a time, from 16 MiB; besides, a sequence takes about 50 bytes.
     allow_duplicate_names
@@ -77,8 +79,8 @@ def build_database(
     Raises
     ------
     InvalidInput
-        If there is no input, the output is one of the inputs or cannot be named so, or the memory limit is
-        too low.
+        If there is no input, the output is one of the inputs or cannot be named so, the memory limit is too
+        low, or letters do not say what the sequences are.
     FormatError
         If a file is no FASTA file, a letter none of the kind's, a name not unique, or the disk full.
     Unsupported
@@ -88,11 +90,12 @@ def build_database(
     unit = memory_limit // _UNITS
     with AtomicFile(out) as file, output_errors(out), ExitStack() as stack:
         spool = _Spool(stack, file.path)
-        chosen = None if kind == "auto" else kind
+        chosen = kind
+        if chosen == "auto":
+            chosen = common_kind({os.fspath(path): count_sample(path) for path in fasta_paths})
         names = None if allow_duplicate_names else NameRegister()
         for path in fasta_paths:
             for sequences in read_fasta(path, block_residues=unit):
-                chosen = chosen or guess_kind(sequences.letters)
                 for duplicate in names.add(path, sequences) if names else ():
                     raise duplicate.error()
                 spool.add(sequences, encode_residues(path, sequences, chosen))
@@ -107,13 +110,15 @@ def build_database(
         writer.write("order", [layout.order.astype("<i8", copy=False).data])
         for name in SECTIONS[4:]:
             writer.write(name, _content(spool.texts[name]))
+        digests = bytes(writer.digests)
+        writer.write(DIGESTS, [digests])
         facts = {
             "sequences": lengths.size,
             "residues": int(lengths.sum(dtype=np.int64)),
             "longest": int(lengths.max()),
         }
         file.stream.seek(0)
-        file.stream.write(header_bytes(chosen or "protein", facts, writer.sections))
+        file.stream.write(header_bytes(chosen, facts, writer.sections, digests))
     return open_database(out)
 
 
@@ -186,21 +191,27 @@ def _content(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _SectionWriter:
-    """Writes sections one behind the other and remembers where they are."""
+    """Writes sections one behind the other; remembers where they are, and the digests of their blocks."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.sections: dict[str, Section] = {}
+        self.digests = bytearray()
         self._stream = stream
         self._end = 0
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         offset = round_up(max(self._end, HEADER_BYTES))
         self._stream.write(bytes(offset - self._end))
-        self._end, checksum = offset, 0
+        self._end = offset
+        held = bytearray()
         for part in parts:
-            checksum = zlib.crc32(part, checksum)
             self._end += self._stream.write(part)
-        self.sections[name] = Section(offset, self._end - offset, checksum)
+            held += part
+            whole = len(held) // BLOCK_BYTES * BLOCK_BYTES
+            self.digests += digest_blocks(held[:whole])
+            del held[:whole]
+        self.digests += digest_blocks(held)
+        self.sections[name] = Section(offset, self._end - offset)
 
 
 def _packed(

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from plait.align.matrices import Kind, match_mismatch
-from plait.align.residues import ALPHABETS, guess_kind
+from plait.align.residues import ALPHABETS, common_kind, count_sample
 from plait.align.scoring import Scoring, make_scoring
 from plait.errors import InvalidInput
-from plait.formats.fasta import read_fasta
 
 __all__ = ["scoring_of_files"]
 
 _Path = str | os.PathLike[str]
 
-#: Bytes of text at the start of a file from which the kind of its sequences is guessed.
-_SAMPLED_BYTES: Final = 1 << 16
 #: Scores of equal and of different letters where only one of the two is given.
 _MATCH: Final = 2
 _MISMATCH: Final = -3
@@ -44,12 +41,14 @@ def scoring_of_files(
     match, mismatch
         Scores of equal and of different letters, in the place of a matrix; 2 and -3 if one is left out.
     kind
-        What the sequences are; if None, what `plait.align.residues.guess_kind` says.
+        What the sequences are; if None, what the first letters of all files say, see
+        `plait.align.residues.kind_of`.
 
     Raises
     ------
     InvalidInput
-        If a setting is wrong or does not go with another, or the files hold different kinds of sequences.
+        If a setting is wrong or does not go with another, or the files hold different kinds of sequences, or
+        what may be of either.
     FormatError
         If a file cannot be read.
     """
@@ -60,27 +59,9 @@ def scoring_of_files(
         )
     if matrix is not None:
         return make_scoring(matrix, gap_open, gap_extend, kind=kind)
-    chosen = _kind_of_files(paths) if kind is None else kind
+    chosen = kind or common_kind({os.fspath(path): count_sample(path) for path in paths})
     if not by_letters:
         return make_scoring(None, gap_open, gap_extend, kind=chosen)
     scores = (_MATCH if match is None else match, _MISMATCH if mismatch is None else mismatch)
     letters = match_mismatch(*scores, letters=ALPHABETS[chosen])
     return make_scoring(letters, gap_open, gap_extend, kind=chosen)
-
-
-def _kind_of_files(paths: Sequence[_Path]) -> Kind:
-    """What the sequences of all files are, as far as their first letters say."""
-    guesses: dict[Kind, _Path] = {}
-    for path in paths:
-        first = next(read_fasta(path, block_residues=_SAMPLED_BYTES))
-        if first.letters.size:
-            guesses.setdefault(guess_kind(first.letters), path)
-    if len(guesses) > 1:
-        raise InvalidInput(
-            "kind",
-            found=f"what looks like nucleotides in {guesses['dna']} and like proteins in "
-            f"{guesses['protein']}",
-            expected="sequences of one kind",
-            hint="say which with --kind",
-        )
-    return next(iter(guesses), "protein")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,30 @@ from plait.errors import InvalidInput
 __all__ = ["align_many", "align_pairs", "score_many", "score_pairs"]
 
 
-def _pairs(queries: Sequence[Letters], targets: Sequence[Letters]) -> None:
-    if len(queries) != len(targets):
-        found = f"{len(queries)} queries and {len(targets)} targets"
+def _listed(what: str, sequences: Iterable[Letters]) -> list[Letters]:
+    """Sequences as a list: they are gone through more than once."""
+    expected = "several sequences, each a str or bytes"
+    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
+        raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
+    listed = list(sequences)
+    for number, sequence in enumerate(listed, 1):
+        if not isinstance(sequence, str | bytes):
+            found = f"a {type(sequence).__name__} as number {number}"
+            raise InvalidInput(what, found=found, expected=expected)
+    return listed
+
+
+def _pairs(queries: Iterable[Letters], targets: Iterable[Letters]) -> tuple[list[Letters], list[Letters]]:
+    listed = _listed("queries", queries), _listed("targets", targets)
+    if len(listed[0]) != len(listed[1]):
+        found = f"{len(listed[0])} queries and {len(listed[1])} targets"
         raise InvalidInput("pairs", found=found, expected="as many queries as targets")
+    return listed
 
 
 def score_pairs(
-    queries: Sequence[Letters],
-    targets: Sequence[Letters],
+    queries: Iterable[Letters],
+    targets: Iterable[Letters],
     *,
     mode: Mode = "global",
     free_ends: Iterable[FreeEnd] | None = None,
@@ -56,15 +71,15 @@ def score_pairs(
     InvalidInput
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
-    _pairs(queries, targets)
-    scoring = guess_scoring((*queries, *targets), matrix, gap_open, gap_extend, kind)
+    queries, targets = _pairs(queries, targets)
+    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
     return aligner.score_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
 
 
 def align_pairs(
-    queries: Sequence[Letters],
-    targets: Sequence[Letters],
+    queries: Iterable[Letters],
+    targets: Iterable[Letters],
     *,
     mode: Mode = "global",
     free_ends: Iterable[FreeEnd] | None = None,
@@ -94,15 +109,15 @@ def align_pairs(
     InvalidInput
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
-    _pairs(queries, targets)
-    scoring = guess_scoring((*queries, *targets), matrix, gap_open, gap_extend, kind)
+    queries, targets = _pairs(queries, targets)
+    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
     return aligner.align_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
 
 
 def score_many(
     query: Letters,
-    targets: Sequence[Letters],
+    targets: Iterable[Letters],
     *,
     mode: Mode = "global",
     free_ends: Iterable[FreeEnd] | None = None,
@@ -134,7 +149,8 @@ def score_many(
     InvalidInput
         If a setting or a letter is wrong.
     """
-    scoring = guess_scoring((query, *targets), matrix, gap_open, gap_extend, kind)
+    targets = _listed("targets", targets)
+    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
     codes = aligner.encode(targets, "target")
     return score_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)
@@ -142,7 +158,7 @@ def score_many(
 
 def align_many(
     query: Letters,
-    targets: Sequence[Letters],
+    targets: Iterable[Letters],
     *,
     mode: Mode = "global",
     free_ends: Iterable[FreeEnd] | None = None,
@@ -174,7 +190,8 @@ def align_many(
     InvalidInput
         If a setting or a letter is wrong.
     """
-    scoring = guess_scoring((query, *targets), matrix, gap_open, gap_extend, kind)
+    targets = _listed("targets", targets)
+    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
     aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
     codes = aligner.encode(targets, "target")
     return align_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)

@@ -111,11 +111,21 @@ class SequenceDatabase:
         slots[self.order[: len(self)]] = np.arange(len(self))
         return slots
 
+    def columns(self, first: int, last: int) -> NDArray[np.uint8]:
+        """Some of the packed columns.
+
+        Parameters
+        ----------
+        first, last
+            Number of the first, and of the one after the last.
+        """
+        return self.packed[first:last]
+
     def sequence(self, index: int) -> NDArray[np.uint8]:
         """Codes of one record, numbered in order of input. Shape (residues,)."""
         block, lane = divmod(int(self.slots[index]), BLOCK_LANES)
-        first = self.first_columns[block]
-        return self.packed[first : first + self.lengths[block, lane], lane].copy()
+        first = int(self.first_columns[block])
+        return self.columns(first, first + int(self.lengths[block, lane]))[:, lane].copy()
 
     def letters(self, index: int) -> str:
         """One record, numbered in order of input, as text in capital letters."""

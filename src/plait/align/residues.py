@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 import string
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError
-from plait.formats.fasta import Sequences
+from plait.errors import FormatError, InvalidInput
+from plait.formats.fasta import Sequences, read_fasta
 
 __all__ = [
     "ALPHABETS",
     "CODES",
     "ILLEGAL_CODE",
     "PAD_CODE",
+    "SAMPLE",
+    "SAY_KIND",
     "Kind",
+    "common_kind",
+    "count_letters",
+    "count_sample",
     "decode_residues",
     "encode_residues",
-    "guess_kind",
+    "kind_of",
 ]
 
 #: What sequences are made of.
@@ -36,10 +42,15 @@ PAD_CODE: Final = 31
 
 #: What the tables give for bytes that are no letter of the kind.
 ILLEGAL_CODE: Final = 255
-_SAMPLE: Final = 1 << 16
-# A protein has a fifth of its residues among these; DNA seldom has other codes in one base of ten.
-_BASES: Final = np.frombuffer(b"ACGTUNacgtun", np.uint8)
+#: Letters at the start of each file that are looked at to see what its sequences are.
+SAMPLE: Final = 1 << 22
+#: What to do where letters do not say it.
+SAY_KIND: Final = "say which with --kind dna or --kind protein (kind= in Python)"
+_COUNTED_AT_ONCE: Final = 1 << 16
+# A protein has a quarter of its residues among A, C, G, T and N; DNA seldom has codes in one base of ten.
 _DNA_SHARE: Final = 0.9
+# Not one protein in a hundred million has none of the letters that nucleotides lack among so many residues.
+_ENOUGH: Final = 50
 _EXPECTED: Final[dict[Kind, str]] = {
     "protein": "protein letters (A to Z and '*')",
     "dna": "IUPAC nucleotide letters (ACGTU and RYSWKMBDHVN)",
@@ -56,6 +67,9 @@ def _table(kind: Kind) -> bytes:
         table[ord("U")] = table[ord("u")] = table[ord("T")]
     return bytes(table)
 
+
+#: Bytes that are no nucleotide.
+_NO_NUCLEOTIDES: Final = np.frombuffer(_table("dna"), np.uint8) == ILLEGAL_CODE
 
 #: Code of each byte, for `bytes.translate`. `PAD_CODE`, a control character that no sequence holds, stays.
 CODES: Final[dict[Kind, bytes]] = {"protein": _table("protein"), "dna": _table("dna")}
@@ -122,19 +136,80 @@ def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
     return codes.tobytes().translate(_LETTERS[kind]).decode("ascii")
 
 
-def guess_kind(letters: NDArray[np.uint8]) -> Kind:
-    """What sequences are, from their first letters: DNA if nine of ten are A, C, G, T, U or N.
+def count_letters(letters: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How often each byte occurs; shape (256,)."""
+    counts = np.zeros(256, np.int64)
+    for first in range(0, letters.size, _COUNTED_AT_ONCE):
+        counts += np.bincount(letters[first : first + _COUNTED_AT_ONCE], minlength=256)
+    return counts
+
+
+def count_sample(path: str | os.PathLike[str]) -> NDArray[np.int64]:
+    """How often each byte occurs in the first records of a FASTA file, about `SAMPLE` letters."""
+    return count_letters(next(read_fasta(path, block_residues=SAMPLE)).letters)
+
+
+def kind_of(counts: NDArray[np.int64]) -> Kind | None:
+    """What letters say that sequences are.
+
+    Letters that no nucleotide has (E, F, I, L, P, Q, ...) make them proteins, unless nine letters in ten are
+    A, C, G, T, U or N: what else there is is an error then. Without such letters they are nucleotides if nine
+    letters in ten are A, C, G, T or U, or if there are 50 letters besides N, with all of A, C, G and T (U)
+    among them. A short primer with ambiguity codes may be a peptide, and the other way round.
 
     Parameters
     ----------
-    letters
-        ASCII letters of either case. Shape (n,).
+    counts
+        How often each byte occurs. Shape (256,).
+
+    Returns
+    -------
+    Kind or None
+        None where both may be, as it is without a letter.
+    """
+    a, c, g, t, unknown = (int(counts[list(codes)].sum()) for codes in (b"Aa", b"Cc", b"Gg", b"TtUu", b"Nn"))
+    total, bases = int(counts.sum()), a + c + g + t
+    if counts[_NO_NUCLEOTIDES].any():
+        return "dna" if bases + unknown >= _DNA_SHARE * total else "protein"
+    mixed = total - unknown >= _ENOUGH and min(a, c, g, t) > 0
+    return "dna" if mixed or bases >= _DNA_SHARE * max(total, 1) else None
+
+
+def common_kind(sides: Mapping[str, NDArray[np.int64]], otherwise: Kind | None = None) -> Kind:
+    """What the sequences of all sides are: what is open on one side is what the other is.
+
+    Parameters
+    ----------
+    sides
+        How often each byte occurs, by what a side is called in errors.
+    otherwise
+        What they are if all are open.
 
     Returns
     -------
     Kind
-        ``"dna"`` or ``"protein"``; the latter also for no letter at all.
+        ``"protein"`` if there is no letter at all.
+
+    Raises
+    ------
+    InvalidInput
+        If sides differ, or all are open.
     """
-    sample = letters[:_SAMPLE]
-    bases = np.count_nonzero(np.isin(sample, _BASES))
-    return "dna" if sample.size and bases >= _DNA_SHARE * sample.size else "protein"
+    found = {kind_of(counts): side for side, counts in sides.items()}
+    if found.keys() >= {"dna", "protein"}:
+        raise InvalidInput(
+            "kind",
+            found=f"what looks like nucleotides in {found['dna']} and like proteins in {found['protein']}",
+            expected="sequences of one kind",
+            hint=SAY_KIND,
+        )
+    counts = np.sum([np.zeros(256, np.int64), *sides.values()], axis=0)
+    kind = "protein" if "protein" in found else "dna" if "dna" in found else kind_of(counts) or otherwise
+    if kind is None and counts.any():
+        raise InvalidInput(
+            "kind",
+            found=f"letters in {' and '.join(sides)} that may be nucleotides or amino acids",
+            expected="sequences that are plainly one of them",
+            hint=SAY_KIND,
+        )
+    return kind or "protein"

@@ -114,7 +114,8 @@ def search(
     """Search a database for the sequences that are most similar to each query.
 
     Every query is scored with every sequence (Smith and Waterman, J Mol Biol 147:195, 1981; no heuristics).
-    The `top` best are kept, those with a larger E-value than `evalue` left out, and the others aligned.
+    Of each sequence one alignment is reported, a best one: a domain that occurs twice is one hit. The `top`
+    best are kept, those with a larger E-value than `evalue` left out, and the others aligned.
 
     Parameters
     ----------
@@ -128,7 +129,8 @@ def search(
         extension E are ``gap_open = G + E`` and ``gap_extend = E``.
     kind
         What queries and database are, ``"protein"`` or ``"dna"``; by default what the database is, or its
-        first letters suggest. Nucleotides are searched as they are, on one strand.
+        first letters say (`plait.align.residues.kind_of`). Nucleotides are searched as they are, on one
+        strand.
     top
         Hits of a query at the most.
     evalue

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.aligner import Letters
-from plait.align.residues import CODES, ILLEGAL_CODE, Kind, guess_kind
+from plait.align.residues import SAMPLE, SAY_KIND, Kind, count_letters, count_sample, kind_of
 from plait.align.scoring import Scoring
 from plait.align.search_sources import matrix_columns
 from plait.align.sweeps import SearchQuery, search_query
@@ -83,12 +83,10 @@ def _of_file(
 ) -> Iterator[SearchQuery]:
     columns = matrix_columns(scoring, kind)
     names = None if duplicates else NameRegister()
+    if not sure and _is_other(count_sample(path), kind):
+        found, expected, hint = _other_kind(kind)
+        raise FormatError(path, found=found, expected=expected, hint=hint)
     for sequences in read_fasta(path, block_residues=_BLOCK_BYTES):
-        problem = None if sure else _other_kind(sequences.letters, kind)
-        if problem:
-            found, expected, hint = problem
-            raise FormatError(path, found=found, expected=expected, hint=hint)
-        sure = True
         codes = scoring.encode_letters(
             sequences.letters,
             offsets=sequences.offsets,
@@ -108,13 +106,7 @@ def _in_memory(
 ) -> Iterator[SearchQuery]:
     columns = matrix_columns(scoring, kind)
     known: set[str] = set()
-    for number, (name, sequence) in enumerate(queries):
-        letters = sequence.encode("ascii", "replace") if isinstance(sequence, str) else bytes(sequence)
-        problem = None if sure or not letters else _other_kind(np.frombuffer(letters, np.uint8), kind)
-        if problem:
-            found, expected, hint = problem
-            raise InvalidInput("queries", found=found, expected=expected, hint=hint)
-        sure = sure or bool(letters)
+    for number, (name, sequence, letters) in enumerate(_looked_at(queries, kind, sure)):
         if name in known and not duplicates:
             raise InvalidInput(
                 "queries",
@@ -127,18 +119,40 @@ def _in_memory(
         yield search_query(name, letters, codes, scoring, columns)
 
 
-def _other_kind(letters: NDArray[np.uint8], kind: Kind) -> tuple[str, str, str] | None:
-    """What is wrong if queries look like something else than the database: found, expected, hint."""
-    looks = guess_kind(letters)
-    if not letters.size or looks == kind:
-        return None
-    if kind == "dna":
-        # Many ambiguous letters look like a protein; a protein has letters that nucleotides lack.
-        codes = np.frombuffer(letters.tobytes().translate(CODES[kind]), np.uint8)
-        if codes.max() != ILLEGAL_CODE:
-            return None
+def _looked_at(
+    queries: Iterable[tuple[str, Letters]], kind: Kind, sure: bool
+) -> Iterator[tuple[str, Letters, bytes]]:
+    """Queries with their letters as bytes; the first `SAMPLE` letters are looked at before any is told."""
+    ahead: list[tuple[str, Letters, bytes]] = []
+    counts, looking = np.zeros(256, np.int64), not sure
+    for name, sequence in queries:
+        letters = sequence.encode("ascii", "replace") if isinstance(sequence, str) else bytes(sequence)
+        ahead.append((name, sequence, letters))
+        if looking:
+            counts += count_letters(np.frombuffer(letters, np.uint8))
+            looking = counts.sum() < SAMPLE
+        if not looking:
+            if not sure and _is_other(counts, kind):
+                break
+            yield from ahead
+            ahead.clear()
+            sure = True
+    if not sure and _is_other(counts, kind):
+        found, expected, hint = _other_kind(kind)
+        raise InvalidInput("queries", found=found, expected=expected, hint=hint)
+    yield from ahead
+
+
+def _is_other(counts: NDArray[np.int64], kind: Kind) -> bool:
+    """Whether letters say that queries are not what the database is; what is open they may be."""
+    return kind_of(counts) not in (kind, None)
+
+
+def _other_kind(kind: Kind) -> tuple[str, str, str]:
+    """What to say of queries of another kind than the database: found, expected, hint."""
+    looks: Kind = "protein" if kind == "dna" else "dna"
     return (
         f"queries that look like {_WORDS[looks]}",
         f"{_WORDS[kind]}, as in the database",
-        f"if they are, say so: kind {kind!r}",
+        f"if they are, {SAY_KIND}",
     )

@@ -15,6 +15,7 @@ from plait._version import __version__
 from plait.align.aligner import Matrix
 from plait.align.batches import align_batch, choose_target
 from plait.align.codes import PairBatch, code_list
+from plait.align.matrices import SubstitutionMatrix, load_matrix
 from plait.align.pairs import AlignedPair
 from plait.align.pieces import align_long_target
 from plait.align.ranking import Found, Ranking, distinct, no_tie_rule
@@ -178,15 +179,17 @@ class SearchRun:
         self.settings = settings
         self._threads = thread_count() if settings.threads is None else settings.threads
         self._target = choose_target(settings.device, self._threads)
+        matrix = settings.matrix
+        if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
+            matrix = load_matrix(matrix)
         self.source = open_source(
             database,
             settings.kind,
+            otherwise=None if matrix is None else matrix.kind,
             allow_duplicate_names=settings.allow_duplicate_names,
             shape=self._target.sweep_shape(),
         )
-        self.scoring = make_scoring(
-            settings.matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind
-        )
+        self.scoring = make_scoring(matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind)
         self.statistics, lacking = karlin_altschul(self.scoring)
         self.notes = (f"no E-values: {lacking}",) if lacking else ()
         self.cells = 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.align.database import is_database, open_database
 from plait.align.matrices import NO_CODE
 from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, encode_residues, guess_kind
+from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, common_kind, count_sample, encode_residues
 from plait.align.scoring import Scoring
 from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
 from plait.errors import FormatError, InvalidInput
@@ -124,21 +124,23 @@ class PackedSource:
         while first < database.blocks:
             most = first_columns[first] + self._shape.database_bytes // BLOCK_LANES
             last = max(first + 1, int(np.searchsorted(first_columns, most, "right")) - 1)
-            # Checksums of residues are not compared before a search; lanes must not be given any number.
-            if int(database.packed[first_columns[first] : first_columns[last]].max(initial=0)) > PAD_CODE:
+            codes = database.columns(int(first_columns[first]), int(first_columns[last]))
+            # Lanes must not be given any number.
+            if int(codes.max(initial=0)) > PAD_CODE:
                 raise self._damaged(f"a residue in blocks {first} to {last - 1}")
             if missing.any():
-                self._check(scoring, missing, first, last)
+                self._check(scoring, missing, first, last, codes)
             done += int(database.lengths[first:last].sum(dtype=np.int64))
             yield make_chunk(
                 database, first, last, share=done / max(self.residues, 1), alone=self._shape.alone
             )
             first = last
 
-    def _check(self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int) -> None:
+    def _check(
+        self, scoring: Scoring, missing: NDArray[np.bool_], first: int, last: int, codes: NDArray[np.uint8]
+    ) -> None:
         """Refuse letters that the matrix lacks."""
         database = self._database
-        codes = database.packed[database.first_columns[first] : database.first_columns[last]]
         lacks = np.zeros(256, np.bool_)
         lacks[: missing.size] = missing
         if not lacks[codes].any():
@@ -155,7 +157,7 @@ class PackedSource:
             self.paths[0] if self.paths else "database",
             found=f"{what} that is none",
             expected="codes of residues",
-            hint="the file is damaged: 'plait search index --check' compares all checksums",
+            hint="the file was not written by plait: build it again with 'plait search index'",
         )
 
     def keep(self, records: NDArray[np.int64]) -> None:
@@ -180,7 +182,9 @@ class FastaSource:
     paths
         The files; their records are numbered through.
     kind
-        What they are; None looks at the first letters.
+        What they are; None looks at the first letters of each.
+    otherwise
+        What they are if letters do not say it.
     allow_duplicate_names
         Whether several records may have one name.
     shape
@@ -192,6 +196,7 @@ class FastaSource:
         paths: Sequence[str | os.PathLike[str]],
         kind: Kind | None,
         *,
+        otherwise: Kind | None = None,
         allow_duplicate_names: bool = False,
         shape: SweepShape = CPU_SHAPE,
     ) -> None:
@@ -204,11 +209,7 @@ class FastaSource:
         self._counted = False
         self._pending: deque[tuple[int, Sequences]] = deque()
         self._kept: dict[int, Entry] = {}
-        blocks = self._blocks()
-        first = next(blocks)
-        self.kind = kind or guess_kind(first[1].letters)
-        #: What has been read already.
-        self._begun: tuple[tuple[int, Sequences], Iterator[tuple[int, Sequences]]] | None = (first, blocks)
+        self.kind = kind or common_kind({path: count_sample(path) for path in self.paths}, otherwise)
 
     def _blocks(self) -> Iterator[tuple[int, Sequences]]:
         """Records, with the number of their file."""
@@ -222,7 +223,7 @@ class FastaSource:
         self._kept.clear()
         missing = matrix_columns(scoring, self.kind) == NO_CODE
         record = 0
-        for number, sequences in self._once_more():
+        for number, sequences in self._blocks():
             path = self.paths[number]
             self._count(path, sequences)
             if missing.any():
@@ -237,14 +238,6 @@ class FastaSource:
             yield self._chunk(number, sequences, record)
             record += len(sequences)
         self._counted, self._names = True, None
-
-    def _once_more(self) -> Iterator[tuple[int, Sequences]]:
-        begun, self._begun = self._begun, None
-        if begun is None:
-            yield from self._blocks()
-        else:
-            yield begun[0]
-            yield from begun[1]
 
     def _count(self, path: str, sequences: Sequences) -> None:
         if self._counted:
@@ -328,6 +321,7 @@ def open_source(
     database: Database,
     kind: Kind | None = None,
     *,
+    otherwise: Kind | None = None,
     allow_duplicate_names: bool = False,
     shape: SweepShape = CPU_SHAPE,
 ) -> Source:
@@ -338,7 +332,9 @@ def open_source(
     database
         A packed database, or the path of one, or of FASTA files.
     kind
-        What it must be; by default what the packed database says or the first letters of FASTA suggest.
+        What it must be; by default what the packed database or the first letters of FASTA say.
+    otherwise
+        What FASTA is if its letters do not say it.
     allow_duplicate_names
         Whether several records of FASTA files may have one name.
     shape
@@ -347,7 +343,8 @@ def open_source(
     Raises
     ------
     InvalidInput
-        If there is no file, or a packed database among others, or the database is of another kind.
+        If there is no file, or a packed database among others, or the database is of another kind, or its
+        letters do not say of which.
     FormatError
         If a file is neither a database nor FASTA.
     """
@@ -369,4 +366,5 @@ def open_source(
         )
     if packed:
         return PackedSource(open_database(packed[0], kind=kind), shape)
-    return FastaSource(paths, kind, allow_duplicate_names=allow_duplicate_names, shape=shape)
+    names = allow_duplicate_names
+    return FastaSource(paths, kind, otherwise=otherwise, allow_duplicate_names=names, shape=shape)

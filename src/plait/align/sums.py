@@ -151,7 +151,7 @@ def count_optimal(
     >>> count.score, count.count
     (-1, 2)
     """
-    scoring = guess_scoring((query, target)) if scoring is None else scoring
+    scoring = guess_scoring([query], [target]) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     (score, count), algebra = _counted(task, overflow, count_best)
     provenance = _provenance(
@@ -195,7 +195,7 @@ def log_partition(
     InvalidInput
         If an argument is wrong or a sequence has a letter that the matrix has not.
     """
-    scoring = guess_scoring((query, target)) if scoring is None else scoring
+    scoring = guess_scoring([query], [target]) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     return LogPartition(
@@ -251,7 +251,7 @@ def match_posteriors(
     Unsupported
         If more than `memory` bytes are needed.
     """
-    scoring = guess_scoring((query, target)) if scoring is None else scoring
+    scoring = guess_scoring([query], [target]) if scoring is None else scoring
     task = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     needed = 8 * (task.query.size * task.target.size + COLUMNS * (task.target.size + 1))

@@ -53,7 +53,8 @@ class ScoreOptions:
     gap_extend
         Cost of each further residue of a gap, as a positive number.
     kind
-        protein or dna (RNA too); otherwise what the matrix is for, or else what the letters look like.
+        protein or dna (RNA too); otherwise what the matrix is for, or else what the letters of both files
+        look like; needed where they leave it open.
     """
 
     matrix: str | None = None
@@ -116,7 +117,7 @@ def align(
         What is aligned, and what it scores.
     band
         Align only where target position less query position is within N either way, or from LOW to HIGH:
-        N or LOW:HIGH.
+        N or LOW:HIGH. A band without a start or an end of the mode is an error.
     x_drop
         For extension: stop where the score has fallen so far below the best.
     traceback

@@ -52,6 +52,8 @@ def search(
 ) -> None:
     """Search a database for sequences that are similar to those of a file.
 
+    Of each sequence one alignment is reported, the best; others in the same sequence are not.
+
     Parameters
     ----------
     query
@@ -84,8 +86,8 @@ def search(
     gap_extend
         Cost of each further residue of a gap, as a positive number.
     kind
-        protein or dna (RNA too); otherwise what the database is or its first letters look like. Nucleotides
-        are searched on the strand that is given.
+        protein or dna (RNA too); otherwise what the database is or its first letters look like; needed where
+        they leave it open. Nucleotides are searched on the strand that is given.
     score_only
         Leave out the alignments.
     allow_duplicate_names
@@ -162,7 +164,7 @@ def index(
     output
         The database to write, for example NAME.plaitdb.
     kind
-        protein or dna (RNA too); otherwise what the first letters look like.
+        protein or dna (RNA too); otherwise what the first letters of each file look like.
     check
         Compare the checksums of all parts of the database, once it is written or of those that are there.
     allow_duplicate_names

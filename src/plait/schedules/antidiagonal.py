@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait._jit import shared
-from plait.algebras import algebra_in_lanes, with_zero
+from plait.algebras import adds_scores, algebra_in_lanes, with_zero
 from plait.lanes import OneLane, greater, last_lane, load, select, shift_in, splat, store
 from plait.recurrences.gaps import cell, gaps, in_lanes
 from plait.schedules.pair_scores import enter, prepare, scores
@@ -324,6 +324,7 @@ def sweep_region(
     best
         For `Anywhere`: the best value, its row and its column, int64; changed in place.
     """
+    adds_scores(algebra)
     p = in_lanes(gap, lanes)
     height = 4 * lanes.width
     corner = region.corner

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.errors import Unsupported
 from plait.lanes import PADDING, padded
 
 __all__ = [
@@ -235,18 +236,27 @@ class ChainOutput(NamedTuple):
     bound: Any
 
 
-def make_scratch(tables: ChainTables, longest: int, dtype: Any) -> ChainScratch:
+def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
     """Working memory for texts of up to `longest` symbols.
 
     Parameters
     ----------
+    alg
+        The algebra; its neutral elements are the numbers 0 and 1.
     tables
         The chain.
     longest
         Length of the longest text.
-    dtype
-        Type of the algebra's values; ``object`` for Python integers.
+
+    Raises
+    ------
+    Unsupported
+        If the algebra is another, of which numbers of ways are no values.
     """
+    if not (alg.zero == 0 and alg.one == 1):
+        why = f"its zero is {alg.zero} and its one {alg.one}; the tables hold numbers of ways, 0 and 1"
+        raise Unsupported(f"{type(alg).__name__} for a chain of counted choices", why=why)
+    dtype = tables.end_weights.dtype
     rows = longest + 2
     models = tables.end_weights.shape[1]
     levels = tables.level_weights.shape[1]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._jit import by_type_of, shared
+from plait.algebras import extend, is_better
 from plait.lanes import equal, mask_bits
 from plait.recurrences.gaps import cell, choices, gaps
 
@@ -88,7 +89,7 @@ class Ends(NamedTuple):
     Attributes
     ----------
     every
-        At every vertex. The best of nothing is 0, at (0, 0).
+        At every vertex. The best of nothing is ``one``, at the first vertex of the windows.
     last_row, last_column
         In row m, in column n.
     """
@@ -156,7 +157,7 @@ class NoDrop(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """X-drop by `most`."""
+    """X-drop; the best value extended by `most` is the least that is kept."""
 
     most: Any
 
@@ -166,7 +167,7 @@ def _lowest(drop: Any, alg: Any, best: Any) -> Any:
 
 
 def _best_less_drop(drop: Any, alg: Any, best: Any) -> Any:
-    return best - drop.most
+    return extend(alg, best, drop.most)
 
 
 def _keep_windows(drop: Any, windows: Any, i: Any, first: Any, last: Any) -> None:
@@ -274,7 +275,7 @@ def top_row(p: Any, alg: Any, border: Any, windows: Any, drop: Any, rows: Any) -
     floor = floor_of(drop, alg, alg.one)
     for j in range(first, windows.last[0] + 1):
         value = border.top[j]
-        if value < floor:
+        if is_better(alg, floor, value):
             break
         h[j] = value
         f[j] = gaps(p, alg, value, alg.zero, alg.zero)[1]
@@ -285,17 +286,19 @@ def top_row(p: Any, alg: Any, border: Any, windows: Any, drop: Any, rows: Any) -
 
 @shared
 def inner_row(
-    p: Any, alg: Any, keep: Any, pair: Any, i: Any, span: Any, left: Any, floor: Any, bar: Any, rows: Any
+    p: Any, alg: Any, keep: Any, pair: Any, i: Any, span: Any, left: Any, floor: Any, best: Any, rows: Any
 ) -> Any:
     """Row i over the columns ``span[0]`` to ``span[1]``, of which the row above feeds those to ``span[2]``.
 
-    Returns the last column visited, the best value above `bar`, or else `bar`, and its column.
+    Returns the last column visited, the best value of those better than ``best[1]``, or else that, and its
+    column; ``best[0]`` says whether that is asked for.
     """
     first, last, fed = span
+    every, bar = best
     e = alg.zero
     diag = rows.h[max(first - 1, 0)]
     if first == 0:
-        value = left if left >= floor else alg.zero
+        value = alg.zero if is_better(alg, floor, left) else left
         e = gaps(p, alg, value, alg.zero, alg.zero)[0]
         rows.h[0] = value
     start = max(first, 1)
@@ -310,7 +313,7 @@ def inner_row(
         stop = start + k
         s = scores[target[k]]
         x = cell(p, alg, diag, e, f[k], s)
-        if x < floor:
+        if is_better(alg, floor, x):
             diag = h[k]
             h[k] = alg.zero
             f[k] = alg.zero
@@ -324,24 +327,29 @@ def inner_row(
             h[k] = x
             f[k] = f_next
             e = e_next
-            if x > bar:
+            if every and is_better(alg, x, bar):
                 bar = x
                 best_column = stop
     return stop, bar, best_column
 
 
 @shared
-def best_end(ends: Any, i: Any, query_size: Any, first: Any, last: Any, h: Any, end: Any) -> Any:
+def best_end(alg: Any, ends: Any, i: Any, query_size: Any, first: Any, last: Any, h: Any, end: Any) -> Any:
     """The better of an end found before and those of row i that lie on the edges, of columns first..last."""
     score, end_i, end_j = end
     column = h.size - 1
     if i == query_size and ends.last_row:
         for j in range(first, last + 1):
-            if h[j] > score:
+            if is_better(alg, h[j], score):
                 score = h[j]
                 end_i = i
                 end_j = j
-    elif first <= column and last == column and (i == query_size or ends.last_column) and h[column] > score:
+    elif (
+        first <= column
+        and last == column
+        and (i == query_size or ends.last_column)
+        and is_better(alg, h[column], score)
+    ):
         score = h[column]
         end_i = i
         end_j = column
@@ -354,31 +362,35 @@ def sweep_rows(
 ) -> Any:
     """Score and end (i, j) of the best alignment: with the least i, then the least j, of those equally good.
 
-    With an end of -1 there is none, because no alignment fits into the windows. X-drop, and a ``zero`` other
-    than minus infinity, need ``ends.every``.
+    With an end of -1 there is none, because no alignment fits into the windows. X-drop, and a ``zero`` that a
+    sum of scores may reach, need ``ends.every``.
     """
     m = pair.query.size
     h = rows.h
     first, last = top_row(p, alg, border, windows, drop, rows)
-    inside = (alg.one, 0, 0)
-    # Where only edges count, no value is above the bar.
-    bar = alg.one if ends.every else -alg.zero
-    edge = best_end(ends, 0, m, first, last, h, (alg.zero, -1, -1))
+    i = 0
+    while i < m and windows.last[i] < windows.first[i]:
+        i += 1
+    inside = (alg.one, i, windows.first[i])
+    bar = alg.one
+    edge = best_end(alg, ends, 0, m, first, last, h, (alg.zero, -1, -1))
     for i in range(1, m + 1):
         floor = floor_of(drop, alg, bar)
         start = max(windows.first[i], first)
         span = (start, windows.last[i], last + 1)
-        stop, bar, column = inner_row(p, alg, keep, pair, i, span, border.left[i], floor, bar, rows)
+        stop, bar, column = inner_row(
+            p, alg, keep, pair, i, span, border.left[i], floor, (ends.every, bar), rows
+        )
         if column >= 0:
             inside = (bar, i, column)
         first = start
         last = min(stop, windows.last[i])
         narrow(drop, windows, i, first, last)
-        while first <= last and h[first] < floor:
+        while first <= last and is_better(alg, floor, h[first]):
             first += 1
-        while first <= last and h[last] < floor:
+        while first <= last and is_better(alg, floor, h[last]):
             last -= 1
         if is_over(drop, first, last):
             break
-        edge = best_end(ends, i, m, first, last, h, edge)
+        edge = best_end(alg, ends, i, m, first, last, h, edge)
     return inside if ends.every else edge

@@ -112,7 +112,7 @@ def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
         As for `plait.schedules.chain_product.chain_item`.
     """
     weights = tables.end_weights, tables.fragment_weights
-    if not isinstance(alg, Count) or any(values.dtype != np.int64 for values in weights):
+    if type(alg) is not Count or any(values.dtype != np.int64 for values in weights):
         return False
     if tables.pair_allowed.any() or (tables.words.length > 62).any():
         return False

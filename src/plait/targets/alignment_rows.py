@@ -186,7 +186,7 @@ def row_sweep(
     gap: Any = AffineGap(number(-gap_open), number(-gap_extend))
     if gap_open == gap_extend:
         gap = LinearGap(number(-gap_open))
-    drop = NoDrop() if x_drop is None else Drop(number(x_drop))
+    drop = NoDrop() if x_drop is None else Drop(number(-x_drop))
     # Read-only arrays are a type of their own, for which everything would be compiled once more.
     query, target = (np.require(codes, requirements=["C", "W"]) for codes in (query, target))
     pair = Pair(query, target, scores.astype(kind))

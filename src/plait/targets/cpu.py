@@ -72,7 +72,7 @@ class CpuTarget:
         longest = longest_text(texts)
 
         def run(first: int, last: int) -> None:
-            scratch = make_scratch(tables, longest, tables.end_weights.dtype)
+            scratch = make_scratch(alg, tables, longest)
             _run_chain(kind, alg, tables, texts, first, last, scratch, out)
 
         self._share_out(texts.prefix.size, _STRETCH, run)

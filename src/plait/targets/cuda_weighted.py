@@ -221,7 +221,7 @@ def run_weighted(
     cut = _plan(devices, texts)
 
     def run(device: int, piece: tuple[int, int]) -> _Ints:
-        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device, algebra))
+        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device, algebra), type(algebra), algebra)
         there = None
         if batch.host_parts is not None:
             there = _kept(device, batch.host_parts, lambda: _uploaded(batch.parts))
@@ -363,18 +363,19 @@ class _Kept:
     """Tables on devices, which later batches use again, with what they are made from."""
 
     lock = threading.Lock()
-    tables: OrderedDict[tuple[int, int], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012  # one for the process
+    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012  # one for the process
 
 
-def _kept(device: int, source: Any, make: Callable[[], T]) -> T:
-    """What is made from a source for a device; the last few are kept."""
+def _kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
+    """What is made from a source for a device, in a way; the last few are kept."""
+    key = (device, id(source), *how)
     with _Kept.lock:
-        known = _Kept.tables.get((device, id(source)))
+        known = _Kept.tables.get(key)
         if known is None:
-            known = _Kept.tables[device, id(source)] = source, make()
+            known = _Kept.tables[key] = source, make()
             while len(_Kept.tables) > _TABLES:
                 _Kept.tables.popitem(last=False)
         # Tables of texts come and go, while those of the model stay.
-        _Kept.tables.move_to_end((device, id(source)))
+        _Kept.tables.move_to_end(key)
         found: T = known[1]
         return found

@@ -51,7 +51,7 @@ class ReferenceTarget:
 
     def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
         """Fill `out` one text after the other."""
-        scratch = make_scratch(tables, longest_text(texts), tables.end_weights.dtype)
+        scratch = make_scratch(alg, tables, longest_text(texts))
         for item in range(texts.start.size):
             chain_item(kind, alg, tables, texts, item, scratch, out)
 

@@ -104,8 +104,10 @@ class BestAlignment(NamedTuple):
     columns: str
 
 
-#: What a local alignment is where nothing has a positive score, whatever the band.
-_EMPTY = BestAlignment(0, (0, 0), (0, 0), "")
+def _empty(case: AlignmentCase) -> BestAlignment:
+    """What a local alignment is where nothing has a positive score: it lies at the band's first vertex."""
+    first = next(case.vertices())
+    return BestAlignment(0, first, first, "")
 
 
 def score_columns(case: AlignmentCase, start: _Vertex, columns: str) -> int:
@@ -159,7 +161,7 @@ def best_by_enumeration(case: AlignmentCase) -> BestAlignment | None:
         return None
     best = max(a.score for a in found)
     if case.mode == "local" and best == 0:
-        return _EMPTY
+        return _empty(case)
     end = min(a.end for a in found if a.score == best)
     left = [a for a in found if a.score == best and a.end == end]
     walked = ""
@@ -197,7 +199,7 @@ def best_by_gotoh(case: AlignmentCase) -> BestAlignment | None:
         return None
     loss, end = min(ends)
     if case.mode == "local" and loss == 0:
-        return _EMPTY
+        return _empty(case)
     start, columns = _walk(case, (h, e, f), end)
     return BestAlignment(int(-loss), start, end, columns)
 

@@ -1,0 +1,110 @@
+"""Lists of sequences: any iterable of them, and what they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait.align import align, align_many, align_pairs, make_scoring, score, score_many, score_pairs
+from plait.align.aligner import make_aligner
+from plait.align.files import align_files
+from plait.align.search import search
+from plait.errors import InvalidInput
+
+PRIMER, PEPTIDE = "GTGYCAGCMGCCGCGGTAA", "GGNGTANGG"
+GENE = "TTGACGTGCCAGCAGCCGCGGTAATACGGAGGGTGCAAGCGTTAATCGGAATTACTG"
+PROTEIN = "MKVLAWERTYGGNGTANGGKLMFPQ"
+HOW: dict[str, Any] = {"device": "reference"}
+TARGETS = ["ACGT", b"ACCT", "GGT"]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("make", [list, tuple, iter, lambda values: (value for value in values)])
+def test_any_iterable(make: Callable[[Any], Any]) -> None:
+    one = align("ACGT", "ACCT", **HOW)
+    assert score_many("ACGT", make(TARGETS), **HOW).tolist() == [8, one.score, score("ACGT", "GGT", **HOW)]
+    assert align_many("ACGT", make(TARGETS), **HOW)[1] == one
+    assert align_pairs(make(["ACGT"] * 3), make(TARGETS), **HOW)[1] == one
+    assert score_pairs(make(["ACGT"] * 3), make(TARGETS), **HOW)[1] == one.score
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [("ACGT", "one str"), (b"ACGT", "one bytes"), (7, "one int"), (["A", None], "a NoneType as number 2")],
+)
+def test_what_is_no_list_of_sequences(targets: Any, found: str) -> None:
+    for call in (align_many, score_many, align_pairs, score_pairs):
+        first: Any = "A" if call in (align_many, score_many) else ["A", "A"]
+        with pytest.raises(InvalidInput, match=f"targets: found {found}, expected several sequences"):
+            call(first, targets, **HOW)
+
+
+@pytest.mark.interpreted
+def test_numbers_that_differ() -> None:
+    with pytest.raises(InvalidInput, match="pairs: found 1 queries and 2 targets"):
+        align_pairs(iter(["A"]), iter(["A", "C"]), **HOW)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("short", "long", "kind"), [(PRIMER, GENE, "dna"), (PEPTIDE, PROTEIN, "protein")])
+def test_what_is_open_is_what_the_other_is(short: str, long: str, kind: Any) -> None:
+    how = {"mode": "local", **HOW}
+    expected = align(short, long, kind=kind, **how)
+    assert align(short, long, **how) == align_many(short, [long], **how)[0] == expected
+    assert align_pairs([short, short], [short, long], **how)[1] == expected
+    assert align(long, short, **how).scoring.matrix.name == make_scoring(kind=kind).matrix.name
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("targets", [[PRIMER], [PEPTIDE], [PEPTIDE, PRIMER]])
+def test_what_stays_open_has_to_be_said(targets: list[str]) -> None:
+    with pytest.raises(InvalidInput, match=r"may be nucleotides or amino acids.*kind="):
+        align_many(PRIMER, targets, **HOW)
+    assert len(align_many(PRIMER, targets, kind="dna", **HOW)) == len(targets)
+    assert len(align_many(PRIMER, targets, matrix="BLOSUM62", **HOW)) == len(targets)
+
+
+@pytest.mark.interpreted
+def test_order_does_not_matter() -> None:
+    # Many letters of one kind before those that tell what all are.
+    targets = [*["ACGT" * 20_000] * 2, *["MKVLAWERTY" * 4000] * 2]
+    for order in (targets, targets[::-1]):
+        with pytest.raises(InvalidInput, match="nucleotides in the queries and like proteins in the targets"):
+            score_many("ACGT" * 20, order, **HOW)
+
+
+@pytest.mark.interpreted
+def test_queries_of_a_search(tmp_path: Path) -> None:
+    proteins, genes = tmp_path / "p.fa", tmp_path / "g.fa"
+    proteins.write_text(f">p\n{PROTEIN}\n")
+    genes.write_text(f">g\n{GENE}\n")
+    how: dict[str, Any] = {"evalue": None, **HOW}
+    assert search([("q", PEPTIDE)], proteins, **how).hits[0][0].alignment.matches == len(PEPTIDE)
+    assert search([("q", PRIMER)], genes, **how).hits[0][0].score == score(PRIMER, GENE, mode="local", **HOW)
+    # All queries are looked at, not the first alone.
+    queries = [("a", PRIMER), ("b", GENE * 3)]
+    for order in (queries, queries[::-1]):
+        with pytest.raises(InvalidInput, match="queries that look like nucleotides"):
+            search(order, proteins, **how)
+    (tmp_path / "open.fa").write_text(f">o\n{PRIMER}\n")
+    with pytest.raises(InvalidInput, match="may be nucleotides or amino acids"):
+        search(queries, tmp_path / "open.fa", **how)
+    found = search([("q", PEPTIDE)], tmp_path / "open.fa", matrix="BLOSUM62", **how)
+    assert found.provenance.parameters["kind"] == "protein"
+
+
+@pytest.mark.parametrize(("band", "place"), [((2, 3), (0, 2)), ((-3, -2), (2, 0))])
+def test_a_local_alignment_lies_in_its_band(tmp_path: Path, band: Any, place: tuple[int, int]) -> None:
+    (tmp_path / "q.fa").write_text(">q\nAAAA\n")
+    (tmp_path / "t.fa").write_text(">t\nCCCC\n")
+    columns = ["score", "query_start", "query_end", "target_start", "target_end", "cigar"]
+    aligner = make_aligner(make_scoring(kind="dna"), mode="local", band=band, **HOW)
+    align_files(tmp_path / "q.fa", tmp_path / "t.fa", tmp_path / "out.jsonl", aligner, columns=columns)
+    (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    i, j = place
+    assert tuple(row.values()) == (0, i, i, j, j, "")
