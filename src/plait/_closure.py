@@ -60,6 +60,10 @@ class Closure:
             digest.update(content)
         return digest.hexdigest()
 
+    def add(self, files: Iterable[Path]) -> None:
+        """Count further files."""
+        self.files.update(dict.fromkeys(map(str, files)))
+
     @property
     def changed(self) -> bool:
         """Whether a file is no longer what this process was started with."""
@@ -82,7 +86,8 @@ class Closure:
             self._later(*found.keys(), *found.values())
         elif isinstance(found, (tuple, list, set, frozenset)):
             # The order of sets differs between processes, and may not matter to the code.
-            self._later(type(found), *(sorted(found, key=repr) if isinstance(found, (set, frozenset)) else found))
+            items = sorted(found, key=repr) if isinstance(found, (set, frozenset)) else found
+            self._later(type(found), *items)
         elif not isinstance(found, ModuleType):
             self._object(found)
 

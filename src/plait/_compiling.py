@@ -1,4 +1,4 @@
-"""What is known of compilation in this process: how many kernels, how long, and whoever wants to hear of it."""
+"""Compilation in this process: how many kernels, how long, and who wants to hear of it."""
 
 from __future__ import annotations
 

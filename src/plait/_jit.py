@@ -11,9 +11,9 @@ Kinds of function:
 - ``@kernel``: a compiled CPU entry point, without the GIL, cached on disk.
 
 Numba's own disk cache returns stale code when a function in another file changes, so machine code is kept in
-files named by a digest of the sources that it is made of (`plait._closure`), in a folder for the processor and
-the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is in
-the cache is called without it (`plait._native`).
+files named by a digest of the sources that it is made of (`plait._closure`), in a folder for the processor
+and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
+in the cache is called without it (`plait._native`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -54,6 +53,7 @@ __all__ = [
     "prepare",
     "shared",
     "specialise",
+    "stem_of",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -183,10 +183,18 @@ def by_type_of(table: Mapping[type, F]) -> F:
     return cast(F, dispatch)
 
 
-def closure(*roots: Any) -> _closure.Closure:
-    """The sources of what functions compile to that are given tuples of some classes."""
+def closure(function: Callable[..., Any], args: tuple[Any, ...]) -> _closure.Closure:
+    """The sources of what a function compiles to for arguments."""
     replaced = _Compiler.replacements
-    return _closure.Closure(roots, __name__, _Compiler.packages, lambda function: replaced.get(function, ()))
+    roots = (function, *_closure.classes_of(args))
+    return _closure.Closure(roots, __name__, _Compiler.packages, lambda called: replaced.get(called, ()))
+
+
+def stem_of(name: str, sources: _closure.Closure, *facts: str) -> str:
+    """Path of what is kept of a kernel made of these sources, but for the suffix."""
+    # If a file has changed meanwhile, what this process runs is not what is on the disk.
+    folder = _temporary_folder() if sources.changed else compiled_cache()
+    return str(folder / f"{name.replace('<locals>.', '')}-{sources.digest(*facts)}")
 
 
 class _Kernel:
@@ -217,7 +225,7 @@ class _Kernel:
         """Load or compile what these types need; one thread does, and others that need it wait."""
         with self._locks.setdefault(found.types, threading.Lock()):
             if found.types not in self._loaded:
-                stem = self._stem(found.types, args)
+                stem = stem_of(self._name, closure(self.py_func, args), found.types)
                 code = _native.load(Path(f"{stem}.o"), found)
                 if code is None:
                     code = self._compiled(stem, args, found)
@@ -230,15 +238,8 @@ class _Kernel:
         if kinds not in dispatcher.overloads:
             with self._locks.setdefault(kinds, threading.Lock()):
                 if kinds not in dispatcher.overloads:
-                    self._compiled(self._stem(repr(kinds), args), args, None)
+                    self._compiled(stem_of(self._name, closure(self.py_func, args), repr(kinds)), args, None)
         return dispatcher(*args)
-
-    def _stem(self, types: str, args: tuple[Any, ...]) -> str:
-        """Path of what is kept for these arguments, but for the suffix."""
-        sources = closure(self.py_func, *_closure.classes_of(args))
-        # What this process runs is not what is on the disk now.
-        folder = _temporary_folder() if sources.changed else compiled_cache()
-        return str(folder / f"{self._name.replace('<locals>.', '')}-{sources.digest(types)}")
 
     def _compiled(
         self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
@@ -354,9 +355,7 @@ def compiled_cache() -> Path:
     settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     chosen = [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
     python = str(sys.implementation.cache_tag)
-    folder = root / source_digest(
-        [*own, _version_of_numba()], python, np.__version__, *_processor(), *chosen
-    )
+    folder = root / source_digest([*own, _version_of_numba()], python, np.__version__, *_processor(), *chosen)
     try:
         for made in (root, folder):
             made.mkdir(mode=0o700, parents=True, exist_ok=True)

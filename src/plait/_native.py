@@ -1,9 +1,9 @@
 """Machine code of kernels, kept on disk and called without Numba.
 
 Importing Numba takes longer than many a run. A kernel that was compiled before is an object file, with a
-checksum of all that it holds: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments laid out as Numba's
-calling convention does: pointers to the result and to an exception, then every number, and of an array its
-owner (none), size, address, shape and strides.
+checksum of all that it holds: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments
+laid out as Numba's calling convention does: pointers to the result and to an exception, then every number,
+and of an array its owner (none), size, address, shape and strides.
 """
 
 from __future__ import annotations

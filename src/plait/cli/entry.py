@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from plait.cli.console import compilation_told
 from plait.cli.standard_input import HYPHEN, with_hyphens
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings():
+        with _signals(), _own_warnings(), compilation_told():
             status = _run(words)
             sys.stdout.flush()
             return status
