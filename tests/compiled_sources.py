@@ -91,7 +91,4 @@ def pytest_configure() -> None:
 def pytest_runtest_logfinish(nodeid: str) -> None:
     for one in found:
         one.setdefault("test", nodeid)
-
-
-def pytest_sessionfinish() -> None:
     Path(os.environ["COMPILED_SOURCES"]).write_text(json.dumps(found))
