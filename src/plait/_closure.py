@@ -35,6 +35,17 @@ Replacements = Callable[[Any], Iterable[Any]]
 class Closure:
     """Files, and values of constants, that are reached from some functions and classes.
 
+    Parameters
+    ----------
+    roots
+        The functions and classes.
+    machinery
+        The module of the decorators, of which only closures are followed.
+    packages
+        Those that count with all their files.
+    replacements
+        What gives the functions that say what compiled code calls in the place of a function.
+
     Attributes
     ----------
     files : dict of str to None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
-__all__ = ["compiled_kernels", "compiling", "compiling_seconds", "listen", "work_time"]
+__all__ = ["alone", "compiled_kernels", "compiling", "compiling_seconds", "listen", "work_time"]
 
 _LOCK = threading.Lock()
 
@@ -65,3 +66,19 @@ def compiling_seconds() -> float:
 def work_time() -> float:
     """`time.perf_counter` of a clock that stands still while a kernel is compiled: for rates of the work."""
     return time.perf_counter() - compiling_seconds()
+
+
+@contextmanager
+def alone(file: Path, kernel: str) -> Iterator[None]:
+    """Wait while another process has locked this file; where files cannot be locked, do not."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            lock = stack.enter_context(open(file, "w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with compiling(kernel, here=False):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

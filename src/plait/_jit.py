@@ -37,7 +37,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from plait import _closure, _native
-from plait._compiling import compiling
+from plait._compiling import alone, compiling
 from plait.settings import cache_directory, source_digest
 
 __all__ = [
@@ -204,7 +204,6 @@ class _Kernel:
         functools.update_wrapper(self, function)
         self.py_func = function
         self._name = f"{function.__module__}.{function.__qualname__}"
-        #: Machine code by types of arguments; None where only Numba can call it.
         self._loaded: dict[str, _native.NativeCode | None] = {}
         self._locks: dict[object, threading.Lock] = {}
         self._dispatcher: Any = None
@@ -245,7 +244,7 @@ class _Kernel:
         self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
     ) -> _native.NativeCode | None:
         """Compile for these types; or load what another process has compiled meanwhile."""
-        with _alone(Path(f"{stem}.lock"), self._name):
+        with alone(Path(f"{stem}.lock"), self._name):
             code = _native.load(Path(f"{stem}.o"), found) if found is not None else None
             if code is not None:
                 return code
@@ -296,22 +295,6 @@ def _reloaded(file: Path, dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
     context.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
     dispatcher.add_overload(compiled)
     return True
-
-
-@contextlib.contextmanager
-def _alone(file: Path, kernel: str) -> Iterator[None]:
-    """Wait while another process has locked this file; where files cannot be locked, do not."""
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            lock = stack.enter_context(open(file, "w"))
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                with compiling(kernel, here=False):
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextlib.contextmanager
@@ -367,7 +350,6 @@ def compiled_cache() -> Path:
         reason = f"{others[0]} does not belong to this user alone, or others may write to it"
     except OSError as error:
         reason = f"{root} cannot be used: {error.strerror}"
-    # That must not stop a run: it compiles again next time.
     warnings.warn(f"compiled code is not kept: {reason}; PLAIT_CACHE_DIR names another folder", stacklevel=2)
     return _temporary_folder()
 

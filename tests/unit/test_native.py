@@ -31,7 +31,7 @@ from plait import _jit
 from plait._compiling import compiled_kernels
 from plait._jit import kernel
 
-alone = _jit._alone
+alone = _jit.alone
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def after_another(file, name):
 
 
 if "waiting" in sys.argv:
-    _jit._alone = after_another
+    _jit.alone = after_another
 
 
 class Scaled(NamedTuple):
