@@ -10,10 +10,10 @@ Kinds of function:
 - `specialise`: other code for compiled callers than the Python definition (vector instructions).
 - ``@kernel``: a compiled CPU entry point, without the GIL, cached on disk.
 
-Numba's own disk cache returns stale code when a function in another file changes, so compiled kernels
-live in a folder named by a digest of the sources they are made from, and of the processor, because one home
-folder may serve several. Numba is imported when a kernel has to be compiled, and not before: what is in the
-cache is called without it (`plait._native`).
+Numba's own disk cache returns stale code when a function in another file changes, so machine code is kept in
+files named by a digest of the sources that it is made of (`plait._closure`), in a folder for the processor
+and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
+in the cache is called without it (`plait._native`).
 """
 
 from __future__ import annotations
@@ -21,24 +21,30 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.util
 import os
+import pickle
 import shutil
+import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from plait import _native
+import numpy as np
+
+from plait import _closure, _native
+from plait._compiling import alone, compiling
 from plait.errors import Unsupported
 from plait.settings import cache_directory, source_digest
 
 __all__ = [
     "by_type",
     "by_type_of",
+    "closure",
     "compiled_cache",
     "host_features",
     "host_vector_bits",
@@ -48,11 +54,13 @@ __all__ = [
     "prepare",
     "shared",
     "specialise",
+    "stem_of",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COMPILED_PACKAGES = ("lanes", "recurrences", "schedules", "targets")
+#: Settings of Numba that do not change what it compiles.
+_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_ENABLE_CUDASIM", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 
 
 def __getattr__(name: str) -> Any:
@@ -88,6 +96,8 @@ class _Compiler:
     lock = threading.RLock()
     overloads: list[tuple[Callable[..., Any], _Select, str]] = []  # noqa: RUF012  # one for the process
     modules: list[str] = []  # noqa: RUF012
+    packages: list[str] = []  # noqa: RUF012
+    replacements: dict[Callable[..., Any], list[_Select]] = {}  # noqa: RUF012
 
 
 def prepare() -> None:
@@ -113,8 +123,12 @@ def _teach(function: Callable[..., Any], select: _Select, target: str) -> None:
 
 
 def implemented_in(module: str) -> None:
-    """Name a module that says with `specialise` how operations compile; imported when that is needed."""
+    """Name a module that says with `specialise` how operations of its package compile; imported when needed.
+
+    All files of the package count as sources of whatever uses one of the operations.
+    """
     with _Compiler.lock:
+        _Compiler.packages.append(module.rpartition(".")[0])
         if _Compiler.ready:
             importlib.import_module(module)
         else:
@@ -135,6 +149,7 @@ def specialise(function: Callable[..., Any], select: _Select, target: str = "gen
         CUDA target names itself, once it has imported its compiler.
     """
     with _Compiler.lock:
+        _Compiler.replacements.setdefault(function, []).append(select)
         if _Compiler.ready:
             _teach(function, select, target)
         else:
@@ -177,6 +192,20 @@ def by_type_of(table: Mapping[type, F]) -> F:
     return cast(F, dispatch)
 
 
+def closure(function: Callable[..., Any], args: tuple[Any, ...]) -> _closure.Closure:
+    """The sources of what a function compiles to for arguments."""
+    replaced = _Compiler.replacements
+    roots = (function, *_closure.classes_of(args))
+    return _closure.Closure(roots, __name__, _Compiler.packages, lambda called: replaced.get(called, ()))
+
+
+def stem_of(name: str, sources: _closure.Closure, *facts: str) -> str:
+    """Path of what is kept of a kernel made of these sources, but for the suffix."""
+    # If a file has changed meanwhile, what this process runs is not what is on the disk.
+    folder = _temporary_folder() if sources.changed else compiled_cache()
+    return str(folder / f"{name.replace('<locals>.', '')}-{sources.digest(*facts)}")
+
+
 class _Kernel:
     """An entry point: machine code from the cache, or compiled for a call when it is not there."""
 
@@ -185,40 +214,59 @@ class _Kernel:
         self.py_func = function
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._loaded: dict[str, _native.NativeCode | None] = {}
+        self._locks: dict[object, threading.Lock] = {}
         self._dispatcher: Any = None
 
     def __call__(self, *args: Any) -> Any:
         found = _native.signature(args)
         if found is None:
-            return self.dispatcher(*args)
-        if found.outside:
-            return self.uncached(*args)
+            return self._through_numba(args)
         types = found.types
-        if types not in self._loaded:
-            self._loaded[types] = _native.load(compiled_cache(), self._name, found)
-        code = self._loaded[types]
+        code = self._loaded[types] if types in self._loaded else self._prepared(found, args)
         if code is None:
-            code = self._compile(found, args)
-        if code is None:
-            return self.dispatcher(*args)
+            return self._through_numba(args)
         done, result = code(found)
         # What stopped it is told by the slower way.
-        return result if done else self.dispatcher(*args)
+        return result if done else self._through_numba(args)
 
-    def _compile(self, found: _native.Signature, args: tuple[Any, ...]) -> _native.NativeCode | None:
-        """Compile for these types, unless Numba has; or load what another process has compiled meanwhile."""
-        kinds = tuple(self.dispatcher.typeof_pyval(value) for value in args)
-        if kinds in self.dispatcher.overloads:
-            return None
-        with _alone(compiled_cache(), f"{self._name} {found.types}"):
-            code = _native.load(compiled_cache(), self._name, found)
-            if code is None:
-                self.dispatcher.compile(kinds)
-                compiled = self.dispatcher.overloads.get(kinds)
-                if compiled is not None:
-                    _native.save(compiled_cache(), self._name, found, compiled)
-        self._loaded[found.types] = code
-        return code
+    def _prepared(self, found: _native.Signature, args: tuple[Any, ...]) -> _native.NativeCode | None:
+        """Load or compile what these types need; one thread does, and others that need it wait."""
+        with self._locks.setdefault(found.types, threading.Lock()):
+            if found.types not in self._loaded:
+                stem = stem_of(self._name, closure(self.py_func, args), found.types)
+                code = _native.load(Path(f"{stem}.o"), found)
+                if code is None:
+                    code = self._compiled(stem, args, found)
+                self._loaded[found.types] = code
+            return self._loaded[found.types]
+
+    def _through_numba(self, args: tuple[Any, ...]) -> Any:
+        dispatcher = self.dispatcher
+        kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
+        if kinds not in dispatcher.overloads:
+            with self._locks.setdefault(kinds, threading.Lock()):
+                if kinds not in dispatcher.overloads:
+                    self._compiled(stem_of(self._name, closure(self.py_func, args), repr(kinds)), args, None)
+        return dispatcher(*args)
+
+    def _compiled(
+        self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
+    ) -> _native.NativeCode | None:
+        """Compile for these types; or load what another process has compiled meanwhile."""
+        with alone(Path(f"{stem}.lock"), self._name):
+            code = _native.load(Path(f"{stem}.o"), found) if found is not None else None
+            if code is not None:
+                return code
+            dispatcher = self.dispatcher
+            kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
+            if _reloaded(Path(f"{stem}.numba"), dispatcher, kinds):
+                return None
+            with compiling(self._name):
+                dispatcher.compile(kinds)
+            compiled = dispatcher.overloads[kinds]
+            if found is None or not _native.save(Path(f"{stem}.o"), found, compiled):
+                _keep(Path(f"{stem}.numba"), kinds, compiled)
+        return None
 
     @property
     def dispatcher(self) -> Any:
@@ -228,41 +276,44 @@ class _Kernel:
                 import numba
 
                 prepare()
-                with in_compiled_cache():
-                    self._dispatcher = numba.njit(nogil=True, cache=True, _nrt=False)(self.py_func)
+                self._dispatcher = numba.njit(nogil=True, _nrt=False)(self.py_func)
         return self._dispatcher
 
-    @functools.cached_property
-    def uncached(self) -> Any:
-        """The same for classes of other packages, of whose changes the cache knows nothing."""
-        with _Compiler.lock:
-            import numba
 
-            prepare()
-            return numba.njit(nogil=True, _nrt=False)(self.py_func)
+def _keep(file: Path, kinds: tuple[Any, ...], compiled: Any) -> None:
+    """Keep what only Numba can call."""
+    from numba.core.serialize import dumps
+
+    if not (compiled.library.has_dynamic_globals or any(not loop.can_cache for loop in compiled.lifted)):
+        _native.write(file, dumps((kinds, compiled._reduce())))
+
+
+def _reloaded(file: Path, dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Give Numba what `_keep` has kept, if it is there."""
+    content = _native.read(file)
+    if content is None:
+        return False
+    from numba.core.compiler import CompileResult
+
+    context = dispatcher.targetctx
+    context.refresh()
+    known, reduced = pickle.loads(content)
+    if known != kinds:
+        return False
+    compiled = CompileResult._rebuild(context, *reduced)
+    context.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
+    dispatcher.add_overload(compiled)
+    return True
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, name: str) -> Iterator[None]:
-    """Wait while another process does what has this name; where files cannot be locked, do not."""
-    digest = hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            file = stack.enter_context(open(folder / f"{digest}.lock", "w"))
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def in_compiled_cache() -> Iterator[None]:
-    """Let what is made meanwhile keep its machine code in `compiled_cache`."""
+def in_compiled_cache(folder: Path) -> Iterator[None]:
+    """Let what numba-cuda makes meanwhile keep its machine code in a folder."""
     import numba
 
     with _Compiler.lock:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(compiled_cache())
+        numba.config.CACHE_DIR = str(folder)
         try:
             yield
         finally:
@@ -270,7 +321,7 @@ def in_compiled_cache() -> Iterator[None]:
 
 
 def kernel(function: F) -> F:
-    """Compile a CPU entry point: no GIL, cached on disk under a digest of the sources."""
+    """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
     return function if _interpreted() else cast(F, _Kernel(function))
 
 
@@ -288,24 +339,36 @@ def _version_of_numba() -> Path:
 
 @functools.cache
 def compiled_cache() -> Path:
-    """Folder of the compiled kernels of exactly these sources, this Numba and this processor."""
-    package = Path(__file__).parent
-    files = [Path(__file__), Path(_native.__file__), package / "algebras.py", _version_of_numba()]
-    for name in _COMPILED_PACKAGES:
-        files += sorted((package / name).glob("*.py"))
-    digest = source_digest(files, *_processor())
+    """Folder of what is compiled by this Numba for this processor."""
+    root = cache_directory()
     if _interpreted():
-        return cache_directory()
-    folder = cache_directory() / digest
+        return root
+    own = [Path(__file__), Path(_native.__file__), Path(_closure.__file__)]
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    chosen = [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
+    python = str(sys.implementation.cache_tag)
+    folder = root / source_digest([*own, _version_of_numba()], python, np.__version__, *_processor(), *chosen)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for made in (root, folder):
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+        others = [made for made in (root, folder) if not _native.only_ours(made.stat())]
+        if not others:
             return folder
-    except OSError:
-        # A read-only home must not stop a run: compile again next time.
-        temporary = Path(tempfile.mkdtemp(prefix="plait-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return temporary
+        reason = f"{others[0]} does not belong to this user alone, or others may write to it"
+    except OSError as error:
+        reason = f"{root} cannot be used: {error.strerror}"
+    warnings.warn(f"compiled code is not kept: {reason}; PLAIT_CACHE_DIR names another folder", stacklevel=2)
+    return _temporary_folder()
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """A folder of compiled code for this process alone."""
+    temporary = Path(tempfile.mkdtemp(prefix="plait-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return temporary
 
 
 @functools.cache

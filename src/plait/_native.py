@@ -1,19 +1,21 @@
 """Machine code of kernels, kept on disk and called without Numba.
 
-Importing Numba takes longer than many a run. A kernel that was compiled before is an object file beside its
-Numba cache: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments laid out as Numba's
-calling convention does: pointers to the result and to an exception, then every number, and of an array its
-owner (none), size, address, shape and strides.
+Importing Numba takes longer than many a run. A kernel that was compiled before is an object file, with a
+checksum of all that it holds: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments
+laid out as Numba's calling convention does: pointers to the result and to an exception, then every number,
+and of an array its owner (none), size, address, shape and strides.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import json
 import os
 import re
+import stat
 import struct
 import tempfile
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NativeCode", "Signature", "load", "save", "signature"]
+__all__ = ["NativeCode", "Signature", "load", "only_ours", "read", "save", "signature", "write"]
 
 _NUMBERS = {"q": ctypes.c_int64, "i": ctypes.c_int32, "h": ctypes.c_int16, "b": ctypes.c_int8}
 _NUMBERS |= {"Q": ctypes.c_uint64, "I": ctypes.c_uint32, "H": ctypes.c_uint16, "B": ctypes.c_uint8}
@@ -46,6 +48,7 @@ _C_LIBRARY = (
 _LOADING = Lock()
 #: A name in LLVM's text.
 _NAME = re.compile(r'@(?:"([^"]*)"|([-$.\w]+))')
+_SUM_BYTES = 16
 #: Kind of an ELF section.
 _SYMBOL_TABLE = 2
 
@@ -61,15 +64,12 @@ class Signature:
         Type of each value, a letter of `struct` or P for a pointer.
     values
         Numbers and addresses.
-    outside
-        Whether a class of another package, with bodies of its own, is among the types.
     """
 
-    __slots__ = ("_types", "codes", "outside", "values")
+    __slots__ = ("_types", "codes", "values")
 
     def __init__(self) -> None:
         self._types: list[str] = []
-        self.outside = False
         self.codes: list[str] = []
         self.values: list[Any] = []
 
@@ -89,7 +89,6 @@ class Signature:
             return self._number("?", int(value))
         if isinstance(value, tuple):
             self._types.append(f"{kind.__module__}.{kind.__qualname__}{len(value)}(")
-            self.outside |= _brings_code(kind)  # type: ignore[arg-type]
             done = all([self.add(item) for item in value])
             self._types.append(")")
             return done
@@ -123,18 +122,10 @@ class Signature:
         return True
 
 
-@functools.cache
-def _brings_code(kind: type) -> bool:
-    """Whether a class has bodies that kernels call and that the digest of the cache does not know."""
-    own = any(isinstance(value, staticmethod) for value in vars(kind).values())
-    return own and not kind.__module__.startswith("plait.")
-
-
 def signature(arguments: tuple[Any, ...]) -> Signature | None:
-    """Lay arguments out for a call; None if one is of a kind that only Numba can pass, but for `outside`."""
+    """Lay arguments out for a call; None if one is of a kind that only Numba can pass."""
     found = Signature()
-    done = all([found.add(value) for value in arguments])
-    return found if done or found.outside else None
+    return found if all([found.add(value) for value in arguments]) else None
 
 
 class NativeCode:
@@ -172,9 +163,46 @@ class NativeCode:
         return True, values if self._tuple else values[0] if values else None
 
 
-def _file(folder: Path, name: str, types: str) -> Path:
-    digest = hashlib.blake2b(types.encode(), digest_size=12).hexdigest()
-    return folder / f"{name}-{digest}.o"
+def _sum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_SUM_BYTES).digest()
+
+
+def only_ours(status: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user, and nobody else may write to it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def read(file: Path) -> bytes | None:
+    """What `write` has written; None if it is not there, not whole, or somebody else may have written it."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(os.open(file, flags | getattr(os, "O_BINARY", 0)), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            whole = stream.read() if stat.S_ISREG(status.st_mode) and only_ours(status) else b""
+    except OSError:
+        return None
+    content = whole[_SUM_BYTES:]
+    return content if whole[:_SUM_BYTES] == _sum(content) else None
+
+
+def write(file: Path, content: bytes) -> None:
+    """Keep bytes with their checksum: all of them or none."""
+    temporary = None
+    try:
+        # Nobody else may read or write what this makes.
+        handle, temporary = tempfile.mkstemp(dir=file.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_sum(content) + content)
+            stream.flush()
+            os.fsync(handle)
+        os.replace(temporary, file)
+    except OSError:
+        # A cache that cannot be written costs time, nothing else.
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
 
 
 @functools.cache
@@ -199,28 +227,16 @@ def _link(names: list[str]) -> None:
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
-def load(folder: Path, name: str, found: Signature) -> NativeCode | None:
-    """A kernel from the cache; None if it is not there.
-
-    Parameters
-    ----------
-    folder
-        Of the cache.
-    name
-        Of the kernel.
-    found
-        Arguments of a call.
-    """
+def load(file: Path, found: Signature) -> NativeCode | None:
+    """A kernel from the cache, for the arguments of a call; None if it is not there."""
     import llvmlite.binding as llvm
 
-    file = _file(folder, name, found.types)
-    try:
-        facts, _, code = file.read_bytes().partition(b"\n")
-        told = json.loads(facts)
-        whole = len(code) == told["bytes"]
-    except (OSError, ValueError, KeyError):
+    content = read(file)
+    if content is None:
         return None
-    if not whole or told["types"] != found.types:
+    facts, _, code = content.partition(b"\n")
+    told = json.loads(facts)
+    if told["types"] != found.types:
         return None
     # Threads may need kernels at the same time, and LLVM is not made for that.
     with _LOADING:
@@ -239,20 +255,8 @@ def load(folder: Path, name: str, found: Signature) -> NativeCode | None:
     return NativeCode(address, found.codes, told["result"], engine) if address else None
 
 
-def save(folder: Path, name: str, found: Signature, compiled: Any) -> None:
-    """Keep a kernel that Numba has compiled, if it can be called without Numba.
-
-    Parameters
-    ----------
-    folder
-        Of the cache.
-    name
-        Of the kernel.
-    found
-        Arguments of a call.
-    compiled
-        Numba's result of compiling it for these arguments.
-    """
+def save(file: Path, found: Signature, compiled: Any) -> bool:
+    """Keep what Numba has compiled for the arguments of a call; False if only Numba can call it."""
     described = compiled.fndesc
     convention = compiled.target_context.call_conv
     kind = convention.get_function_type(described.restype, described.argtypes)
@@ -260,32 +264,25 @@ def save(folder: Path, name: str, found: Signature, compiled: Any) -> None:
     result = _result_types(described.restype)
     passed = ["P" if str(argument).endswith("*") else str(argument) for argument in kind.args[2:]]
     if result is None or passed != wanted:
-        return
+        return False
     try:
         _, _, (code, _) = compiled.library.serialize_using_object_code()
         called, declared = _calls(compiled.library._final_module)
         outside = _undefined(code)
     except Exception:
-        # Numba keeps no code of what it has itself loaded from its cache.
-        return
+        # Numba keeps no code of what it has itself been given.
+        return False
     # LLVM itself may call functions that the module does not.
     if outside is None or not (called | outside - declared) <= set(_C_LIBRARY):
-        return
+        return False
     facts = {
         "symbol": described.llvm_func_name,
         "types": found.types,
         "result": result,
         "outside": sorted(outside),
-        "bytes": len(code),
     }
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(json.dumps(facts).encode() + b"\n" + code)
-        os.replace(temporary, _file(folder, name, found.types))
-    except OSError:
-        # A cache that cannot be written costs time, nothing else.
-        return
+    write(file, json.dumps(facts).encode() + b"\n" + code)
+    return True
 
 
 def _undefined(code: bytes) -> set[str] | None:

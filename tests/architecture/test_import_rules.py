@@ -30,6 +30,8 @@ LAYERS = [
         "algebras",
         "lanes",
         "_jit",
+        "_closure",
+        "_compiling",
         "_native",
         "types",
         "alphabets",

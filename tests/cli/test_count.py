@@ -207,19 +207,6 @@ def test_progress_on_a_terminal(on_terminal: Any, write_tsv: Any, mouse_rows: An
     assert b"counting" in shown and b"rows" in shown
 
 
-def test_compiling_is_announced_once(
-    plait: Any, write_tsv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Header only: nothing is counted, hence nothing is compiled.
-    path = write_tsv({"junction": [], "v_call": [], "j_call": []})
-    words = ("vdj", "count", path, *BASE, "-o", tmp_path / "out.parquet")
-    monkeypatch.setattr("plait._jit.compiled_cache", lambda: tmp_path)
-    assert plait(*words).err == "plait: compiling for this processor (once, about 15 s)\n"
-    assert plait(*words, "--device", "reference").err == ""
-    (tmp_path / "kernel-1.nbi").touch()
-    assert plait(*words).err == ""
-
-
 @pytest.fixture(scope="module")
 def many_rows(tmp_path_factory: pytest.TempPathFactory, mouse_rows: Any) -> Path:
     """A table of several blocks."""

@@ -16,15 +16,34 @@ import pytest
 from plait import _native
 
 PROGRAM = """
+import contextlib
 import json
 import math
+import os
+import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from plait import _jit
+from plait._compiling import compiled_kernels
 from plait._jit import kernel
+
+alone = _jit.alone
+
+
+@contextlib.contextmanager
+def after_another(file, name):
+    # While it waits, what another process compiles arrives.
+    with alone(file, name):
+        shutil.copytree(sys.argv[2], file.parent, dirs_exist_ok=True)
+        yield
+
+
+if "waiting" in sys.argv:
+    _jit.alone = after_another
 
 
 class Scaled(NamedTuple):
@@ -48,7 +67,14 @@ def nothing(out):
     out[0] = 7
 
 
-total, pair, nothing = kernel(total), kernel(pair), kernel(nothing)
+def weighed(factor, rows):
+    found = 0
+    for k in range(rows.size):
+        found += factor * rows[k]
+    return found
+
+
+total, pair, nothing, weighed = kernel(total), kernel(pair), kernel(nothing), kernel(weighed)
 def chosen(flags, out):
     return out[1] + 10 if flags[0] else out[1] + 20
 
@@ -64,6 +90,24 @@ def filled(values):
 
 chosen, filled = kernel(chosen), kernel(filled)
 rows, out = np.arange(10, dtype=np.int16), np.zeros(10, np.int16)
+if "threads" in sys.argv:
+    loads, load = [], _jit._native.load
+
+    def counted(*args):
+        loads.append(args)
+        return load(*args)
+
+    _jit._native.load = counted
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(nothing, [out] * 64))
+    print(json.dumps([len(loads), "numba" in sys.modules, compiled_kernels()]))
+    sys.exit()
+if "changed" in sys.argv:
+    os.utime(__file__)
+if "few" in sys.argv:
+    nothing(out)
+    print(json.dumps([int(out[0]), "numba" in sys.modules, compiled_kernels()]))
+    sys.exit()
 found = [total(Scaled(3, rows), 2, out), total(Scaled(0.5, rows), 2, out), *pair(2, 3)]
 read_only = rows.copy()
 read_only.setflags(write=False)
@@ -71,31 +115,9 @@ found += [total(Scaled(np.int8(2), read_only), 0, out), nothing(out), int(out[0]
 found += [chosen((True,), out), chosen((False,), out), round(filled(np.zeros(1000)), 6)]
 strided = np.arange(20, dtype=np.int16)[::2]
 if "strided" in sys.argv:
-    found.append(total(Scaled(3, strided), 0, out))
-print(json.dumps([found, "numba" in sys.modules]))
-"""
-#: While it waits, what another process compiles arrives.
-WAITING = """
-import contextlib
-import shutil
-import sys
-
-from plait import _jit
-
-alone = _jit._alone
-
-
-@contextlib.contextmanager
-def after_another(folder, name):
-    with alone(folder, name):
-        shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
-        yield
-
-
-_jit._alone = after_another
-"""
-NOTHING_COMPILED = """
-assert not any(entry.dispatcher.overloads for entry in (total, pair, nothing, chosen, filled))
+    found.append(weighed(3, strided))
+assert "waiting" not in sys.argv or not compiled_kernels()
+print(json.dumps([found, "numba" in sys.modules, compiled_kernels()]))
 """
 #: Calls functions of the C library.
 SUM = round(math.exp(3) + math.log1p(3) + sum(math.exp(4) + math.log1p(4) for _ in range(999)), 6)
@@ -112,7 +134,16 @@ class Other(NamedTuple):
     b: Any
 
 
-def run(folder: Path, *words: str) -> list[Any]:
+class Run(NamedTuple):
+    """What the program found, whether it imported Numba, what it compiled, and what it warned of."""
+
+    found: Any
+    numba: bool
+    compiled: list[str]
+    warned: str
+
+
+def run(folder: Path, *words: str) -> Run:
     import json
 
     program = folder / "program.py"
@@ -123,14 +154,15 @@ def run(folder: Path, *words: str) -> list[Any]:
     command = [sys.executable, str(program), *words]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    return list(json.loads(result.stdout))
+    return Run(*json.loads(result.stdout), result.stderr)
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the program has run once, and a copy of its cache."""
     folder = tmp_path_factory.mktemp("first")
-    assert run(folder) == [ANSWERS, True]
+    made = run(folder)
+    assert made.found == ANSWERS and made.numba
     (folder / "cache").rename(folder / "whole")
     return folder
 
@@ -143,33 +175,105 @@ def folder(first: Path) -> Path:
     return first
 
 
+def the_object(folder: Path, kernel: str = "nothing") -> Path:
+    """The file of a kernel."""
+    (file,) = (folder / "cache").rglob(f"*.{kernel}-*.o")
+    return file
+
+
 def test_a_second_process_does_not_need_numba(folder: Path) -> None:
-    assert run(folder) == [ANSWERS, False]
+    assert run(folder) == (ANSWERS, False, [], "")
 
 
 def test_what_another_process_has_compiled_is_not_compiled_again(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(WAITING + PROGRAM + NOTHING_COMPILED)
     (kept,) = (folder / "whole").iterdir()
-    assert run(tmp_path, str(kept)) == [ANSWERS, True]
+    assert run(tmp_path, "waiting", str(kept)) == (ANSWERS, False, [], "")
 
 
-def test_what_only_numba_can_pass_goes_through_it(folder: Path) -> None:
-    found, with_numba = run(folder, "strided")
-    assert found == [*ANSWERS, 3 * sum(range(0, 20, 2))]
-    assert with_numba
+def test_what_only_numba_can_call_is_kept_too(folder: Path) -> None:
+    answers = [*ANSWERS, 3 * sum(range(0, 20, 2))]
+    assert run(folder, "strided") == (answers, True, ["__main__.weighed"], "")
+    (kept,) = (folder / "cache").rglob("*.numba")
+    assert run(folder, "strided") == (answers, True, [], "")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert run(folder, "strided") == (answers, True, ["__main__.weighed"], "")
+    assert _native.read(kept) is not None
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", "cut", "other types"])
-def test_a_damaged_file_is_compiled_again(folder: Path, damage: Any) -> None:
-    for file in (folder / "cache").rglob("*.o"):
-        whole = file.read_bytes()
-        if damage == "cut":
-            file.write_bytes(whole[:-100])
-        elif damage == "other types":
-            file.write_bytes(whole.replace(b'"types": "', b'"types": "d ', 1))
-        else:
-            file.write_bytes(damage)
-    assert run(folder) == [ANSWERS, True]
+@pytest.mark.parametrize("damage", ["empty", "cut", "longer", "other types", "writable"])
+def test_a_damaged_file_is_compiled_again(folder: Path, damage: str) -> None:
+    file = the_object(folder)
+    whole = file.read_bytes()
+    assert file.stat().st_mode & 0o777 == 0o600
+    damaged = {
+        "empty": b"",
+        "cut": whole[:-100],
+        "longer": whole + b"\0",
+        "other types": whole.replace(b'"types": "', b'"types": "d ', 1),
+    }
+    if damage == "writable":
+        file.chmod(0o620)
+    else:
+        file.write_bytes(damaged[damage])
+    assert run(folder) == (ANSWERS, True, ["__main__.nothing"], "")
+    # What is compiled again takes the place of what was damaged.
+    assert _native.read(file) is not None
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_flipped_bit_anywhere_is_found(folder: Path) -> None:
+    file = the_object(folder)
+    whole = file.read_bytes()
+    assert _native.read(file) is not None
+    # The checksum, the facts and the code, each in many places.
+    for place in {*range(200), *range(200, len(whole), 61), len(whole) - 1}:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        file.write_bytes(damaged)
+        assert _native.read(file) is None, place
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders have no such rights here")
+@pytest.mark.parametrize("which", ["root", "folder", "owner"])
+def test_a_folder_that_others_may_write_to_is_not_used(folder: Path, which: str) -> None:
+    root = folder / "cache"
+    (inner,) = root.iterdir()
+    spoiled = inner if which == "folder" else root
+    assert {root.stat().st_mode & 0o777, inner.stat().st_mode & 0o777} == {0o700}
+    if which != "owner":
+        spoiled.chmod(0o720)
+    elif os.geteuid() == 0:
+        os.chown(spoiled, 12345, 12345)
+    else:
+        pytest.skip(reason="only root can give folders away")
+    before = {file: file.read_bytes() for file in inner.iterdir()}
+    made = run(folder, "few")
+    assert (made.found, made.compiled) == (7, ["__main__.nothing"])
+    (line,) = [line for line in made.warned.splitlines() if "compiled code is not kept" in line]
+    assert f"{spoiled} " in line and "PLAIT_CACHE_DIR" in line
+    assert {file: file.read_bytes() for file in inner.iterdir()} == before
+
+
+def test_neither_links_nor_pipes_are_read(tmp_path: Path) -> None:
+    _native.write(tmp_path / "real", b"code")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert _native.read(tmp_path / "real") == b"code"
+    assert _native.read(tmp_path / "link") is None
+    os.mkfifo(tmp_path / "pipe")
+    assert _native.read(tmp_path / "pipe") is None
+
+
+def test_threads_that_need_a_kernel_compile_it_once(tmp_path: Path) -> None:
+    # Once before and once when no other process can be compiling it.
+    assert run(tmp_path, "threads") == (2, True, ["__main__.nothing"], "")
+    assert run(tmp_path, "threads") == (1, False, [], "")
+
+
+def test_sources_that_changed_since_the_start_are_not_kept(tmp_path: Path) -> None:
+    assert run(tmp_path, "few", "changed").compiled == ["__main__.nothing"]
+    assert run(tmp_path, "few").compiled == ["__main__.nothing"]
+    assert run(tmp_path, "few") == (7, False, [], "")
 
 
 def test_types_tell_everything_apart_that_numba_does() -> None:

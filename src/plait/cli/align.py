@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import shlex
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from plait._compiling import work_time
 from plait.cli.cell_progress import CellProgress
-from plait.cli.console import say, say_if_compiling
+from plait.cli.console import say
 from plait.cli.options import DeviceOption, WholeNumber
 from plait.cli.standard_input import files_of
 from plait.errors import InvalidInput
@@ -154,9 +154,7 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
         band=_band(given["band"]),
         **{name: given[name] for name in ("mode", "x_drop", "traceback", "threads", "device")},
     )
-    if given["device"] != "reference":
-        say_if_compiling()
-    start = time.perf_counter()
+    start = work_time()
     with CellProgress("aligning") as progress:
         done = align_files(
             files[0],
@@ -170,7 +168,7 @@ def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
         )
     for note in done.notes:
         say(f"note: {note}")
-    say(_summary(done, scoring, time.perf_counter() - start))
+    say(_summary(done, scoring, work_time() - start))
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:

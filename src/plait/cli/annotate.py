@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import RowProgress, say
 from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
 from plait.errors import InvalidInput
 
@@ -156,9 +156,7 @@ def annotate(
     further = FurtherSettings(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
-    if device != "reference":
-        say_if_compiling("joined_kernels", 30)
-    start = time.perf_counter()
+    start = work_time()
     with place.open(threads) as executor, RowProgress("annotating", "reads") as progress:
         found = annotate_files(
             reads,
@@ -175,7 +173,7 @@ def annotate(
             resume=resume,
             progress=progress,
         )
-    print(annotation_text(found, seconds=time.perf_counter() - start), end="")
+    print(annotation_text(found, seconds=work_time() - start), end="")
 
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:

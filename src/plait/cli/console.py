@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
+
+from plait._compiling import compiled_kernels, compiling_seconds, listen, work_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "RowProgress", "say", "say_if_compiling"]
+__all__ = ["Bar", "RowProgress", "compilation_told", "say"]
 
 
 class _State(Protocol):
@@ -26,20 +30,25 @@ def say(message: str) -> None:
     print(f"plait: {message}", file=sys.stderr, flush=True)
 
 
-def say_if_compiling(part: str = "", seconds: int = 15) -> None:
-    """Say that the first run compiles, if nothing compiled is there yet.
+@contextmanager
+def compilation_told() -> Iterator[None]:
+    """Say when kernels have to be compiled, and at the end how many were and how long it took."""
+    before, seconds = len(compiled_kernels()), compiling_seconds()
+    said: set[str] = set()
 
-    Parameters
-    ----------
-    part
-        Name of a module of kernels that the command needs; by default any will do.
-    seconds
-        How long it takes.
-    """
-    from plait._jit import compiled_cache
+    def begun(kernel: str) -> None:
+        if not said:
+            said.add(kernel)
+            say("compiling for this machine")
 
-    if next(compiled_cache().rglob(f"{part}*.nbi"), None) is None:
-        say(f"compiling for this processor (once, about {seconds} s)")
+    try:
+        with listen(begun):
+            yield
+    finally:
+        count = len(compiled_kernels()) - before
+        if count:
+            kernels = f"{count} kernel{'' if count == 1 else 's'}"
+            say(f"compiled {kernels} in {compiling_seconds() - seconds:.1f} s, which are in no rate")
 
 
 class Bar:
@@ -72,6 +81,7 @@ class Bar:
             transient=True,
         )
         self._task = self._progress.add_task(title, total=None, done=0, rate="")
+        self._begun = work_time()
 
     def show(self, done: float, rate: str, completed: int, total: int) -> None:
         """Show a new state.
@@ -87,7 +97,7 @@ class Bar:
         """
         if self._progress is None:
             return
-        elapsed = self._progress.tasks[0].elapsed or 0.0
+        elapsed = work_time() - self._begun
         text = rate.format(done / elapsed) if elapsed > 0 else ""
         self._progress.update(self._task, completed=completed, total=total, done=done, rate=text)
 
@@ -102,10 +112,12 @@ class Bar:
         if self._progress is None or self._progress.tasks[0].description == title:
             return
         self._progress.reset(self._task, description=title, done=0, rate="")
+        self._begun = work_time()
 
     def __enter__(self) -> Self:
         if self._progress is not None:
             self._progress.start()
+            self._begun = work_time()
         return self
 
     def __exit__(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import RowProgress, say
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -95,9 +95,7 @@ def count(
         overflow=overflow,
         device=device,
     )
-    if device != "reference":
-        say_if_compiling()
-    start = time.perf_counter()
+    start = work_time()
     with place.open(threads) as executor, RowProgress("counting") as progress:
         counted = count_files(
             inputs,
@@ -109,4 +107,4 @@ def count(
             resume=resume,
             progress=progress,
         )
-    print(count_text(counted, seconds=time.perf_counter() - start), end="")
+    print(count_text(counted, seconds=work_time() - start), end="")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import say, say_if_compiling
+from plait.cli.console import say
 from plait.cli.options import DeviceOption, WholeNumber
 
 __all__ = ["demo"]
@@ -34,8 +34,6 @@ def demo(
     from plait.reports.demo import run_demo
 
     say("studying the repertoires of 12 donors under 55 models")
-    if device != "reference":
-        say_if_compiling()
     with StudyBar() as progress:
         told = run_demo(output, rows=rows, device=device, progress=progress)
     print(told, end="")

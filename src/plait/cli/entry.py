@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from plait.cli.console import compilation_told
 from plait.cli.standard_input import HYPHEN, with_hyphens
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings():
+        with _signals(), _own_warnings(), _without_pandas(), compilation_told():
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -128,6 +129,24 @@ def _own_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
+
+
+class _NoPandas:
+    """Keeps pyarrow from importing pandas, which takes longer than many a command and which nothing uses."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:

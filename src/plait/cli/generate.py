@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import Bar
 from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
 from plait.cli.recombination_model import model_named
 
@@ -53,8 +53,7 @@ def generate(
     from plait.vdj.model.generation_files import generate_file
 
     found = model_named(model)
-    say_if_compiling("sampling_kernels", 5)
-    start = time.perf_counter()
+    start = work_time()
     with place.open(threads) as executor, Bar("drawing", "{task.fields[done]:,} rows") as bar:
         made = generate_file(
             found,
@@ -66,7 +65,7 @@ def generate(
             resume=resume,
             progress=lambda rows: bar.show(rows, "{:,.0f}/s", rows, count),
         )
-    seconds = time.perf_counter() - start
+    seconds = work_time() - start
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows else ""
     print(f"{made.rows:,} rows of {made.drawn:,} draws in {seconds:.1f} s{rate}")
     if made.resumed_blocks:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from plait.cli.console import Bar, say, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import Bar, say
 from plait.cli.options import OutputOption, WholeNumber
 from plait.cli.stream_options import (
     ByteOrderOption,
@@ -42,7 +42,7 @@ class _SampleProgress(Bar):
 
 
 def _speed(samples: int, start: float) -> str:
-    seconds = time.perf_counter() - start
+    seconds = work_time() - start
     return f"in {seconds:.1f} s, {samples / max(seconds, 1e-9) / 1e6:,.1f} MSamples/s"
 
 
@@ -94,8 +94,7 @@ def compress(
     """
     from plait.hyperspectral.files import compress_file
 
-    say_if_compiling("band", 20)
-    start = time.perf_counter()
+    start = work_time()
     with _SampleProgress("compressing") as progress:
         done = compress_file(
             cube,
@@ -162,8 +161,7 @@ def decompress(
     """
     from plait.hyperspectral.files import decompress_file
 
-    say_if_compiling("band", 20)
-    start = time.perf_counter()
+    start = work_time()
     with _SampleProgress("decompressing") as progress:
         layout = decompress_file(
             stream,
@@ -237,7 +235,6 @@ def verify(
     """
     from plait.hyperspectral.files import verify_file
 
-    say_if_compiling("band", 20)
     with _SampleProgress("verifying") as progress:
         wrong = verify_file(
             stream,
@@ -281,7 +278,6 @@ def index(
     from plait.formats.atomic import check_not_input
     from plait.hyperspectral.streams import make_index
 
-    say_if_compiling("band", 20)
     check_not_input(output, [stream])
     with _SampleProgress("indexing") as progress:
         make_index(

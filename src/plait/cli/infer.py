@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar, say, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import Bar, say
 from plait.cli.options import OutputOption, WholeNumber
 from plait.cli.recombination_model import JunctionLayoutOption, model_named, tables_of
 from plait.errors import InvalidInput
@@ -159,8 +159,7 @@ def infer(
 
         check_report_drawing()
     model = genes.model()
-    say_if_compiling("weighted_kernels")
-    begun = time.perf_counter()
+    begun = work_time()
     with tables_of(inputs, resume) as tables, InferenceBar() as progress:
         made = infer_files(
             tables,
@@ -182,7 +181,7 @@ def infer(
             resume=resume,
             progress=progress,
         )
-    seconds = time.perf_counter() - begun
+    seconds = work_time() - begun
     page = None
     if report:
         from plait.reports.inference_report import write_inference_report

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import RowProgress
 from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
 from plait.cli.recombination_model import CallsOption, JunctionLayoutOption, model_named, tables_of
 
@@ -68,9 +68,7 @@ def pgen(
     from plait.vdj.model.pgen_files import pgen_files
 
     found = model_named(model)
-    if device != "reference":
-        say_if_compiling("weighted_kernels")
-    start = time.perf_counter()
+    start = work_time()
     with (
         tables_of(inputs, resume) as tables,
         place.open(threads) as executor,
@@ -89,4 +87,4 @@ def pgen(
             resume=resume,
             progress=progress,
         )
-    print(pgen_text(made, seconds=time.perf_counter() - start), end="")
+    print(pgen_text(made, seconds=work_time() - start), end="")

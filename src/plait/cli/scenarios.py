@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import RowProgress
 from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
 from plait.cli.recombination_model import CallsOption, JunctionLayoutOption, model_named, tables_of
 
@@ -66,8 +66,7 @@ def scenarios(
     from plait.vdj.model.scenario_files import scenario_files
 
     found = model_named(model)
-    say_if_compiling("weighted_kernels" if posteriors else "scenario_kernels")
-    start = time.perf_counter()
+    start = work_time()
     with (
         tables_of(inputs, resume) as tables,
         place.open(threads) as executor,
@@ -82,8 +81,8 @@ def scenarios(
         }
         if posteriors:
             told = posterior_files(tables, output, found, **options)
-            text = pgen_text(told, seconds=time.perf_counter() - start)
+            text = pgen_text(told, seconds=work_time() - start)
         else:
             made = scenario_files(tables, output, found, best=best, **options)
-            text = scenario_text(made, seconds=time.perf_counter() - start)
+            text = scenario_text(made, seconds=work_time() - start)
     print(text, end="")

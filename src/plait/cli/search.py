@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from plait._compiling import work_time
 from plait.cli.cell_progress import CellProgress
-from plait.cli.console import say, say_if_compiling
+from plait.cli.console import say
 from plait.cli.options import DeviceOption, WholeNumber
 from plait.cli.standard_input import files_of
 from plait.errors import InvalidInput
@@ -116,9 +116,7 @@ def search(
         threads=threads,
         device=device,
     )
-    if device != "reference":
-        say_if_compiling()
-    start = time.perf_counter()
+    start = work_time()
     with files_of([query, *database]) as files, CellProgress("searching") as progress:
         done = search_files(
             files[0],
@@ -131,7 +129,7 @@ def search(
         )
     for note in done.notes:
         say(note)
-    say(_summary(done, time.perf_counter() - start))
+    say(_summary(done, work_time() - start))
 
 
 def _summary(done: SearchSummary, seconds: float) -> str:

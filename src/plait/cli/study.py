@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar, say, say_if_compiling
+from plait._compiling import work_time
+from plait.cli.console import Bar, say
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -202,9 +202,7 @@ def study(
     alleles = load_germline(germline, anchors=anchors)
     for note in alleles.notes:
         say(f"germline set {alleles.name}: {note}")
-    if device != "reference":
-        say_if_compiling()
-    start = time.perf_counter()
+    start = work_time()
     with place.open(threads) as executor, StudyBar() as progress:
         found = run(
             sheet,
@@ -232,7 +230,7 @@ def study(
             resume=resume,
             progress=progress,
         )
-    print(study_text(found, seconds=time.perf_counter() - start), end="")
+    print(study_text(found, seconds=work_time() - start), end="")
 
 
 def models_of(text: str | None) -> tuple[tuple[int, int], ...] | None:

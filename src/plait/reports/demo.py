@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
+from plait._compiling import work_time
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.reports.plain_text import paragraph
@@ -76,7 +76,7 @@ def run_demo(
     out = Path(folder)
     with output_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    start = perf_counter()
+    start = work_time()
     taken = source if rows is None else _some_rows(source, rows, out / "repertoires.parquet")
     found = study(
         _sheet(taken, out / "samples.csv"),
@@ -95,7 +95,7 @@ def run_demo(
         "strand, pi 0 to 4, nu 0 to 10. Path counts below are for pi 4, nu 10; generation probabilities are "
         f"those of {_MODEL}, a model inferred from these same repertoires."
     )
-    told = study_text(found, seconds=perf_counter() - start).splitlines()
+    told = study_text(found, seconds=work_time() - start).splitlines()
     # The report is there already, so that how to make it need not be told.
     lines += ["", *(line for line in told if not line.startswith("report "))]
     lines += [f"figures  {report.figures[0].parent}", "", "To be opened in a browser:", str(report.page)]

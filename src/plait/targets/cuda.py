@@ -14,13 +14,17 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from numba import cuda
 
-from plait._jit import in_compiled_cache, prepare, specialise
+from plait._closure import classes_of
+from plait._compiling import compiling
+from plait._jit import closure, in_compiled_cache, prepare, specialise, stem_of
 from plait.errors import DeviceFailure
 from plait.lanes import bits, groups, warps
 
@@ -67,20 +71,44 @@ class CudaKernel:
         self.examples = examples
         self.options = options
         self._lock = threading.Lock()
-        self._dispatcher: Any = None
+        self._dispatchers: dict[Any, Any] = {}
         self._asked: dict[Any, int] = {}
 
-    @property
-    def dispatcher(self) -> Any:
-        """numba-cuda's kernel."""
+    def _dispatcher(self, arguments: tuple[Any, ...]) -> Any:
+        """numba-cuda's kernel; one for all arguments that the same sources serve."""
+        classes = tuple(classes_of(arguments))
         with self._lock:
-            if self._dispatcher is None:
+            if classes not in self._dispatchers:
                 teach()
-                with in_compiled_cache():
-                    self._dispatcher = cuda.jit(**({} if SIMULATED else {"cache": True, **self.options}))(
-                        self.py_func
-                    )
-        return self._dispatcher
+                if SIMULATED:
+                    self._dispatchers[classes] = cuda.jit(self.py_func)
+                else:
+                    with in_compiled_cache(self._folder(arguments)):
+                        made = cuda.jit(cache=True, **self.options)(self.py_func)
+                    made.compile = self._announced(made)
+                    self._dispatchers[classes] = made
+        return self._dispatchers[classes]
+
+    def _announced(self, dispatcher: Any) -> Callable[[Any], Any]:
+        """What compiles, which it does not tell, and loads what is kept."""
+        compiles = dispatcher.compile
+
+        def compile_or_load(kinds: Any) -> Any:
+            if dispatcher._cache.load_overload(kinds, dispatcher.targetctx) is not None:
+                return compiles(kinds)
+            with compiling(self.name):
+                return compiles(kinds)
+
+        return compile_or_load
+
+    def _folder(self, arguments: tuple[Any, ...]) -> Path:
+        """Where numba-cuda keeps the kernel for these arguments, and for others of the same classes."""
+        sources = closure(self.py_func, arguments)
+        # What the modules of this target say of operations may be said of any kernel.
+        sources.add(Path(__file__).parent.glob("cuda*.py"))
+        folder = Path(stem_of(self.name, sources, metadata.version("numba-cuda"), repr(self.options)))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
 
     def launch(self, blocks: Any, threads: Any, *arguments: Any, stream: Any = 0, shared: int = 0) -> None:
         """Start the kernel on the current device; it runs on its own until its stream is waited for.
@@ -96,7 +124,7 @@ class CudaKernel:
         shared
             Bytes of dynamic shared memory per block.
         """
-        dispatcher = self.dispatcher
+        dispatcher = self._dispatcher(arguments)
         # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the
         # simulator has one configuration of a kernel for all of them.
         with _LAUNCHING:
@@ -113,7 +141,7 @@ class CudaKernel:
         """Let the kernel have more shared memory than every kernel may."""
         from cuda.bindings import driver
 
-        function = self.dispatcher._compile_for_args(*arguments)._codelibrary.get_cufunc()
+        function = self._dispatcher(arguments)._compile_for_args(*arguments)._codelibrary.get_cufunc()
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
         if status != driver.CUresult.CUDA_SUCCESS:

@@ -1,0 +1,84 @@
+"""Compilation in this process: how many kernels, how long, and who wants to hear of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["alone", "compiled_kernels", "compiling", "compiling_seconds", "listen", "work_time"]
+
+_LOCK = threading.Lock()
+
+
+class _State:
+    kernels: list[str] = []  # noqa: RUF012  # one for the process
+    listeners: list[Callable[[str], None]] = []  # noqa: RUF012
+    under_way = 0
+    since = 0.0
+    seconds = 0.0
+
+
+@contextmanager
+def compiling(kernel: str, *, here: bool = True) -> Iterator[None]:
+    """Around the compilation of a kernel; not `here`: while another process compiles it."""
+    with _LOCK:
+        if not _State.under_way:
+            _State.since = time.perf_counter()
+        _State.under_way += 1
+        listeners = list(_State.listeners) if here else []
+    try:
+        for listener in listeners:
+            listener(kernel)
+        yield
+        if here:
+            _State.kernels.append(kernel)
+    finally:
+        with _LOCK:
+            _State.under_way -= 1
+            if not _State.under_way:
+                _State.seconds += time.perf_counter() - _State.since
+
+
+@contextmanager
+def listen(listener: Callable[[str], None]) -> Iterator[None]:
+    """Call `listener` with the name of every kernel whose compilation begins meanwhile."""
+    _State.listeners.append(listener)
+    try:
+        yield
+    finally:
+        _State.listeners.remove(listener)
+
+
+def compiled_kernels() -> list[str]:
+    """Names of the kernels that were compiled, one for each combination of types."""
+    return list(_State.kernels)
+
+
+def compiling_seconds() -> float:
+    """Seconds in which at least one thread compiled, or waited for a process that did."""
+    with _LOCK:
+        return _State.seconds + (time.perf_counter() - _State.since if _State.under_way else 0.0)
+
+
+def work_time() -> float:
+    """`time.perf_counter` of a clock that stands still while a kernel is compiled: for rates of the work."""
+    return time.perf_counter() - compiling_seconds()
+
+
+@contextmanager
+def alone(file: Path, kernel: str) -> Iterator[None]:
+    """Wait while another process has locked this file; where files cannot be locked, do not."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            lock = stack.enter_context(open(file, "w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                with compiling(kernel, here=False):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,82 @@
+"""What commands say about compilation, and that their rates are of the work alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plait._compiling import compiling, compiling_seconds, work_time
+from plait.cli.console import compilation_told
+
+TOLD = (
+    r"plait: compiling for this machine\n"
+    r"plait: compiled (\d+) kernels? in (\d+\.\d) s, which are in no rate\n"
+)
+
+
+@pytest.fixture
+def run(start_plait: Any, tmp_path: Path) -> Any:
+    """Run a command with a cache of its own; what it printed."""
+
+    def call(*words: object) -> tuple[str, str]:
+        process = start_plait(*words, env=os.environ | {"PLAIT_CACHE_DIR": str(tmp_path / "cache")})
+        out, err = process.communicate(timeout=500)
+        assert process.returncode == 0, err
+        return out, err
+
+    return call
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+def test_whatever_is_compiled_is_told_once_and_in_no_rate(run: Any, tmp_path: Path) -> None:
+    generate = ("vdj", "generate", "--model", "human_TRB", "-n", 20, "--threads", 1)
+    out, err = run(*generate, "-o", tmp_path / "first.tsv")
+    told = re.fullmatch(TOLD, err)
+    assert told is not None and told[1] == "1"
+    seconds = re.search(r"in ([\d.]+) s", out)
+    # Compiling takes seconds, drawing 20 rows none.
+    assert seconds is not None and float(seconds[1]) < float(told[2])
+    assert run(*generate, "-o", tmp_path / "second.tsv")[1] == ""
+    # Another command needs other kernels, and says so although something is compiled.
+    np.save(tmp_path / "cube.npy", np.arange(8 * 9 * 10, dtype=np.int16).reshape(8, 9, 10))
+    _, err = run("hsi", "compress", tmp_path / "cube.npy", "-o", tmp_path / "cube.bin")
+    told = re.match(TOLD, err)
+    assert told is not None and int(told[1]) == len(list((tmp_path / "cache").rglob("*.o"))) - 1
+
+
+def test_a_command_that_fails_tells_what_it_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="stop"), compilation_told():
+        with compiling("first"), compiling("second"):
+            pass
+        with compiling("waits", here=False):
+            pass
+        raise ValueError("stop")
+    told = re.fullmatch(TOLD, capsys.readouterr().err)
+    assert told is not None and told[1] == "2"
+
+
+def test_nothing_is_said_where_nothing_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    with compilation_told():
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_the_clock_of_work_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("plait._compiling.time.perf_counter", lambda: now[0])
+    start, before = work_time(), compiling_seconds()
+    now[0] += 1
+    with compiling("outer"):
+        now[0] += 10
+        with compiling("inner"):
+            now[0] += 10
+            assert work_time() - start == pytest.approx(1)
+        now[0] += 10
+    now[0] += 2
+    assert work_time() - start == pytest.approx(3)
+    assert compiling_seconds() - before == pytest.approx(30)

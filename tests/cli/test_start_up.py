@@ -1,0 +1,51 @@
+"""What commands do not import."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+#: Stands in the place of pandas, and tells when it is imported.
+PANDAS = "import os\nopen(os.environ['PANDAS_SEEN'], 'w').close()\nraise ImportError('not a pandas')\n"
+COUNT = ("vdj", "count", "rows.tsv", "--germline", "mouse_trb", "--device", "reference")
+REFERENCE = ("--device", "reference")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, write_tsv: Any, mouse_rows: Any) -> Path:
+    (tmp_path / "pandas").mkdir()
+    (tmp_path / "pandas" / "__init__.py").write_text(PANDAS)
+    Path(write_tsv(mouse_rows(3))).rename(tmp_path / "rows.tsv")
+    (tmp_path / "short.fasta").write_text(">a\nMKVLATW\n>b\nMKLATTW\n")
+    read = "GGTGTATTTCTGTGCCAGCAGCCAAGATCGGGACAGTAACTATGCTGAGCAGTTCTTCGGACCAGGGACACGACTC"
+    (tmp_path / "reads.fasta").write_text(f">read\n{read}\n")
+    np.save(tmp_path / "cube.npy", np.arange(60, dtype=np.int16).reshape(3, 4, 5))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("germline", "list"),
+        (*COUNT, "-o", "out.tsv"),
+        (*COUNT, "-o", "out.parquet"),
+        ("vdj", "pgen", "rows.tsv", "--model", "human_TRB", *REFERENCE, "-o", "out.tsv"),
+        ("vdj", "annotate", "reads.fasta", "--germline", "mouse_trb", *REFERENCE, "-o", "out.tsv"),
+        ("search", "short.fasta", "short.fasta", *REFERENCE, "-o", "out.parquet"),
+        ("align", "short.fasta", "short.fasta", *REFERENCE, "-o", "out.tsv"),
+        ("hsi", "compress", "cube.npy", "-o", "out.bin"),
+    ],
+    ids=lambda words: " ".join([*words[:2], words[-1]]),
+)
+def test_no_command_imports_pandas(folder: Path, start_plait: Any, words: tuple[str, ...]) -> None:
+    path = os.pathsep.join([str(folder), str(Path(__file__).resolve().parents[2] / "src")])
+    seen = folder / "seen"
+    environment = os.environ | {"PYTHONPATH": path, "PANDAS_SEEN": str(seen)}
+    process = start_plait(*words, env=environment, cwd=folder)
+    _, err = process.communicate(timeout=500)
+    assert process.returncode == 0, err
+    assert not seen.exists()

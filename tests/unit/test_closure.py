@@ -1,0 +1,194 @@
+"""The sources that a kernel is made of: all that its code names, and no more than that."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plait
+
+PACKAGE = Path(plait.__file__).parent
+
+#: Prints the digest of every kernel of plait.
+DIGESTS = """
+import gc, importlib, json, pkgutil
+import plait
+from plait import _jit
+
+left_out = ("__main__", "testing", "cuda", "reports", "cli")
+for module in pkgutil.walk_packages(plait.__path__, "plait."):
+    if not any(part.startswith(left_out) for part in module.name.split(".")):
+        importlib.import_module(module.name)
+kernels = [found for found in gc.get_objects() if type(found) is _jit._Kernel]
+print(json.dumps({one._name: _jit.closure(one.py_func, ()).digest() for one in kernels}))
+"""
+
+#: A kernel, and what it is made of, in several files.
+FILES = {
+    "entry": """
+        import numpy as np
+        import tables
+        from classes import Rule
+        from plait._jit import by_type_of, closure, kernel, shared
+        from steps import NUMBER, TABLE, choose, step
+
+        NUMBERS = {"a": 1}
+
+        pick = by_type_of({Rule: step})
+
+        @kernel
+        def entry(rule, x, more=NUMBER):
+            return choose(rule, x) + pick(rule, x) + tables.LIMIT + TABLE[0]
+        """,
+    "steps": """
+        import numpy as np
+        from constants import NUMBER, TABLE
+        from far import helper
+        from plait._jit import by_type, shared, specialise
+
+        @by_type
+        def choose(rule, x): ...
+
+        @shared
+        def step(rule, x):
+            return x + 1
+
+        def compiled_step(rule, x):
+            return helper(x)
+
+        specialise(step, lambda rule, x: compiled_step)
+        """,
+    "classes": """
+        from typing import NamedTuple
+        from inner import add
+
+        class Base:
+            pass
+
+        class Rule(NamedTuple):
+            cost: object
+
+            @staticmethod
+            def choose(rule, x):
+                return add(rule.cost, x)
+        """,
+    "inner": """
+        from plait._jit import shared
+
+        @shared
+        def add(a, b):
+            return a + b
+        """,
+    "far": """
+        def helper(x):
+            return x
+        """,
+    "constants": """
+        import os
+        import numpy as np
+        NUMBER = int(os.environ.get("NUMBER", "3"))
+        TABLE = np.array([int(os.environ.get("FIRST", "3")), 1])
+        """,
+    "tables": """
+        LIMIT = 7
+        """,
+    "unrelated": """
+        def other(x):
+            return x
+        """,
+}
+PROGRAM = """
+import json, os, unrelated
+from classes import Rule
+from entry import entry
+from plait import _jit
+sources = _jit.closure(entry.py_func, (Rule(1), 2))
+names = sorted(os.path.basename(file).removesuffix(".py") for file in sources.files)
+print(json.dumps([names, sources.digest("facts")]))
+"""
+
+
+def written(folder: Path) -> Path:
+    """A folder of the files."""
+    for name, text in FILES.items():
+        lines = [line[8:] for line in text.strip("\n").splitlines()]
+        (folder / f"{name}.py").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def answers(program: str, folder: Path, **settings: str) -> object:
+    """What a program prints that imports from a folder."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"} | settings
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def sources(folder: Path, **settings: str) -> tuple[list[str], str]:
+    names, digest = answers(PROGRAM, folder, **settings)  # type: ignore[misc]  # two items
+    return names, digest
+
+
+def test_all_that_is_named_counts_wherever_it_stands(tmp_path: Path) -> None:
+    names, _ = sources(written(tmp_path))
+    # A constant counts by its value: its own file need not be read.
+    assert names == ["classes", "entry", "far", "inner", "steps"]
+
+
+@pytest.mark.parametrize("name", ["classes", "entry", "far", "inner", "steps"])
+def test_a_byte_more_is_another_digest(tmp_path: Path, name: str) -> None:
+    _, before = sources(written(tmp_path))
+    with (tmp_path / f"{name}.py").open("a") as file:
+        file.write("\n")
+    assert sources(tmp_path)[1] != before
+
+
+def test_other_values_of_constants_are_another_digest(tmp_path: Path) -> None:
+    _, before = sources(written(tmp_path))
+    assert sources(tmp_path, NUMBER="4")[1] != before
+    assert sources(tmp_path, FIRST="4")[1] != before
+    (tmp_path / "tables.py").write_text("LIMIT = 8\n")
+    assert sources(tmp_path)[1] != before
+
+
+def test_nothing_else_matters(tmp_path: Path) -> None:
+    before = sources(written(tmp_path))
+    (tmp_path / "unrelated.py").write_text("def other(x):\n    return x + 1\n")
+    (tmp_path / "tables.py").write_text("# As before.\nLIMIT = 7\n")
+    assert sources(tmp_path, PYTHONHASHSEED="1") == before
+    assert sources(tmp_path, PYTHONHASHSEED="2") == before
+
+
+def test_an_edit_compiles_few_kernels_again(tmp_path: Path) -> None:
+    """By file: how many of the kernels of plait have another digest when it gets a byte more."""
+    copy = tmp_path / "plait"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    before = answers(DIGESTS, tmp_path)
+    assert isinstance(before, dict) and len(before) >= 48
+
+    def again(*names: str) -> set[str]:
+        whole = {name: (copy / name).read_text() for name in names}
+        for name, text in whole.items():
+            (copy / name).write_text(text + "\n")
+        after = answers(DIGESTS, tmp_path)
+        assert isinstance(after, dict)
+        for name, text in whole.items():
+            (copy / name).write_text(text)
+        return {kernel.rpartition(".")[2] for kernel in before if after[kernel] != before[kernel]}
+
+    assert again("schedules/lasso_steps.py") == {"minimise_kernel"}
+    assert again("schedules/joined_layout.py") == {
+        "lay_out_kernel",
+        "read_triplets_kernel",
+    }
+    assert 1 <= len(again("schedules/choice_walk.py")) <= 5
+    assert again("settings.py", "formats/text.py", "align/many.py", "targets/machine.py") == set()
+    # What says how lanes compile is part of every kernel that works on lanes, but of no other.
+    assert len(before) / 4 < len(again("lanes/instructions.py")) < len(before) / 2
