@@ -162,7 +162,7 @@ def _walk(
 
 
 def _check_shifts(row: _Row, v: _Match | None, j: _Match | None) -> None:
-    """Frames of V up to the junction, and of J behind it; without a junction those of the whole alignments."""
+    """Frames of V up to the junction and of J behind it; without one, of the whole alignments."""
     for letter, match in (("v", v), ("j", j)):
         if match is None:
             _same(f"{letter}_frameshift", row[f"{letter}_frameshift"], None)

@@ -195,7 +195,9 @@ def j_found(
     # No gap can pay for itself in what is left of the part there.
     firsts = places.firsts[again] + np.maximum(cuts[again] - _LEAST_GAIN + 1, 0)
     anew = j_calls(target, index, items, places.take(again)._replace(firsts=firsts), np.inf)
-    both = join_found([found.take(np.flatnonzero(cuts == 0)), j_found(target, index, items, anew, np.arange(again.size))])
+    both = join_found(
+        [found.take(np.flatnonzero(cuts == 0)), j_found(target, index, items, anew, np.arange(again.size))]
+    )
     return both.take(np.argsort(both.reads, kind="stable"))
 
 
