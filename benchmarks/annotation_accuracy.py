@@ -17,10 +17,13 @@ import pyarrow as pa
 from plait.formats.reads import open_reads
 from plait.testing.read_library import Library, block_of, simulate_reads
 from plait.testing.read_simulation import SimulatedRead
+from plait.vdj.annotation.annotation_settings import AnnotationSettings
 from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.germline import GermlineSet, load_germline
 
 BLOCK = 8192
+#: Simulated errors lie at bases of score 12, which the default limit would leave out.
+SCORED = AnnotationSettings(min_junction_quality=10)
 _PARTNERS = str.maketrans("ACGTN", "TGCAN")
 Row = Mapping[str, Any]
 
@@ -162,7 +165,7 @@ def own_reads(germlines: Sequence[GermlineSet], library: Library, seed: int) -> 
     """Reads simulated by plait; text, and a line for every read whose call or junction is not right."""
     reads = list(simulate_reads(germlines, library, seed=seed))
     rows = annotated(
-        ReadAnnotator(germlines),
+        ReadAnnotator(germlines, settings=SCORED),
         [r.name for r in reads],
         [r.read.sequence for r in reads],
         [r.read.quality for r in reads],

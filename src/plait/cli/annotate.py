@@ -49,7 +49,7 @@ class Limits:
 
     productive: Annotated[bool, Flag] = False
     max_error_rate: Annotated[float, Signed] = 0.15
-    min_junction_quality: Number = 10
+    min_junction_quality: Number = 15
     min_length: Number = 20
     max_length: Number = 10_000
     alignment_parts: Annotated[bool, Flag] = False
