@@ -111,26 +111,6 @@ def test_a_frame_is_broken_by_a_gap_alone_where_the_junction_is_whole() -> None:
     assert shown(shifted, "vj_in_frame", "j_frameshift", "productive") == [True, True, False]
 
 
-def test_a_gap_in_the_junction_does_not_shift_the_frame() -> None:
-    # The alignment of J jumps a base for four that are equal by chance.
-    for middle, length in (("CTC", 34), ("CTCTG", 36)):
-        read, v, _ = joined(middle + J1[:4] + "C" + J1[4:], j_from=len(J1))
-        row = annotate(read, v, Hit(32 + len(middle), 0, "4M1I40M"))
-        names = ("junction_length", "vj_in_frame", "j_frameshift", "productive")
-        assert shown(row, *names) == [length, length == 36, False, length == 36]
-
-
-def test_productive_is_judged_from_the_conserved_codons() -> None:
-    read, v, j = joined("CTCCTC")
-    # Two gaps of V that make up for each other, and a base lost behind the Phe: TAG at the end of J, or not.
-    both = read[:3] + read[4:9] + "T" + read[9:]
-    row = annotate(both, Hit(0, 0, "3M1D5M1I23M"), j)
-    assert shown(row, "v_frameshift", "vj_in_frame", "stop_codon", "productive") == [False, True, False, True]
-    for at, stop in ((30, True), (42, False)):
-        row = annotate(read[: 38 + at] + read[39 + at :], v, j._replace(cigar=f"{at}M1D{43 - at}M"))
-        assert shown(row, "j_frameshift", "stop_codon", "productive") == [True, stop, not stop]
-
-
 def test_a_deleted_anchor_base_shortens_the_junction() -> None:
     read, _, j = joined("CCT")
     row = annotate(read[:18] + read[19:], Hit(0, 0, "18M1D13M"), j._replace(read_start=34))
