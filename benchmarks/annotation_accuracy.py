@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +17,13 @@ import pyarrow as pa
 from plait.formats.reads import open_reads
 from plait.testing.read_library import Library, block_of, simulate_reads
 from plait.testing.read_simulation import SimulatedRead
+from plait.vdj.annotation.annotation_settings import AnnotationSettings
 from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.germline import GermlineSet, load_germline
 
 BLOCK = 8192
+#: Simulated errors lie at bases of score 12, which the default limit would leave out.
+SCORED = AnnotationSettings(min_junction_quality=10)
 _PARTNERS = str.maketrans("ACGTN", "TGCAN")
 Row = Mapping[str, Any]
 
@@ -40,7 +43,7 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
     """The columns that are compared, row by row."""
     wanted = (
         "sequence_id", "annotation_status", "rev_comp", "v_call", "d_call", "j_call", "junction",
-        "productive", "v_sequence_end", "j_sequence_start", "locus",
+        "productive", "j_cigar", "v_sequence_end", "j_sequence_start", "locus",
     )  # fmt: skip
     return batch.select(list(wanted)).to_pylist()
 
@@ -162,7 +165,7 @@ def own_reads(germlines: Sequence[GermlineSet], library: Library, seed: int) -> 
     """Reads simulated by plait; text, and a line for every read whose call or junction is not right."""
     reads = list(simulate_reads(germlines, library, seed=seed))
     rows = annotated(
-        ReadAnnotator(germlines),
+        ReadAnnotator(germlines, settings=SCORED),
         [r.name for r in reads],
         [r.read.sequence for r in reads],
         [r.read.quality for r in reads],
@@ -246,6 +249,28 @@ def genbank(data: Path) -> tuple[list[str], list[str]]:
     strangers = annotated(annotator, [r["sequence_id"] for r in others], [r["sequence"] for r in others])
     stranger = f"{len(others):,} other receptors (IG, TRG, TRD): {_statuses(strangers)}"
     return [*_genbank_text(counts), stranger], odd
+
+
+def productive(path: Path, germlines: Sequence[GermlineSet], loci: Sequence[str]) -> Iterator[str]:
+    """Rows of a table of IgBLAST's that plait does not judge alike, and how many it does."""
+    peers = [row for row in table(path) if row["locus"] in loci]
+    rows = annotated(
+        ReadAnnotator(germlines), [r["sequence_id"] for r in peers], [r["sequence"] for r in peers]
+    )
+    judged = [
+        (p, r) for p, r in zip(peers, rows, strict=True) if p["productive"] and r["productive"] is not None
+    ]
+    for peer, row in judged:
+        if (peer["productive"] == "T") != row["productive"]:
+            theirs = f"{peer['productive']} {peer['j_cigar']} {peer['junction'] or 'no junction'}"
+            ours = f"{str(row['productive'])[0]} {row['j_cigar']} {row['junction']}"
+            yield f"  {peer['sequence_id']} {row['annotation_status']}: IgBLAST {theirs}, plait {ours}"
+    same = sum((peer["productive"] == "T") == row["productive"] for peer, row in judged)
+    missed = sum(
+        peer["productive"] == "T" and row["productive"] is None for peer, row in zip(peers, rows, strict=True)
+    )
+    yield f"productive as IgBLAST has it: {Share(same, len(judged))} that both judge; asked 99.5 %"
+    yield f"productive for IgBLAST, without a junction for plait: {missed:,}"
 
 
 def _call_faults(

@@ -39,6 +39,7 @@ from plait.testing.allele_simulation import (
 )
 from plait.testing.read_simulation import Sequencing, SimulatedRead
 from plait.vdj.annotation.allele_evidence import AlleleEvidence
+from plait.vdj.annotation.annotation_settings import AnnotationSettings
 from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.annotation.new_alleles import NewAlleles, new_alleles_of
 from plait.vdj.germline import Allele, GermlineSet, load_germline
@@ -225,7 +226,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     germline = load_germline(asked.germline)
-    annotator = ReadAnnotator([germline]) if asked.rows == "annotated" else None
+    # Poor bases of simulated reads have 12.
+    limits = AnnotationSettings(min_junction_quality=10)
+    annotator = ReadAnnotator([germline], settings=limits) if asked.rows == "annotated" else None
     print(f"{asked.germline}, {asked.seeds} seeds, {asked.rows} rows")
     print(f"{'clonotypes a gene':28} {'called':>6} {'precision':>10} {'sites':>6} {'recall':>8} ", end="")
     print(f"{'alleles':>8} {'recall':>8} {'artefacts':>10} {'reads/s':>10}")

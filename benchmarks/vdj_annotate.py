@@ -1,6 +1,6 @@
 """Reads to rearrangements: how right, how few false ones, how fast.
 
-    python benchmarks/vdj_annotate.py [--data FOLDER] [--part accuracy|genbank|noise|speed] [--cases FILE]
+    python benchmarks/vdj_annotate.py [--data FOLDER] [--part accuracy|genbank|quality|noise|speed] ...
 
 FOLDER holds the shared data (see the README there); parts that need a file which is not there are left out
 and said to be. Simulated reads are made in the run. Published figures of other programs come from other
@@ -16,16 +16,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from annotation_accuracy import genbank, own_reads, shared_reads
+from annotation_accuracy import genbank, own_reads, productive, shared_reads
 from annotation_noise import noise
+from annotation_quality import clonotype_curve
 from annotation_speed import PUBLISHED, stages, whole_command, write_inputs
 
 from plait.testing.read_library import Library
 from plait.testing.read_simulation import Sequencing
 from plait.vdj.annotation.annotator import ReadAnnotator
-from plait.vdj.germline import load_germline
+from plait.vdj.germline import GermlineSet, load_germline
 
-PARTS = ("accuracy", "genbank", "noise", "speed")
+PARTS = ("accuracy", "genbank", "quality", "noise", "speed")
 SHARED_READS = "sim_mouse_TRB_10k_150nt.fastq.gz"
 #: Name, sets, what a library holds.
 LIBRARIES = (
@@ -58,6 +59,11 @@ def accuracy(data: Path, cases: list[str]) -> Iterator[str]:
             cases += [f"{name}, {what}: {line}" for line in odd]
 
 
+def _germline(name: str) -> GermlineSet:
+    """A bundled set, or that of a path."""
+    return load_germline(Path(name) if "/" in name else name)
+
+
 def run(options: argparse.Namespace, cases: list[str]) -> Iterator[str]:
     """All parts that were asked for."""
     data: Path = options.data
@@ -68,6 +74,14 @@ def run(options: argparse.Namespace, cases: list[str]) -> Iterator[str]:
         text, odd = genbank(data)
         yield from text
         cases += [f"GenBank: {line}" for line in odd]
+        tables = [str(data / "genbank_mouse.igblast.airr.tsv.gz"), "mouse_tra,mouse_trb", "TRA,TRB"]
+        for path, sets, loci in [tables, *(own.split(":") for own in options.igblast)]:
+            yield f"-- productive, {Path(path).name}, {loci}, against {sets}"
+            germlines = [_germline(name) for name in sets.split(",")]
+            yield from productive(Path(path), germlines, loci.split(","))
+    if "quality" in options.part:
+        yield f"-- clonotypes of mouse TRB, 150 nt, scores of {options.qualities or 'the model'}"
+        yield from clonotype_curve(load_germline("mouse_trb"), options.quality_reads, options.qualities, 1)
     if "noise" in options.part:
         for name in ("mouse_tra,mouse_trb", "human_tra,human_trb"):
             yield f"-- DNA without rearrangements, against {name}"
@@ -91,6 +105,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--part", action="append", choices=PARTS, default=None)
     parser.add_argument("--reads", type=int, default=200_000, help="reads whose annotation is timed")
+    parser.add_argument("--quality-reads", type=int, default=40_000)
+    parser.add_argument("--qualities", type=Path, help="FASTQ file whose scores simulated reads get")
+    parser.add_argument(
+        "--igblast",
+        action="append",
+        default=[],
+        metavar="TABLE:SETS:LOCI",
+        help="AIRR table of IgBLAST's (.tsv.gz), names or paths of germline sets, and loci to compare",
+    )
     parser.add_argument("--noise-reads", type=int, default=1_000_000)
     parser.add_argument("--genome", type=Path, help="FASTA of a genome without receptors, such as lambda's")
     parser.add_argument("--repeat", type=int, default=3)

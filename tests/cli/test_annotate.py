@@ -184,12 +184,21 @@ def test_files_in_any_order_give_the_same_clonotypes(
 def test_threads_and_blocks_do_not_change_a_row(
     plait: Any, reads: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    poor = reads.with_name("poor.fastq")
+    library = Library(reads=900, clones=60, sequencing=Sequencing(substitutions=0.002))
+    write_fastq(simulate_reads([load_germline("mouse_trb")], library, seed=5), poor)
     written = []
     for threads, block in ((1, BLOCK), (2, BLOCK), (3, BLOCK), (2, 77)):
         monkeypatch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", block)
         out, clonotypes = tmp_path / "out.tsv", tmp_path / "clonotypes.tsv"
-        words = (reads, *BASE, "--clonotypes", clonotypes, "--threads", threads, "-o", out)
+        words = (reads, poor, *BASE, "--clonotypes", clonotypes, "--threads", threads, "-o", out)
         assert plait("vdj", "annotate", *words).status == 0
+        counts = told(out)["clonotypes"]
+        assert 100 < counts["joined"] < counts["low_quality"]
+        assert (
+            sum(int(row["duplicate_count"]) for row in rows_of(clonotypes))
+            == len(rows_of(out)) + counts["joined"]
+        )
         written.append(tuple(path.read_bytes() for path in sorted(tmp_path.iterdir())))
     assert len(written[0]) == 6
     assert written[0] == written[1] == written[2] == written[3]

@@ -86,6 +86,28 @@ def test_low_quality_has_a_limit(annotated: Any) -> None:
     assert annotated(poor, "--min-junction-quality", "0")[1]["statuses"] == {"ok": 1}
 
 
+def test_reads_lost_for_their_quality_are_told(plait: Any, tmp_path: Path) -> None:
+    at = GOOD.index("TGTGCC") + 20
+    one = "I" * at + "#" + "I" * (len(GOOD) - at - 1)
+    path, out, table = tmp_path / "reads.fastq", tmp_path / "out.tsv", tmp_path / "clonotypes.tsv"
+    words = ("vdj", "annotate", path, "--germline", "mouse_trb", "-o", out)
+    path.write_text(record("a", GOOD, "I" * len(GOOD)) * 5 + record("b", GOOD, one))
+    found = plait(*words)
+    assert "warning: 16.7 % of 6 sequences with a junction are not written" in found.err
+    found = plait(*words, "--clonotypes", table)
+    assert "warning" not in found.err
+    assert "1 of 1 rows of low quality are counted in the one clonotype" in found.out
+    assert len(out.read_text().splitlines()) == 6
+    header, only = (line.split("\t") for line in table.read_text().splitlines())
+    assert only[header.index("duplicate_count")] == "6"
+    found = plait(*words, "--clonotypes", table, "--keep-failed")
+    assert len(out.read_text().splitlines()) == 7 and "1 of 1 rows" in found.out
+    path.write_text(record("b", GOOD, one))
+    found = plait(*words, "--clonotypes", table)
+    assert "warning: 100 % of 1 sequences with a junction are in no clonotype" in found.err
+    assert len(table.read_text().splitlines()) == 1
+
+
 def test_a_file_of_foreign_reads(annotated: Any) -> None:
     found, told = annotated(record("a", "ACGTTGCAAG" * 10) * 3)
     assert told["statuses"] == {"no_v": 3}

@@ -14,6 +14,7 @@ from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
 from plait.formats.read_block import ReadBlock
 from plait.testing.germline_matches import read_block
+from plait.vdj import annotate
 from plait.vdj.annotation.alignment import GermlineAligner
 from plait.vdj.annotation.matches import GermlineMatches, SegmentMatches
 from plait.vdj.germline import Allele, GermlineSet, load_germline
@@ -90,6 +91,27 @@ def test_v_and_j_of_a_read() -> None:
     assert j.names == ["TRBJ2-5*01"]
     assert j.read == (75 - (4 - j.germline[0]), 75 + len(J) - 4)
     assert j.germline[1] == len(J)
+
+
+@pytest.mark.parametrize(("left", "kept"), [(7, False), (8, False), (9, True), (12, True)])
+def test_a_gap_in_the_junction_pays_for_itself(left: int, kept: bool) -> None:
+    own = j_of("TRBJ1-3*01")
+    read = V[-70:] + "GGCCG" + own[1 : 1 + left] + "G" + own[1 + left :] + BEHIND
+    j = calls(one(read))[1]
+    assert j.names == ["TRBJ1-3*01"]
+    rest = len(own) - 1 - left
+    assert [length for _, length in j.runs] == ([left, 1, rest] if kept else [rest])
+    assert j.score == (len(own) - 1 - 6 if kept else rest)
+
+
+def test_a_gap_of_j_is_as_far_right_as_it_can_be() -> None:
+    # CTATTTTTGG for CTATTTTGG: the junction ends with the first Phe.
+    own = j_of("TRBJ1-3*01")
+    read = V[-70:] + "GGCCG" + own[:20] + "T" + own[20:] + BEHIND
+    j = calls(one(read))[1]
+    assert j.runs == [[0, 22], [2, 1], [0, len(own) - 22]]
+    row = annotate([read], germline="mouse_trb").table.to_pylist()[0]
+    assert row["junction"].endswith("GGCCG" + own[:22])
 
 
 def test_both_strands_give_the_same() -> None:

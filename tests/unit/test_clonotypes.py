@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
-from plait.vdj.annotation.clonotypes import ClonotypeCollector, ClonotypeSettings
+from plait.vdj.annotation.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
 
 KINDS = {
     "productive": pa.bool_(),
@@ -169,6 +169,87 @@ def test_the_first_gene_of_a_call_counts() -> None:
     assert [r["duplicate_count"] for r in collapse(rows)] == [2, 1]
 
 
+def low(junction: str, *bad: int, **columns: Any) -> dict[str, Any]:
+    scores = "".join("#" if at in bad else "I" for at in range(len(junction)))
+    return row(junction, junction_quality=scores, **columns)
+
+
+def told(rows: list[dict[str, Any]], folder: Path, **settings: Any) -> tuple[dict[str, int], ClonotypeCounts]:
+    """Count of each junction, and what became of the rows."""
+    with ClonotypeCollector(folder / "rows", ClonotypeSettings(min_quality=15, **settings)) as collector:
+        collector.add(batch_of(rows))
+        found = [r for batch in collector.finish() for r in batch.to_pylist()]
+        return {r["junction"]: r["duplicate_count"] for r in found}, collector.counts
+
+
+def test_a_row_of_low_quality_joins_the_only_clonotype_that_agrees(tmp_path: Path) -> None:
+    rows = [low("TGTGCCTTC", umi_count=1), low("TGTGCATTC", 5, umi_count=1, duplicate_count=3)]
+    found, counts = told(rows, tmp_path)
+    assert found == {"TGTGCCTTC": 4}
+    assert (counts.rows, counts.low_quality, counts.joined, counts.left_out) == (2, 1, 1, {})
+
+
+def test_a_row_of_low_quality_that_two_clonotypes_agree_with_joins_none(tmp_path: Path) -> None:
+    rows = [*[low("TGTGCCTTC")] * 40, low("TGTGCGTTC"), low("TGTGCATTC", 5)]
+    found, counts = told(rows, tmp_path)
+    assert found == {"TGTGCCTTC": 40, "TGTGCGTTC": 1}
+    assert (counts.low_quality, counts.joined, counts.left_out) == (1, 0, {"several_clonotypes_agree": 1})
+    # One of the two is merged with the other, if its base was poor enough for that and good enough for this.
+    rows[40] = row("TGTGCGTTC", junction_quality="IIIII5III")
+    found, counts = told(rows, tmp_path, satellite_ratio=20)
+    assert (found, counts.joined, counts.left_out) == ({"TGTGCCTTC": 42}, 1, {})
+
+
+def test_a_row_of_low_quality_makes_no_clonotype(tmp_path: Path) -> None:
+    rows = [
+        low("TGTGCCTTC"),
+        low("TGTGCATTG", 5),  # another good base
+        low("TGTGCATTC", 5, v_call="TRBV2*01"),
+        low("TGTGCATTC", 5, j_call="TRBJ2-1*01"),
+        low("TGTGCATTC", 5, repertoire_id="b"),
+        low("TGTGCATTCTTC", 5),
+        low("TGTGCCTTC", 0, 1, 2, 3, 4),
+        row("TGTGCCTTC"),  # without scores
+    ]
+    found, counts = told(rows, tmp_path)
+    assert found == {"TGTGCCTTC": 2}
+    assert (counts.low_quality, counts.joined) == (6, 0)
+    assert counts.left_out == {"no_clonotype_agrees": 5, "too_few_good_bases": 1}
+    assert told(rows[1:3], tmp_path)[0] == {}
+
+
+@given(st.integers(0, 1 << 30), st.sampled_from(SIZES), st.integers(1, 40))
+def test_rows_of_low_quality_join_as_in_plain_python(seed: int, memory_bytes: int, portion: int) -> None:
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(rng.randint(0, 80)):
+        junction = "TGT" + "".join(rng.choices("AC", k=rng.choice([3, 9]))) + "TTC"
+        bad = rng.sample(range(len(junction)), rng.choice([0, 0, 1, 2, 9]))
+        v = rng.choice(["TRBV1*01", "TRBV2*01"])
+        rows.append(low(junction, *bad, v_call=v, repertoire_id=rng.choice("ab"), umi_count=1))
+    good = Counter(
+        (r["junction"], r["v_call"], r["repertoire_id"]) for r in rows if "#" not in r["junction_quality"]
+    )
+    expected = Counter(good)
+    for r in rows:
+        bases = [(at, base) for at, base in enumerate(r["junction"]) if r["junction_quality"][at] == "I"]
+        agree = [
+            key
+            for key in good
+            if key[1:] == (r["v_call"], r["repertoire_id"])
+            and len(key[0]) == len(r["junction"])
+            and all(key[0][at] == base for at, base in bases)
+        ]
+        if "#" in r["junction_quality"] and len(agree) == 1 and 2 * len(bases) >= len(r["junction"]):
+            expected[agree[0]] += 1
+    for order in (rows, rows[::-1]):
+        found = collapse(order, min_quality=15, memory_bytes=memory_bytes, portion=portion)
+        assert {
+            (r["junction"], r["v_call"], r["repertoire_id"]): r["duplicate_count"] for r in found
+        } == expected
+        assert all(r["duplicate_count"] == r["umi_count"] for r in found)
+
+
 def test_columns_of_airr(tmp_path: Path) -> None:
     """Every column that an AIRR table must have is there."""
     (found,) = collapse([row(j_call="trdj1*01", d_call="TRDD1*01")])
@@ -260,9 +341,10 @@ def test_other_columns_in_a_later_batch_are_refused(tmp_path: Path) -> None:
         {"satellite_ratio": 1.0},
         {"satellite_ratio": float("nan")},
         {"satellite_quality": 95},
+        {"min_quality": -1},
         {"memory_bytes": 0},
     ],
-    ids=["ratio", "no_number", "quality", "memory"],
+    ids=["ratio", "no_number", "quality", "min_quality", "memory"],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(settings))):

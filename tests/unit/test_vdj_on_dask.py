@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from plait.errors import FormatError, TargetUnavailable, TaskFailed
 from plait.executors.dask import DaskExecutor
 from plait.testing.read_library import Library, simulate_reads, write_fastq
+from plait.testing.read_simulation import Sequencing
 from plait.vdj import PathCounter
 from plait.vdj.annotation.annotate_files import annotate_files
 from plait.vdj.annotation.further_results import FurtherSettings
@@ -283,7 +285,9 @@ def test_annotation_is_the_same(tmp_path: Path, dask_cluster: DaskExecutor, monk
     germlines = [load_germline("mouse_trb")]
     paths = [tmp_path / "a.fastq.gz", tmp_path / "b.fastq"]
     for seed, path in enumerate(paths):
-        write_fastq(simulate_reads(germlines, Library(reads=90, clones=20, noise=0.1), seed=seed), path)
+        poor = Sequencing(substitutions=0.002)
+        library = Library(reads=90, clones=20, noise=0.1, sequencing=poor)
+        write_fastq(simulate_reads(germlines, library, seed=seed), path)
     out = tmp_path / "out.tsv"
     ends = ("", ".json", ".summary.json", ".summary.tsv", ".clonotypes.tsv")
     further = FurtherSettings(clonotypes=Path(f"{out}.clonotypes.tsv"))
@@ -300,6 +304,7 @@ def test_annotation_is_the_same(tmp_path: Path, dask_cluster: DaskExecutor, monk
 
     run(threads=1)
     here = written()
+    assert json.loads(here[2])["clonotypes"]["joined"] > 10
     with pytest.raises(KeyboardInterrupt):
         run(executor=dask_cluster, progress=stop)
     assert run(executor=dask_cluster, resume=True) >= 2

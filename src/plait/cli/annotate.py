@@ -37,7 +37,8 @@ class Limits:
     max_error_rate
         Largest share of errors in V and J outside the junction.
     min_junction_quality
-        Least Phred quality of every base of the junction; 0 for any.
+        Least Phred quality of every base of the junction; 0 for any. Reads below are in the table of
+        clonotypes if their other bases agree with exactly one clonotype of better reads.
     min_length
         Least number of bases of a read.
     max_length
@@ -48,7 +49,7 @@ class Limits:
 
     productive: Annotated[bool, Flag] = False
     max_error_rate: Annotated[float, Signed] = 0.15
-    min_junction_quality: Number = 10
+    min_junction_quality: Number = 15
     min_length: Number = 20
     max_length: Number = 10_000
     alignment_parts: Annotated[bool, Flag] = False
@@ -143,7 +144,7 @@ def annotate(
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
-    from plait.reports.annotation_text import annotation_text
+    from plait.reports.annotation_text import annotation_text, lost_text
     from plait.vdj.annotation.annotate_files import annotate_files
     from plait.vdj.annotation.further_results import FurtherSettings
     from plait.vdj.annotation.germline_choice import germlines_of
@@ -174,6 +175,8 @@ def annotate(
             progress=progress,
         )
     print(annotation_text(found, seconds=work_time() - start), end="")
+    if (lost := lost_text(found)) is not None:
+        say(lost)
 
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:

@@ -9,7 +9,7 @@ from plait.reports.plain_text import aligned, paragraph, percent
 from plait.vdj.annotation.annotate_files import AnnotatedFiles
 from plait.vdj.annotation.read_summary import ReadSummary
 
-__all__ = ["STATUS_MEANINGS", "annotation_text"]
+__all__ = ["STATUS_MEANINGS", "annotation_text", "lost_text"]
 
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
@@ -38,6 +38,8 @@ _REMARKS: Mapping[str, str] = MappingProxyType(
 #: A space at which no line is broken.
 _HELD = "\N{NO-BREAK SPACE}"
 _MOST_GENES = 6
+#: Share of the reads with a junction that may be lost without a word.
+_MOST_LOST = 0.1
 _MOST_FILES = 40
 
 
@@ -69,6 +71,26 @@ def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
         if len(found.files) > 1:
             lines += ["", *_file_lines(found)]
     return "\n".join([*lines, "", *_remark_lines(found), *_output_lines(found)]) + "\n"
+
+
+def lost_text(found: AnnotatedFiles) -> str | None:
+    """What share of the reads is lost for their quality, if it is a large one.
+
+    Parameters
+    ----------
+    found
+        The run.
+    """
+    low = found.total.statuses["low_quality"]
+    junctions = found.total.junction_lengths.total() + low
+    lost = low if found.clonotypes is None else low - found.clonotypes.joined
+    if lost <= _MOST_LOST * junctions:
+        return None
+    where = "are not written" if found.clonotypes is None else "are in no clonotype"
+    return (
+        f"warning: {percent(lost, junctions)} of {junctions:,} sequences with a junction {where}, because "
+        "a base of it is below --min-junction-quality"
+    )
 
 
 def _status_lines(total: ReadSummary, umis: bool) -> list[str]:
@@ -127,6 +149,11 @@ def _remark_lines(found: AnnotatedFiles) -> list[str]:
     for reason, reads in (found.umis.left_out if found.umis else {}).items():
         lines += paragraph(f"{reads:,} reads are of no molecule: {reason.replace('_', ' ')}.")
     if found.clonotypes is not None:
+        if found.clonotypes.low_quality:
+            lines += paragraph(
+                f"{found.clonotypes.joined:,} of {found.clonotypes.low_quality:,} rows of low quality are "
+                "counted in the one clonotype that their good bases agree with."
+            )
         for reason, rows in found.clonotypes.left_out.items():
             lines += paragraph(f"{rows:,} rows are in no clonotype: {reason.replace('_', ' ')}.")
         if found.clonotypes.satellites:

@@ -68,16 +68,17 @@ class Layout(NamedTuple):
     Attributes
     ----------
     prefix_columns, prefix_equal, prefix_shifted
-        Columns of the alignment, equal pairs, and whether a gap shifts the triplets.
+        Columns of the alignment, equal pairs, and whether the gaps before the middle shift its triplets.
     suffix_columns, suffix_equal, suffix_shifted
-        The same for the suffix.
+        The same for the suffix, of the gaps behind the middle.
     compared, errors
         Pairs outside the middle that tell, and those that differ, with the gaps there.
     middle_start, middle_end
         The middle, from the anchor of the prefix to the end of the triplet at that of the suffix; -1 where
         unknown.
     stops
-        Triplets of the middle's frame that read as a stop, between start of the prefix and end of the suffix.
+        Triplets of the middle's frame that read as a stop, from the start of the prefix, of the middle if the
+        prefix is shifted, to the end of the suffix.
     worst
         Least quality in the middle, 255 where there is none.
     fragment, fragment_place
@@ -160,15 +161,15 @@ def lay_out(texts: Any, qualities: Any, groups: Any, order: Any, tables: Any, ou
         high = out.middle_end[i] if known else size
         out.compared[i] = 0
         out.errors[i] = 0
-        first, _ = find_shifts(texts.prefix, i, out.prefix_columns, out.prefix_shifted)
-        _, last = find_shifts(texts.suffix, i, out.suffix_columns, out.suffix_shifted)
+        find_shifts(texts, i, known, out)
         outside = Outside(texts.letters, texts.starts[i], tables.masks, low, high)
-        tally(outside, texts.prefixes, texts.prefix, i, out, out.prefix_equal)
-        tally(outside, texts.suffixes, texts.suffix, i, out, out.suffix_equal)
+        tally(outside, texts.prefixes, texts.prefix, i, out, out.prefix_equal, out.prefix_columns)
+        tally(outside, texts.suffixes, texts.suffix, i, out, out.suffix_equal, out.suffix_columns)
         out.stops[i] = 0
         out.worst[i] = _NO_QUALITY
         if known:
-            out.stops[i] = count_stops(texts, tables, i, low, first, last)
+            first = low if out.prefix_shifted[i] else texts.prefix.text_start[i]
+            out.stops[i] = count_stops(texts, tables, i, low, first, texts.suffix.text_end[i])
             if qualities.size > 0:
                 for k in range(texts.starts[i] + low, texts.starts[i] + high):
                     out.worst[i] = min(out.worst[i], qualities[k])
@@ -227,30 +228,29 @@ def find_middle(texts: Any, i: int, ordered: bool, furthest: int, out: Any) -> N
 
 
 @shared
-def find_shifts(matches: Any, i: int, columns: Any, shifted: Any) -> Any:
-    """Count the columns; returns the place behind the last gap that shifts triplets, and before the first."""
-    first = matches.text_start[i]
-    last = matches.text_end[i]
-    p = first
-    columns[i] = 0
-    shifted[i] = 0
-    for r in range(matches.run_starts[i], matches.run_starts[i + 1]):
-        kind = matches.runs[r, 0]
-        length = matches.runs[r, 1]
-        columns[i] += length
-        after = p + (0 if kind == 1 else length)
-        if kind != 0 and length % 3 != 0:
-            last = last if shifted[i] else p
-            first = after
-            shifted[i] = 1
-        p = after
-    return first, last
+def find_shifts(texts: Any, i: int, known: bool, out: Any) -> None:
+    """Whether start and middle, and middle and end, have different frames in text and entry."""
+    before = texts.prefix
+    after = texts.suffix
+    out.prefix_shifted[i] = 0
+    out.suffix_shifted[i] = 0
+    if before.entry[i] >= 0:
+        p = int(out.middle_start[i] if known else before.text_end[i])
+        q = int(texts.prefixes.anchors[before.entry[i]] if known else before.entry_end[i])
+        shift = (p - before.text_start[i]) - (q - before.entry_start[i])
+        out.prefix_shifted[i] = 1 if shift % 3 != 0 else 0
+    if after.entry[i] >= 0:
+        p = int(out.middle_end[i] if known else after.text_start[i])
+        q = int(texts.suffixes.anchors[after.entry[i]] + 3 if known else after.entry_start[i])
+        shift = (after.text_end[i] - p) - (after.entry_end[i] - q)
+        out.suffix_shifted[i] = 1 if shift % 3 != 0 else 0
 
 
 @shared
-def tally(text: Any, entries: Any, matches: Any, i: int, out: Any, equal: Any) -> None:
-    """Count equal pairs, and outside of the middle the pairs that tell, differences and gaps."""
+def tally(text: Any, entries: Any, matches: Any, i: int, out: Any, equal: Any, columns: Any) -> None:
+    """Count columns and equal pairs, and outside of the middle the pairs that tell, differences and gaps."""
     equal[i] = 0
+    columns[i] = 0
     if matches.entry[i] < 0:
         return
     p = matches.text_start[i]
@@ -261,6 +261,7 @@ def tally(text: Any, entries: Any, matches: Any, i: int, out: Any, equal: Any) -
     for r in range(matches.run_starts[i], matches.run_starts[i + 1]):
         kind = matches.runs[r, 0]
         length = matches.runs[r, 1]
+        columns[i] += length
         if kind != 0:
             errors += 1 if p < text.low or p >= text.high else 0
             p += 0 if kind == 1 else length

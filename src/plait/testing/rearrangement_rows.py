@@ -38,10 +38,6 @@ class _Match(NamedTuple):
         What is aligned of the read and of the allele.
     read_columns, germline_columns
         The columns of the alignment.
-    shifted
-        Whether a gap shifts the frame.
-    whole
-        From behind the last such gap of the read to the first one; all of `text` without any.
     pairs
         Read place to germline place.
     """
@@ -51,8 +47,6 @@ class _Match(NamedTuple):
     germline: tuple[int, int]
     read_columns: str
     germline_columns: str
-    shifted: bool
-    whole: tuple[int, int]
     pairs: dict[int, int]
 
 
@@ -101,8 +95,7 @@ def _check_row(row: _Row, germlines: Sequence[GermlineSet], settings: Annotation
     if row["quality"] is not None:
         _same("length of quality", len(row["quality"]), len(row["sequence"]))
     v, d, j = (_match(row, letter, sets) for letter in "vdj")
-    for letter, match in (("v", v), ("j", j)):
-        _same(f"{letter}_frameshift", row[f"{letter}_frameshift"], match.shifted if match else None)
+    _check_shifts(row, v, j)
     ordered = bool(v and j) and row["np1"] is not None
     _check_alignment(row, v, d, j, ordered)
     if v and j and ordered:
@@ -147,12 +140,9 @@ def _walk(
 ) -> _Match:
     p, q = text[0], germline[0]
     above, below = "", ""
-    breaks: list[tuple[int, int]] = []
     pairs = {}
     for number, kind in _RUN.findall(runs):
         length = int(number)
-        if kind in "ID" and length % 3 != 0:
-            breaks.append((p, p if kind == "D" else p + length))
         read = "-" * length if kind == "D" else row["sequence"][p : p + length]
         reference = "-" * length if kind == "I" else allele.sequence[q : q + length]
         if kind in "=X":
@@ -168,8 +158,24 @@ def _walk(
     # Rounded to four places, one way or the other where it lies between two.
     near = abs(row[f"{letter}_identity"] - equal / len(above)) < 5.001e-5
     _same(f"{letter}_identity near {equal} / {len(above)}", near, True)
-    whole = (breaks[-1][1], breaks[0][0]) if breaks else text
-    return _Match(allele, text, germline, above, below, bool(breaks), whole, pairs)
+    return _Match(allele, text, germline, above, below, pairs)
+
+
+def _check_shifts(row: _Row, v: _Match | None, j: _Match | None) -> None:
+    """Frames of V up to the junction and of J behind it; without one, of the whole alignments."""
+    for letter, match in (("v", v), ("j", j)):
+        if match is None:
+            _same(f"{letter}_frameshift", row[f"{letter}_frameshift"], None)
+            continue
+        (start, end), (low, high), anchor = match.text, match.germline, match.allele.anchor or 0
+        if row["junction"] is not None:
+            if row["cdr3_start"] is None:  # Cys and Phe side by side
+                continue
+            if letter == "v":
+                end, high = row["cdr3_start"] - 4, anchor
+            else:
+                start, low = row["cdr3_end"] + 3, anchor + 3
+        _same(f"{letter}_frameshift", row[f"{letter}_frameshift"], (end - start - high + low) % 3 != 0)
 
 
 def _check_alignment(row: _Row, v: _Match | None, d: _Match | None, j: _Match | None, ordered: bool) -> None:
@@ -321,16 +327,15 @@ def _check_junction(row: _Row, v: _Match, j: _Match, settings: AnnotationSetting
     _same("cdr3", row["cdr3"], junction[3:-3])
     _same("cdr3_aa", row["cdr3_aa"], translate(junction[3:-3]))
     _same("vj_in_frame", row["vj_in_frame"], len(junction) % 3 == 0)
-    shifted = v.shifted or j.shifted
-    productive = row["vj_in_frame"] and not row["stop_codon"] and not shifted
+    productive = row["vj_in_frame"] and not row["stop_codon"] and not row["v_frameshift"]
     _same("productive", row["productive"], productive)
 
 
 def _check_frame(row: _Row, v: _Match, j: _Match, start: int, end: int) -> None:
     """Stop codons and framework 4."""
     sequence = row["sequence"]
-    first = v.whole[0] + (start - v.whole[0]) % 3
-    _same("stop_codon", row["stop_codon"], "*" in translate(sequence[first : j.whole[1]]))
+    first = start if row["v_frameshift"] else v.text[0] + (start - v.text[0]) % 3
+    _same("stop_codon", row["stop_codon"], "*" in translate(sequence[first : j.text[1]]))
     if row["fwr4"] is not None:
         place = row["fwr4_start"] - 1, row["fwr4_end"]
         _same("fwr4", row["fwr4"], sequence[place[0] : place[1]])
@@ -355,8 +360,7 @@ def _check_status(
         "low_quality": _low_quality(row, settings),
     }
     if settings.productive_only:
-        shifted = bool(row["v_frameshift"] or row["j_frameshift"])
-        reasons["out_of_frame"] = not row["vj_in_frame"] or shifted
+        reasons["out_of_frame"] = not row["vj_in_frame"] or bool(row["v_frameshift"])
         reasons["stop_codon"] = bool(row["stop_codon"])
     expected = next((reason for reason, holds in reasons.items() if holds), "ok")
     _same("annotation_status", row["annotation_status"], expected)

@@ -49,8 +49,8 @@ class UnitAnnotator:
         As for `plait.vdj.annotation.annotator.ReadAnnotator`.
     names
         Name of the repertoire of each file.
-    keep_failed
-        Whether rows of reads that have no junction are kept.
+    statuses
+        Those of the rows that are wanted; None: all.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class UnitAnnotator:
         settings: AnnotationSettings | None,
         device: str,
         names: Sequence[str],
-        keep_failed: bool,
+        statuses: Sequence[str] | None,
     ) -> None:
-        self._made_of = tuple(germlines), settings, device, tuple(names), keep_failed
+        self._made_of = tuple(germlines), settings, device, tuple(names), statuses
         self._names = names
-        self._keep_failed = keep_failed
+        self._statuses = statuses
 
     @cached_property
     def annotator(self) -> ReadAnnotator:
@@ -91,13 +91,14 @@ class UnitAnnotator:
             return next(plans)
 
     def __call__(self, unit: ReadUnit) -> tuple[pa.RecordBatch, ReadSummary]:
-        """The rows of a block that are written, and its counts."""
+        """The rows of a block that are wanted, and its counts."""
         rows, summary = self.annotator.annotate(
             unit.reads, unit.mates, counts=unit.counts, repertoire_id=self._names[unit.file]
         )
-        if not self._keep_failed:
-            rows = rows.filter(pc.equal(rows["annotation_status"], "ok"))
-        summary.rows = rows.num_rows
+        summary.rows = rows.num_rows if self._statuses is None else summary.statuses["ok"]
+        if self._statuses is not None:
+            wanted = pa.array(self._statuses, pa.string())
+            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=wanted))
         return rows, summary
 
     def __reduce__(self) -> tuple[object, ...]:

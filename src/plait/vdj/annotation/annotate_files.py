@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from plait.executors.local import LocalExecutor
 from plait.executors.protocol import Executor
@@ -152,11 +153,13 @@ def annotate_files(
         executor = LocalExecutor(thread_count() if threads is None else threads)
     wanted = further or FurtherSettings()
     names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
-    annotator = UnitAnnotator(germlines, settings, device, names, keep_failed)
+    # Rows of low quality are not written; they may join a clonotype.
+    statuses = None if keep_failed else ("ok",) if wanted.clonotypes is None else ("ok", "low_quality")
+    annotator = UnitAnnotator(germlines, settings, device, names, statuses)
     plan = annotator.plan_on(executor)
     with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
         source = ReadSource(reader, names, umis, output, progress)
-        run = _Run(reader, source, plan, keep_failed)
+        run = _Run(reader, source, plan, statuses)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
@@ -192,12 +195,16 @@ class _Run:
     """Everything that is fixed for one run, and its totals."""
 
     def __init__(
-        self, reader: ReadFiles, source: ReadSource, plan: AnnotationPlan, keep_failed: bool
+        self,
+        reader: ReadFiles,
+        source: ReadSource,
+        plan: AnnotationPlan,
+        statuses: Sequence[str] | None,
     ) -> None:
         self._reader = reader
         self._source = source
         self._plan = plan
-        self._keep_failed = keep_failed
+        self._statuses = statuses
         self._summaries = [ReadSummary() for _ in source.names]
         self.inputs = [*reader.paths, *(reader.mate_paths or ())]
 
@@ -216,7 +223,7 @@ class _Run:
             "paired": self._reader.mate_paths is not None,
             "repertoires": list(self._source.names),
             "umis": self._source.described,
-            "keep_failed": self._keep_failed,
+            "statuses": self._statuses and list(self._statuses),
             "block_reads": self._reader.block_reads,
         }
 
@@ -224,7 +231,7 @@ class _Run:
         """What the summary tells beside the counts."""
         found: dict[str, object] = {
             "provenance": self._plan.provenance.as_dict(),
-            "keep_failed": self._keep_failed,
+            "keep_failed": self._statuses is None,
         }
         if self._source.umi_counts is not None:
             found |= {"umis": self._source.described, "umi_counts": asdict(self._source.umi_counts)}
@@ -261,7 +268,10 @@ class _Run:
                 self._summaries[unit.file].merge(part)
             others.add(rows)
             self._source.done(unit)
-            yield rows
+            if self._statuses is None or len(self._statuses) == 1:
+                yield rows
+            else:
+                yield rows.filter(pc.equal(rows["annotation_status"], "ok"))
 
 
 def _kept(checkpoint: Checkpoint, source: ReadSource) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:

@@ -62,7 +62,7 @@ class AnnotationSettings:
     min_length: int = 20
     max_length: int = 10_000
     max_error_rate: float = 0.15
-    min_junction_quality: int = 10
+    min_junction_quality: int = 15
     min_d_length: int = 5
     max_anchor_distance: int = 12
     max_p_length: int = 4

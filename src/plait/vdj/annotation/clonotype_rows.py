@@ -129,17 +129,19 @@ def combine(rows: pa.RecordBatch) -> pa.RecordBatch:
     Parameters
     ----------
     rows
-        Rows of `ClonotypeRows.convert` or of this function, in the order of `VARIANT_KEY`.
+        Rows of `ClonotypeRows.convert` or of this function, in the order of the columns of `VARIANT_KEY` that
+        they have.
 
     Returns
     -------
     pyarrow.RecordBatch
         One row per variant, its sums those of its rows.
     """
-    starts = run_starts(rows, VARIANT_KEY)
+    names = [name for name in VARIANT_KEY if name in rows.schema.names]
+    starts = run_starts(rows, names)
     if starts.size == rows.num_rows:
         return rows
-    keys = {name: rows[name].take(pa.array(starts)) for name in VARIANT_KEY}
+    keys = {name: rows[name].take(pa.array(starts)) for name in names}
     sums = add_up(rows, starts)
     return pa.record_batch({name: keys[name] if name in keys else sums[name] for name in rows.schema.names})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ from plait.vdj.annotation.clonotype_rows import (
     combine,
 )
 from plait.vdj.annotation.clonotype_votes import clonotypes_of
+from plait.vdj.annotation.low_quality import LowQualityRows, split_low_quality
 from plait.vdj.annotation.satellites import merge_satellites
 
 __all__ = ["ClonotypeCollector", "ClonotypeCounts", "ClonotypeSettings"]
@@ -54,6 +56,10 @@ class ClonotypeSettings:
     satellite_quality
         Where the qualities of the junctions are known, merge only if the Phred score at the differing base
         is below this in all reads.
+    min_quality
+        Rows with a base of the junction below this Phred score make no clonotype. Each is counted in the one
+        clonotype of its repertoire, genes and length that all other bases agree with, if there is exactly
+        one, and at least half of the bases are good.
     memory_bytes
         Bytes of rows that wait in memory; the peak is about ten times as much.
 
@@ -65,14 +71,16 @@ class ClonotypeSettings:
 
     satellite_ratio: float | None = None
     satellite_quality: int = 25
+    min_quality: int = 0
     memory_bytes: int = 16 << 20
 
     def __post_init__(self) -> None:
         ratio = self.satellite_ratio
         if ratio is not None and not 1 < ratio < float("inf"):
             raise InvalidInput("satellite_ratio", found=ratio, expected="a number above 1, such as 20")
-        if not 0 <= self.satellite_quality <= 94:
-            raise InvalidInput("satellite_quality", found=self.satellite_quality, expected="0 to 94")
+        for name in ("satellite_quality", "min_quality"):
+            if not 0 <= getattr(self, name) <= 94:
+                raise InvalidInput(name, found=getattr(self, name), expected="0 to 94")
         if self.memory_bytes < 1:
             raise InvalidInput("memory_bytes", found=self.memory_bytes, expected="at least 1")
 
@@ -86,7 +94,12 @@ class ClonotypeCounts:
     rows
         Rows that were given.
     left_out
-        Rows that are in no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``.
+        Rows that are in no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``; and of those
+        of low quality ``no_clonotype_agrees``, ``several_clonotypes_agree``, ``too_few_good_bases``.
+    low_quality
+        Rows with a base of low quality in the junction.
+    joined
+        Those of them that are counted in a clonotype.
     clonotypes
         Clonotypes, after merging.
     satellites
@@ -97,6 +110,8 @@ class ClonotypeCounts:
 
     rows: int
     left_out: Mapping[str, int]
+    low_quality: int
+    joined: int
     clonotypes: int
     satellites: int
     satellite_count: int
@@ -146,6 +161,8 @@ class ClonotypeCollector(Spilling):
         self._converter = ClonotypeRows()
         self._columns: pa.Schema | None = None
         self._variants = self._runs(VARIANT_KEY, combine)
+        self._masked = self._runs(dict.fromkeys(CLONOTYPE_KEY, "ascending"), combine)
+        self._low_quality: LowQualityRows | None = None
         self._clonotypes = self._satellites = self._satellite_count = 0
 
     @property
@@ -165,9 +182,14 @@ class ClonotypeCollector(Spilling):
     @property
     def counts(self) -> ClonotypeCounts:
         """What became of the rows; complete after `finish` has been exhausted."""
+        low = self._low_quality
+        left_out = self._converter.left_out + (Counter() if low is None else low.left_out)
+        joined = 0 if low is None else low.joined
         return ClonotypeCounts(
             rows=self._converter.rows,
-            left_out=dict(sorted(self._converter.left_out.items())),
+            left_out=dict(sorted(left_out.items())),
+            low_quality=joined + (0 if low is None else low.left_out.total()),
+            joined=joined,
             clonotypes=self._clonotypes,
             satellites=self._satellites,
             satellite_count=self._satellite_count,
@@ -201,7 +223,10 @@ class ClonotypeCollector(Spilling):
                 found=f"the columns {', '.join(batch.schema.names)}",
                 expected="the same columns in every batch",
             )
-        self._variants.add(rows)
+        good, masked = split_low_quality(rows, self._settings.min_quality)
+        self._variants.add(good)
+        if masked is not None:
+            self._masked.add(masked)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The clonotypes, the most abundant first; to be called once, after the last `add`.
@@ -233,15 +258,19 @@ class ClonotypeCollector(Spilling):
     def _whole(self) -> Iterator[pa.RecordBatch]:
         """Clonotypes, not in their final order."""
         ratio = self._settings.satellite_ratio
+        low = self._low_quality = LowQualityRows(self._masked.drain())
         clonotypes = map(clonotypes_of, whole_runs(self._variants.drain(), CLONOTYPE_KEY))
-        if ratio is None:
+        if ratio is None and not low.any:
             yield from clonotypes
             return
         for rows in whole_runs(clonotypes, CLONOTYPE_KEY[:2]):
-            merged = merge_satellites(rows, ratio, self._settings.satellite_quality)
-            self._satellites += merged.satellites
-            self._satellite_count += merged.satellite_count
-            yield merged.clonotypes
+            if ratio is not None:
+                merged = merge_satellites(rows, ratio, self._settings.satellite_quality)
+                self._satellites += merged.satellites
+                self._satellite_count += merged.satellite_count
+                rows = merged.clonotypes
+            yield low.join(rows)
+        low.finish()
 
 
 def _output(rows: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:

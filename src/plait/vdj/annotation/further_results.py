@@ -52,15 +52,16 @@ class FurtherSettings:
 
     def __post_init__(self) -> None:
         """Check the ratio."""
-        if self.collapse.satellite_ratio is not None and self.clonotypes is None:
+        if self.collapse(0).satellite_ratio is not None and self.clonotypes is None:
             raise InvalidInput(
                 "satellite_ratio", found=self.satellite_ratio, expected="a table of clonotypes with it"
             )
 
-    @property
-    def collapse(self) -> ClonotypeSettings:
+    def collapse(self, min_quality: int) -> ClonotypeSettings:
         """How rows are collapsed to clonotypes."""
-        return ClonotypeSettings(satellite_ratio=self.satellite_ratio, memory_bytes=_WAITING_BYTES)
+        return ClonotypeSettings(
+            satellite_ratio=self.satellite_ratio, min_quality=min_quality, memory_bytes=_WAITING_BYTES
+        )
 
 
 class FurtherResults:
@@ -111,7 +112,9 @@ class FurtherResults:
         with ExitStack() as stack:
             if settings.clonotypes is not None:
                 folder = f"{os.fspath(output)}.clonotype-rows"
-                collector = stack.enter_context(ClonotypeCollector(folder, settings.collapse))
+                limits = plan.provenance.parameters
+                collapse = settings.collapse(limits["min_junction_quality"])
+                collector = stack.enter_context(ClonotypeCollector(folder, collapse))
                 # An empty batch tells it the columns.
                 collector.add(pa.RecordBatch.from_pylist([], schema=plan.schema))
                 self._clonotype_table = stack.enter_context(
@@ -136,10 +139,12 @@ class FurtherResults:
         if self._collector is None and not self._evidence:
             return
         found = pc.equal(rows["annotation_status"], "ok")
+        if self._collector is not None:
+            # Where a junction of two codons lies is not told, so that its low bases are not known.
+            low = pc.and_(pc.equal(rows["annotation_status"], "low_quality"), pc.is_valid(rows["cdr3_start"]))
+            self._collector.add(rows.filter(pc.or_(found, low)))
         if not pc.all(found).as_py():
             rows = rows.filter(found)
-        if self._collector is not None:
-            self._collector.add(rows)
         for evidence in self._evidence:
             locus = evidence.germline.locus
             apart = len(self._evidence) > 1 and locus

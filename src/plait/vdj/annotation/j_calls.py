@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.targets.protocol import Target
-from plait.vdj.annotation.allele_paths import find_paths
+from plait.vdj.annotation.allele_paths import Paths, find_paths
 from plait.vdj.annotation.allele_scores import Parts, score_all
 from plait.vdj.annotation.candidates import Items
 from plait.vdj.annotation.germline_index import GermlineIndex, SegmentIndex
-from plait.vdj.annotation.segment_matches import Found
+from plait.vdj.annotation.segment_matches import Found, join_found
 
 __all__ = ["JCalls", "Places", "best_of_set", "j_calls", "j_found", "ties_by_row"]
+
+#: What bases left of a gap in the junction must score beyond its cost; fewer are equal by chance.
+_LEAST_GAIN: Final = 3
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -173,14 +176,10 @@ def j_found(
     """
     places = calls.places.take(rows)
     alleles, starts = ties_by_row(calls.ties[rows])
-    paths = find_paths(
-        target,
-        index.j,
-        places.parts(items),
-        alleles[starts[:-1]] + index.j.offsets[places.sets],
-        calls.scores[rows],
-    )
-    return Found(
+    first = alleles[starts[:-1]] + index.j.offsets[places.sets]
+    parts = places.parts(items)
+    paths = find_paths(target, index.j, parts, first, calls.scores[rows])
+    found = Found(
         items.reads[places.items],
         calls.scores[rows],
         calls.support[rows],
@@ -189,3 +188,46 @@ def j_found(
         alleles,
         starts,
     )
+    cuts = _settle_gaps(index.j, parts, first, paths)
+    if not cuts.any():
+        return found
+    again = np.flatnonzero(cuts)
+    # No gap can pay for itself in what is left of the part there.
+    firsts = places.firsts[again] + np.maximum(cuts[again] - _LEAST_GAIN + 1, 0)
+    anew = j_calls(target, index, items, places.take(again)._replace(firsts=firsts), np.inf)
+    both = join_found(
+        [found.take(np.flatnonzero(cuts == 0)), j_found(target, index, items, anew, np.arange(again.size))]
+    )
+    return both.take(np.argsort(both.reads, kind="stable"))
+
+
+def _settle_gaps(
+    index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64], paths: Paths
+) -> NDArray[np.int64]:
+    """Move gaps to the last place that scores the same, so that the junction keeps what it can.
+
+    Returns the place in the part behind the last gap in the junction that does not pay for itself, or 0.
+    """
+    scoring, cuts = index.scoring, np.zeros(alleles.size, np.int64)
+    for row in np.flatnonzero(np.diff(paths.run_starts) > 1).tolist():
+        anchor, score = int(index.anchors[alleles[row]]), 0
+        read = parts.codes[parts.firsts[row] + paths.read_start[row] : parts.lasts[row]]
+        germline = index.words.letters[slice(*index.words.bounds[alleles[row] : alleles[row] + 2])]
+        p, q = 0, int(paths.germline_start[row])
+        runs = paths.runs[slice(*paths.run_starts[row : row + 2])]
+        for k, (kind, length) in enumerate(runs.tolist()):
+            before = p, q
+            p += 0 if kind == 1 else length
+            q += 0 if kind == 2 else length
+            if kind == 0:
+                score += int(scoring.scores[read[before[0] : p], germline[before[1] : q]].sum())
+                continue
+            score -= scoring.gap_open + (length - 1) * scoring.gap_extend
+            letters, at = (germline, before[1]) if kind == 1 else (read, before[0])
+            moved, room = 0, runs[k + 1, 1] - 1 if runs[k - 1, 0] == runs[k + 1, 0] == 0 else 0
+            while moved < room and letters[at + moved] == letters[at + length + moved]:
+                moved += 1
+            runs[k - 1 : k + 2 : 2, 1] += moved, -moved
+            if q + moved <= anchor and score < _LEAST_GAIN:
+                cuts[row] = paths.read_start[row] + p
+    return cuts

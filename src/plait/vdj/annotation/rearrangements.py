@@ -300,7 +300,7 @@ class RearrangementBuilder:
             "low_quality": found.worst < limits.min_junction_quality,
         }
         if limits.productive_only:
-            holds["out_of_frame"] = ~facts.in_frame | (found.prefix_shifted > 0) | (found.suffix_shifted > 0)
+            holds["out_of_frame"] = ~facts.in_frame | (found.prefix_shifted > 0)
             holds["stop_codon"] = facts.stop
         names = list(holds)
         codes = np.select([holds[name] for name in names], [STATUSES.index(name) for name in names],
@@ -321,8 +321,7 @@ class _Facts:
         self.middle = found.middle_start.astype(np.int64), found.middle_end.astype(np.int64)
         self.in_frame: _Flags = self.known & ((self.middle[1] - self.middle[0]) % 3 == 0)
         self.stop: _Flags = found.stops > 0
-        shifted = (found.prefix_shifted > 0) | (found.suffix_shifted > 0)
-        self.productive: _Flags = self.in_frame & ~self.stop & ~shifted
+        self.productive: _Flags = self.in_frame & ~self.stop & (found.prefix_shifted == 0)
 
 
 def _array(values: NDArray[Any], kind: pa.DataType, known: _Flags) -> pa.Array:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from plait.formats.sorted_runs import run_starts
 from plait.vdj.annotation.byte_columns import letters_of
+from plait.vdj.annotation.low_quality import ADDED
 
 __all__ = ["MergedSatellites", "Texts", "find_parents", "merge_satellites"]
 
@@ -21,7 +22,6 @@ __all__ = ["MergedSatellites", "Texts", "find_parents", "merge_satellites"]
 _PROBES: Final = 1 << 20
 #: Of Phred scores as text.
 _OFFSET: Final = 33
-_ADDED: Final = ("duplicate_count", "consensus_count", "umi_count")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +128,7 @@ def merge_satellites(clonotypes: pa.RecordBatch, ratio: float, max_quality: int)
     if satellites.size == 0:
         return MergedSatellites(clonotypes, 0, 0)
     columns = {name: clonotypes[name] for name in clonotypes.schema.names}
-    for name in _ADDED:
+    for name in ADDED:
         if name in columns:
             values = columns[name].to_numpy().copy()
             np.add.at(values, parent[satellites], values[satellites])
