@@ -18,7 +18,7 @@ from plait.formats.rearrangements import RearrangementReader, open_rearrangement
 from plait.settings import thread_count
 from plait.targets.devices import used_devices
 from plait.vdj.columns import ResultColumns
-from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan, restored_block
+from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
 from plait.vdj.progress import Progress
@@ -66,6 +66,8 @@ class CountedFiles:
         Blank lines in text inputs.
     resumed_blocks
         Blocks taken over from the run that was killed.
+    remarks
+        What is to be said of the table as a whole: foreign genes, and causes of zeros.
     """
 
     output: Path
@@ -74,6 +76,7 @@ class CountedFiles:
     renamed: dict[str, str]
     blank_lines: int
     resumed_blocks: int
+    remarks: tuple[str, ...] = ()
 
 
 def count_files(
@@ -141,7 +144,7 @@ def count_files(
             columns=[reader.roles[role] for role in COUNTED_ROLES],
             work=block_counter,
             stored=_stored,
-            restored=restored_block,
+            restored=block_counter.restored,
             finish=run.rows,
         )
         finished = run_rows(
@@ -168,6 +171,7 @@ def count_files(
         renamed=run.renamed,
         blank_lines=finished.blank_lines,
         resumed_blocks=finished.resumed_blocks,
+        remarks=tuple(run.summary.remarks(plan.settings.germline)),
     )
 
 
@@ -190,6 +194,7 @@ class _Run:
         self._reader = reader
         self._provenance = plan.provenance.as_dict()
         self._columns = plan.columns
+        self._germline = plan.settings.germline
         self._long = long
         self._devices: set[str] = set()
         self.summary = CountSummary()
@@ -219,6 +224,7 @@ class _Run:
             "provenance": {**self._provenance, "device": device},
             "renamed_columns": self.renamed,
             **self.summary.as_dict(),
+            "remarks": self.summary.remarks(self._germline),
         }
 
     def rows(self, index: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:

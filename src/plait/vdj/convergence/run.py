@@ -45,6 +45,8 @@ from plait.vdj.convergence.study_folder import StudyFolder
 from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_blocks import CountPlan
 from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.anchor_repair import anchor_faults
+from plait.vdj.model.gene_check import gene_faults
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
@@ -141,6 +143,7 @@ def run_study(
         run.write_tables(grouped, dealt, subjects)
         run.regress(grouped)
         facts = run.facts(samples, dealt, grouped)
+        facts["notes"] = [*_gene_notes(germline, model), *facts["notes"]]
         facts["subjects"] = len(subjects)
         facts["provenance"] = plan.provenance.as_dict()
         facts["answers"] = run.answers(facts)
@@ -351,6 +354,25 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _gene_notes(germline: GermlineSet, model: RecombinationModel | None) -> list[str]:
+    """What is wrong with genes, and what has been mended."""
+    found = [(f"germline set {germline.name}", anchor_faults(germline.alleles()))]
+    notes = [
+        f"In the germline set {germline.name}, {note}."
+        for note in germline.notes
+        if note.startswith("repaired ")
+    ]
+    if model is not None:
+        found.append((f"model {model.name}", gene_faults(model)))
+        repaired = model.provenance.get("repaired_anchors", {})
+        notes += [f"In the model {model.name}, repaired {name}: {what}." for name, what in repaired.items()]
+    return notes + [
+        f"In the {whose}, {name} may have a wrong conserved codon ({fault}): its rows may come out wrong."
+        for whose, faults in found
+        for name, fault in faults.items()
+    ]
 
 
 def _notes(samples: list[CountedSample]) -> list[str]:
