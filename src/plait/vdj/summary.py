@@ -182,6 +182,19 @@ class CountSummary:
             ),
         ]
 
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> CountSummary:
+        """What `as_dict` told, as far as `remarks` and totals need it."""
+        found = cls(statuses=Counter({str(name): int(n) for name, n in facts["statuses"].items()}))
+        found.causes = TableCauses.from_dict(facts["zero_causes"])
+        for status, names in facts["blamed_calls"].items():
+            found._calls.blame(status, names)
+        for segment in "vj":
+            for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
+                found._rows[segment][gene] += int(zeros["rows"])
+                found._zeros[segment][gene] += int(zeros["zeros"])
+        return found
+
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; statuses that did not occur are left out."""
         zeros = {

@@ -24,6 +24,7 @@ from plait.vdj.convergence.count_cache import (
     CountedSample,
     PlannedSample,
     count_plan,
+    counted_summary,
     plan_sample,
 )
 from plait.vdj.convergence.pgen_columns import PgenColumns
@@ -50,6 +51,7 @@ from plait.vdj.model.gene_check import gene_faults
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
+from plait.vdj.summary import CountSummary
 
 __all__ = ["Study", "run_study"]
 
@@ -143,7 +145,7 @@ def run_study(
         run.write_tables(grouped, dealt, subjects)
         run.regress(grouped)
         facts = run.facts(samples, dealt, grouped)
-        facts["notes"] = [*_gene_notes(germline, model), *facts["notes"]]
+        facts["notes"] = [*_gene_notes(germline, model), *_remarks(samples, germline), *facts["notes"]]
         facts["subjects"] = len(subjects)
         facts["provenance"] = plan.provenance.as_dict()
         facts["answers"] = run.answers(facts)
@@ -354,6 +356,16 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _remarks(samples: list[CountedSample], germline: GermlineSet) -> list[str]:
+    """What is to be said of all rows together: foreign genes, and causes of zeros."""
+    whole = CountSummary()
+    for sample in samples:
+        one = counted_summary(sample)
+        if one is not None:
+            whole.merge(one)
+    return whole.remarks(germline)
 
 
 def _gene_notes(germline: GermlineSet, model: RecombinationModel | None) -> list[str]:
