@@ -316,11 +316,3 @@ def test_labels_of_an_axis_keep_apart(opened: Callable[..., Any], phone: bool) -
     axes = ".plot svg .role-axis-label:not(:has([transform*='rotate(3']))"
     assert page.locator(axes).count() > 30
     assert page.eval_on_selector_all(axes, GAPS) == []
-
-
-def test_a_dot_keeps_clear_of_the_names(opened: Callable[..., Any]) -> None:
-    page = opened(phone=True)
-    plot = page.locator("#group_comparison .plot svg")
-    names = plot.locator(".role-axis-label text").filter(has_text="all predictors").first.bounding_box()
-    dots = [dot.bounding_box() for dot in plot.locator(".mark-symbol path").all()]
-    assert dots and min(dot["x"] for dot in dots) > names["x"] + names["width"] + 3
