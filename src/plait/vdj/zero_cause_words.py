@@ -88,7 +88,9 @@ def cause_sentences(
     others = others or "another set"
     of = f"{causes.examined:,} rows with 0 that were put to the test"
     found = [
-        f"{causes.causes[cause]:,} of {of} {_WORDS[cause].format(what=what, others=others, own=own)}."
+        f"{causes.causes[cause]:,} of {of} {_WORDS[cause].format(what=what, others=others, own=own)}.".replace(
+            "?.", "?"
+        )
         for cause in named
     ]
     alike = causes.alike.total()
