@@ -87,12 +87,10 @@ def cause_sentences(
     others = " and ".join(name for name, n in causes.alike.most_common() if n >= _NOTABLE * causes.compared)
     others = others or "another set"
     of = f"{causes.examined:,} rows with 0 that were put to the test"
-    found = [
-        f"{causes.causes[cause]:,} of {of} {_WORDS[cause].format(what=what, others=others, own=own)}.".replace(
-            "?.", "?"
-        )
-        for cause in named
-    ]
+    found = []
+    for cause in named:
+        told = _WORDS[cause].format(what=what, others=others, own=own)
+        found.append(f"{causes.causes[cause]:,} of {of} {told}{'' if told.endswith('?') else '.'}")
     alike = causes.alike.total()
     if alike >= max(_NOTABLE * causes.compared, min(_FEWEST, causes.compared), 1):
         found.append(
