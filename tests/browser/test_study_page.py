@@ -297,3 +297,22 @@ def test_a_sentence_stands_for_what_is_missing(
     assert found.page.locator(".plot svg").count() == len(figures)
     assert (len(figures) == 0) == (missing == "everything")
     assert_silent(found)
+
+
+#: Labels of one axis that are side by side, with the pixels between them.
+GAPS = """all => all.flatMap(axis => {
+  const boxes = [...axis.querySelectorAll('text')].filter(one => Number(one.getAttribute('opacity') ?? 1) > 0)
+    .map(one => [one.textContent, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0)
+    .sort((a, b) => a[1].left - b[1].left);
+  return boxes.slice(1).map(([name, box], k) => [boxes[k][0], name, box.left - boxes[k][1].right,
+    Math.min(box.bottom, boxes[k][1].bottom) - Math.max(box.top, boxes[k][1].top)]);
+}).filter(([, , gap, height]) => height > 3 && gap < 5)"""
+
+
+@pytest.mark.parametrize("phone", [True, False])
+def test_labels_of_an_axis_keep_apart(opened: Callable[..., Any], phone: bool) -> None:
+    """Neighbours that touch read as one number, as 1e-50 and 1e-40 did."""
+    page = opened(phone=phone)
+    axes = ".plot svg .role-axis-label:not(:has([transform*='rotate(3']))"
+    assert page.locator(axes).count() > 30
+    assert page.eval_on_selector_all(axes, GAPS) == []

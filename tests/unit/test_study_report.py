@@ -283,3 +283,22 @@ def test_a_failed_report_leaves_the_old_one(
         write_study_report(folder)
     assert (folder / "report.html").read_text() == "old"
     assert {path.name for path in folder.iterdir()} == {"report.html", "study.json", "tables"}
+
+
+def test_estimators_have_marks_of_their_own(figures: dict[str, StudyFigure]) -> None:
+    """An interval of one estimator is not drawn through the points of another one."""
+    spec = figures["coefficients"].spec
+    assert spec is not None
+    places: dict[str, set[int]] = {}
+    for layer in spec["layer"]:
+        field = layer["encoding"].get("x", {}).get("field")
+        if field in ("mle", "mle_low", "chosen"):
+            places.setdefault("chosen" if field == "chosen" else "mle", set()).add(layer["mark"]["yOffset"])
+    assert places["mle"].isdisjoint(places["chosen"]) and len(places["mle"]) == len(places["chosen"]) == 1
+    outside = [
+        value
+        for value in values_of(figures["coefficients"])
+        if value["chosen"] is not None and not value["mle_low"] <= value["chosen"] <= value["mle_high"]
+    ]
+    assert outside, "the example shows what the figure must not confuse"
+    assert "It has no intervals" in figures["coefficients"].caption

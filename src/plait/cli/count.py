@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plait._compiling import work_time
-from plait.cli.console import RowProgress, say
+from plait.cli.console import RowProgress
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -20,6 +20,7 @@ from plait.cli.options import (
     OverflowOption,
     WholeNumber,
 )
+from plait.cli.recombination_model import germline_named
 
 __all__ = ["count"]
 
@@ -82,11 +83,8 @@ def count(
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
     from plait.vdj.counting import CounterSettings
-    from plait.vdj.germline import load_germline
 
-    alleles = load_germline(germline, anchors=anchors)
-    for note in alleles.notes:
-        say(f"germline set {alleles.name}: {note}")
+    alleles = germline_named(germline, anchors=anchors)
     settings = CounterSettings(
         germline=alleles,
         model=parameters.model_of(),

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from plait._compiling import work_time
 from plait.cli.console import Bar
 from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
-from plait.cli.recombination_model import model_named
+from plait.cli.recombination_model import RepairOption, model_named
 
 __all__ = ["generate"]
 
@@ -19,6 +19,7 @@ _HERE = ExecutorParameters()
 def generate(
     *,
     model: str,
+    repair_anchors: RepairOption = False,
     output: OutputOption,
     count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
     seed: Annotated[WholeNumber, Parameter(allow_leading_hyphen=True)] = 0,
@@ -34,6 +35,9 @@ def generate(
     model
         The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
         IGoR or OLGA.
+    repair_anchors
+        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
+        do so; each is named, and recorded in the provenance.
     output
         The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
     count
@@ -52,7 +56,7 @@ def generate(
     """
     from plait.vdj.model.generation_files import generate_file
 
-    found = model_named(model)
+    found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()
     with place.open(threads) as executor, Bar("drawing", "{task.fields[done]:,} rows") as bar:
         made = generate_file(

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from plait._compiling import work_time
-from plait.cli.console import Bar, say
+from plait.cli.console import Bar
 from plait.cli.options import OutputOption, WholeNumber
-from plait.cli.recombination_model import JunctionLayoutOption, model_named, tables_of
+from plait.cli.recombination_model import (
+    JunctionLayoutOption,
+    RepairOption,
+    germline_named,
+    model_named,
+    tables_of,
+)
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,6 +40,9 @@ class StartParameters:
         or folder. All choices are equally probable at first.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    repair_anchors
+        Mend genes whose conserved codon is not where the germline set or model says, where there is one way
+        to do so; each is named, and recorded in the provenance.
     chain
         What is joined; auto takes what the germline set implies.
     most_insertions
@@ -47,6 +56,7 @@ class StartParameters:
 
     germline: str | None = None
     anchors: Path | None = None
+    repair_anchors: RepairOption = False
     chain: Literal["auto", "vj", "vdj"] = "auto"
     most_insertions: WholeNumber | None = None
     start: str | None = None
@@ -54,7 +64,6 @@ class StartParameters:
 
     def model(self) -> RecombinationModel:
         """The model to begin with."""
-        from plait.vdj.germline import load_germline
         from plait.vdj.model import model_from_germline, uniform_model
 
         if (self.germline is None) == (self.start is None):
@@ -63,11 +72,9 @@ class StartParameters:
                 "--germline, --start", found=given, expected="a germline set or a model to begin with"
             )
         if self.germline is None:
-            model = model_named(str(self.start))
+            model = model_named(str(self.start), repair_anchors=self.repair_anchors)
             return uniform_model(model) if self.uniform else model
-        alleles = load_germline(self.germline, anchors=self.anchors)
-        for note in alleles.notes:
-            say(f"germline set {alleles.name}: {note}")
+        alleles = germline_named(self.germline, anchors=self.anchors, repair_anchors=self.repair_anchors)
         return model_from_germline(alleles, self.chain, most_insertions=self.most_insertions)
 
 

@@ -10,7 +10,13 @@ from cyclopts import Parameter
 from plait._compiling import work_time
 from plait.cli.console import RowProgress
 from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
-from plait.cli.recombination_model import CallsOption, JunctionLayoutOption, model_named, tables_of
+from plait.cli.recombination_model import (
+    CallsOption,
+    JunctionLayoutOption,
+    RepairOption,
+    model_named,
+    tables_of,
+)
 
 __all__ = ["scenarios"]
 
@@ -20,6 +26,7 @@ _HERE = ExecutorParameters()
 def scenarios(
     *inputs: Path,
     model: str,
+    repair_anchors: RepairOption = False,
     output: OutputOption,
     best: WholeNumber = 10,
     posteriors: Annotated[bool, Parameter(negative="")] = False,
@@ -38,6 +45,9 @@ def scenarios(
     model
         The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
         IGoR or OLGA.
+    repair_anchors
+        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
+        do so; each is named, and recorded in the provenance.
     output
         The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands
         beside.
@@ -65,7 +75,7 @@ def scenarios(
     from plait.vdj.model.pgen_files import posterior_files
     from plait.vdj.model.scenario_files import scenario_files
 
-    found = model_named(model)
+    found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()
     with (
         tables_of(inputs, resume) as tables,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from plait._compiling import work_time
-from plait.cli.console import Bar, say
+from plait.cli.console import Bar
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -20,6 +20,7 @@ from plait.cli.options import (
     WholeNumber,
     values_of,
 )
+from plait.cli.recombination_model import RepairOption, germline_named, model_named
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def study(
     germline: str,
     output: OutputOption,
     anchors: Path | None = None,
+    repair_anchors: RepairOption = False,
     shared_by: WholeNumber = 2,
     layout: LayoutOption = "airr",
     subject: str | None = None,
@@ -164,6 +166,9 @@ def study(
         Folder for study.json, tables, clonotypes and path counts.
     anchors
         CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    repair_anchors
+        Mend genes of the germline set and of the model whose conserved codon is not where these say, where
+        there is one way to do so; each is named, and recorded in study.json.
     shared_by
         A clonotype counts as shared if so many subjects have it.
     layout
@@ -197,11 +202,9 @@ def study(
     """
     from plait.reports.study_text import study_text
     from plait.vdj.convergence.study import study as run
-    from plait.vdj.germline import load_germline
 
-    alleles = load_germline(germline, anchors=anchors)
-    for note in alleles.notes:
-        say(f"germline set {alleles.name}: {note}")
+    alleles = germline_named(germline, anchors=anchors, repair_anchors=repair_anchors)
+    recombination = None if pgen.model is None else model_named(pgen.model, repair_anchors=repair_anchors)
     start = work_time()
     with place.open(threads) as executor, StudyBar() as progress:
         found = run(
@@ -222,7 +225,7 @@ def study(
             folds=regression.folds,
             halves=regression.halves,
             seed=regression.seed,
-            recombination_model=pgen.model,
+            recombination_model=recombination,
             model_calls=pgen.model_calls,
             cache=cache,
             device=device,

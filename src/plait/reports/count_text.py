@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from plait.reports.plain_text import aligned, paragraph, percent
 from plait.vdj.blamed_calls import BLAMED
@@ -35,7 +35,7 @@ def count_text(counted: CountedFiles, *, seconds: float) -> str:
     rate = f", {summary.rows / seconds:,.0f} rows/s" if summary.rows and seconds > 0 else ""
     lines = [f"{summary.rows:,} rows in {seconds:.1f} s{rate}"]
     if summary.rows:
-        lines += ["", *_status_lines(summary), "", *_zero_lines(summary)]
+        lines += ["", *_status_lines(summary), "", *_zero_lines(summary, counted.remarks)]
     else:
         lines += paragraph("The input has a header and no rows; so has the output.")
     lines += [""]
@@ -77,28 +77,41 @@ def blamed_lines(calls_of: Callable[[str], Mapping[str, int]]) -> list[str]:
     return lines
 
 
-def _zero_lines(summary: CountSummary) -> list[str]:
-    if not summary.counted:
-        return ["No row could be counted."]
-    n, zeros = summary.counted, summary.zeros
-    lines = paragraph(
-        f"{zeros:,} of {n:,} counted rows ({percent(zeros, n)}) have count 0: no path within the limits."
-    )
+def _zero_lines(summary: CountSummary, remarks: Sequence[str]) -> list[str]:
+    lines: list[str] = []
+    if summary.counted:
+        n, zeros = summary.counted, summary.zeros
+        lines += paragraph(
+            f"{zeros:,} of {n:,} counted rows ({percent(zeros, n)}) have count 0: no path within the limits."
+        )
+    else:
+        lines += ["No row could be counted."]
+    for remark in remarks:
+        lines += paragraph(remark, indent=2)
+    # What concerns the whole table comes before genes are blamed.
+    if summary.whole_table_explained or not summary.counted:
+        return lines
+    return lines + _gene_lines(summary)
+
+
+def _gene_lines(summary: CountSummary) -> list[str]:
     suspects = set(summary.suspicious())
+    often = 2 * summary.zeros >= summary.counted
     notable = [
         (gene, found)
         for segment in "vj"
         for gene, found in summary.genes(segment).items()
-        if gene in suspects or (found.rows >= _FEWEST_ROWS and found.share >= _NOTABLE)
+        if gene in suspects or (not often and found.rows >= _FEWEST_ROWS and found.share >= _NOTABLE)
     ]
     notable.sort(key=lambda item: (-item[1].share, item[0]))
     if not notable:
-        return [*lines, "No gene has a notable share of them."]
+        return [] if often else ["No gene has a notable share of them."]
+    lines = ["Genes with a notable share:"]
     rows = [["gene", "rows", "zero", "share", ""]]
     for gene, found in notable[:_MOST_GENES]:
         remark = "wrong anchor or missing allele?" if gene in suspects else ""
         rows.append([gene, f"{found.rows:,}", f"{found.zeros:,}", percent(found.zeros, found.rows), remark])
-    lines += ["Genes with a notable share:", *aligned(rows, "<>>><")]
+    lines += aligned(rows, "<>>><")
     if len(notable) > _MOST_GENES:
         lines += [f"  and {len(notable) - _MOST_GENES} more, listed in the summary file"]
     if suspects:

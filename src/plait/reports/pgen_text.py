@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from plait.reports.count_text import MEANINGS, blamed_lines
@@ -71,7 +71,7 @@ def pgen_text(made: PgenFiles, *, seconds: float) -> str:
         lines += paragraph("The input has no rows; nor has the output.")
     for kind, summary in made.summaries.items():
         if made.rows:
-            lines += ["", *_kind_lines(kind, made.calls, summary)]
+            lines += ["", *_kind_lines(kind, made.calls, summary, made.remarks[kind])]
     lines += ["", *run_lines(made.renamed, made.blank_lines, made.resumed_blocks)]
     return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
 
@@ -119,11 +119,13 @@ def status_lines(
     return aligned(rows, ">><<") + blamed_lines(blamed.of)
 
 
-def _kind_lines(kind: str, calls: str, summary: PgenSummary) -> list[str]:
+def _kind_lines(kind: str, calls: str, summary: PgenSummary, remarks: Sequence[str]) -> list[str]:
     lines = [f"pgen_{kind}: {_KINDS[kind]}, {CALLS_WORDS[calls]}"]
     lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary.statuses, summary.blamed)
     if summary.statuses["invalid_symbol"] == summary.rows:
         lines += paragraph(_HINTS[kind], indent=2)
+    for remark in remarks:
+        lines += paragraph(remark, indent=2)
     quantiles = summary.log10_quantiles()
     if quantiles is not None:
         shares = " ".join(f"{f'{100 * share:.0f} %':>7}" for share in QUANTILES)

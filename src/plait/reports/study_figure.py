@@ -259,6 +259,8 @@ _CONFIG: Final[Spec] = {
         "tickColor": "$line",
         "tickSize": 4,
         "labelLimit": 210,
+        # On a narrow screen, labels of numbers that just do not overlap read as one.
+        "labelSeparation": 8,
     },
     "axisY": {"domain": False, "ticks": False},
     "axisX": {"grid": False},

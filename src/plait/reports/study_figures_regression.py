@@ -88,6 +88,8 @@ def _comparison(study: Study, table: StudyTable) -> StudyFigure:
     x: Spec = {
         "type": "quantitative",
         "axis": axis("difference of held-out deviance per clonotype", grid=True),
+        # Room for a dot at 0, beside the names.
+        "scale": {"padding": 9},
     }
     shown = tooltips(model="model", delta_vs_all__f="difference", delta_low__f="from", delta_high__f="to")
     shown += tooltips(auc__f="AUC", auc_low__f="AUC from", auc_high__f="AUC to", predictors__i="predictors")
@@ -117,7 +119,7 @@ def _comparison(study: Study, table: StudyTable) -> StudyFigure:
 
 def _coefficients(study: Study, table: StudyTable) -> StudyFigure:
     groups, meanings = predictor_groups(study), predictor_meanings(study)
-    chosen = "cv_1se" if "cv_1se" in table else "mle"
+    chosen = "cv_1se"
     names = [
         name
         for name in ("mle", "mle_low", "mle_high", chosen, "stability", "odds_ratio_per_sd")
@@ -144,10 +146,12 @@ def _coefficients(study: Study, table: StudyTable) -> StudyFigure:
     values.sort(key=lambda value: -abs(value["chosen"] or 0.0) - 1e-6 * abs(value["mle"] or 0.0))
     kept = sum(1 for value in values if value["chosen"])
     caption = (
-        "Change of the log odds of being shared by one standard deviation of a predictor. Dots: adaptive "
-        f"LASSO, penalty one standard error from the least held-out error ({kept} of {len(values)} "
-        "predictors kept; hollow: left out). Bars: 95 % intervals without a penalty. Per cent: in how many "
-        "bootstrap halves it was kept."
+        "Change of the log odds of being shared by one standard deviation of a predictor, as two estimators "
+        "have it. Diamonds: adaptive LASSO, penalty one standard error from the least held-out error "
+        f"({kept} of {len(values)} predictors kept; hollow, at 0: left out). It has no intervals: it draws "
+        "coefficients towards 0 and leaves predictors out, and what is kept takes over their part. Per "
+        "cent: in how many bootstrap halves it was kept. Dots, below: without a penalty, with their own "
+        "95 % intervals, which are none of the LASSO's."
     )
     strongest = "; ".join(f"{v['predictor']} {number_text(v['chosen'])}" for v in values[:5] if v["chosen"])
     alt = f"Standardised coefficients, strongest first: {strongest or 'none kept'}."
@@ -166,9 +170,11 @@ def _coefficient_body(values: list[dict[str, Any]]) -> Spec:
     shown += tooltips(
         mle_low__f="from", mle_high__f="to", odds_ratio_per_sd__f="odds ratio per SD", stability__p="kept in"
     )
-    dots: Spec = {"type": "point", "size": 75, "strokeWidth": 1.6, "opacity": 1}
+    # Each estimator has a line of its own: the interval of the one says nothing of the other.
+    lasso: Spec = {"type": "point", "shape": "diamond", "size": 75, "strokeWidth": 1.6, "yOffset": -5}
+    plain: Spec = {"yOffset": 6, "opacity": 0.7}
     return {
-        "height": 23 * len(values) + 10,
+        "height": 30 * len(values) + 10,
         "encoding": {
             "y": {"field": "predictor", "type": "nominal", "sort": None, "axis": {"title": None}},
             "tooltip": shown,
@@ -184,18 +190,22 @@ def _coefficient_body(values: list[dict[str, Any]]) -> Spec:
                 },
             },
             {
-                "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.55},
+                "mark": {"type": "rule", "strokeWidth": 2} | plain,
                 "encoding": {"x": {"field": "mle_low", **x}, "x2": {"field": "mle_high"}, "color": colour},
             },
             {
+                "mark": {"type": "point", "filled": True, "size": 26} | plain,
+                "encoding": {"x": {"field": "mle", **x}, "color": colour},
+            },
+            {
                 "transform": [{"filter": "datum.chosen"}],
-                "mark": dots | {"filled": True},
+                "mark": lasso | {"filled": True, "opacity": 1},
                 "encoding": {"x": {"field": "chosen", **x}, "color": colour},
             },
             {
-                "transform": [{"filter": "!datum.chosen"}],
-                "mark": dots | {"filled": False, "fill": "$paper"},
-                "encoding": {"x": {"field": "mle", **x}, "color": colour},
+                "transform": [{"filter": "datum.chosen === 0"}],
+                "mark": lasso | {"filled": False, "fill": "$paper", "opacity": 1},
+                "encoding": {"x": {"field": "chosen", **x}, "color": colour},
             },
             {
                 "mark": {"type": "text", "align": "left", "dx": 8, "color": "$quiet", "fontSize": 11},

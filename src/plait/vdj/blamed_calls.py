@@ -51,8 +51,20 @@ class BlamedCalls:
             Left unchanged.
         """
         for status, names in other._calls.items():
-            for name, rows in names.items():
-                self._blame(status, name, rows)
+            self.blame(status, names)
+
+    def blame(self, status: str, names: Mapping[str, int]) -> None:
+        """Add rows of calls to a status.
+
+        Parameters
+        ----------
+        status
+            One of `BLAMED`.
+        names
+            Rows by name.
+        """
+        for name, rows in names.items():
+            self._blame(status, name, rows)
 
     def _blame(self, status: str, name: str, rows: int) -> None:
         known = self._calls[status]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from plait.executors.protocol import Executor
 from plait.types import Provenance
@@ -15,8 +19,9 @@ from plait.vdj.columns import ResultColumns
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.summary import CountSummary
+from plait.vdj.zero_causes import CauseFinder, ends_of
 
-__all__ = ["COUNTED_ROLES", "BlockCounter", "CountPlan", "CountedBlock", "restored_block"]
+__all__ = ["COUNTED_ROLES", "BlockCounter", "CountPlan", "CountedBlock"]
 
 #: What a count depends on: the columns of a block that is counted, in this order.
 COUNTED_ROLES = ("junction", "v_call", "j_call")
@@ -116,7 +121,48 @@ class BlockCounter:
         """Count a block."""
         junction, v, j = rows.columns
         result = self._columns.batch(self.counter.count(junction, v, j))
-        return CountedBlock(result, _summary(v, j, result), self.counter.provenance.device)
+        return CountedBlock(result, self._summary(junction, v, j, result), self.counter.provenance.device)
+
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
+        """A block that another run has counted.
+
+        Parameters
+        ----------
+        rows
+            Its rows.
+        result
+            The result columns.
+        """
+        junction, v, j = rows.columns
+        return CountedBlock(result, self._summary(junction, v, j, result), None)
+
+    def _summary(self, junction: pa.Array, v: pa.Array, j: pa.Array, result: pa.RecordBatch) -> CountSummary:
+        summary = CountSummary()
+        summary.add(result, {"v": v, "j": j})
+        if self.settings.model.name == "exhaustive":
+            # A second a row is not rare.
+            return summary
+
+        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+            at = pa.array(rows)
+            counts = self.counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
+            return _above_zero(self._columns.batch(counts))
+
+        counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
+        summary.causes = self._causes.causes(junction, counted, counted & ~_above_zero(result), possible)
+        return summary
+
+    @cached_property
+    def _causes(self) -> CauseFinder:
+        germline, model = self.settings.germline, self.settings.model
+        ends = ends_of([a.cdr3_end for a in germline.v], [a.cdr3_end for a in germline.j])
+        longest = max((len(d.sequence) for d in germline.d), default=0) if self.plan.chain != "vj" else 0
+        if model.name != "dp2":
+            most = model.max_n + longest
+        else:
+            limits = [model.nu if one is None else one for one in (model.nu_vd, model.nu_dj)]
+            most = sum(limits) + longest if longest else max(limits)
+        return CauseFinder(ends, most, {a.gene for a in germline.v})
 
     @cached_property
     def _columns(self) -> ResultColumns:
@@ -130,21 +176,8 @@ def _plan_of(counter: BlockCounter) -> CountPlan:
     return counter.plan
 
 
-def restored_block(rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
-    """A block that another run has counted.
-
-    Parameters
-    ----------
-    rows
-        Its rows.
-    result
-        The result columns.
-    """
-    _, v, j = rows.columns
-    return CountedBlock(result, _summary(v, j, result), None)
-
-
-def _summary(v: pa.Array, j: pa.Array, result: pa.RecordBatch) -> CountSummary:
-    summary = CountSummary()
-    summary.add(result, {"v": v, "j": j})
-    return summary
+def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
+    # Not to be exact: counts above 2^53 only have to stay different from zero.
+    counts = result["path_count"].cast(pa.float64(), safe=False)
+    found: NDArray[np.bool_] = pc.fill_null(pc.greater(counts, 0.0), False).to_numpy(zero_copy_only=False)
+    return found

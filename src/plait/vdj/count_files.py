@@ -19,7 +19,7 @@ from plait.formats.rearrangements import RearrangementReader, open_rearrangement
 from plait.settings import thread_count
 from plait.targets.devices import used_devices
 from plait.vdj.columns import ResultColumns
-from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan, restored_block
+from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan
 from plait.vdj.counting import CounterSettings, PathCounter
 from plait.vdj.long_rows import items_per_row, long_batch, long_schema
 from plait.vdj.progress import Progress
@@ -67,6 +67,8 @@ class CountedFiles:
         Blank lines in text inputs.
     resumed_blocks
         Blocks taken over from the run that was killed.
+    remarks
+        What is to be said of the table as a whole: foreign genes, and causes of zeros.
     """
 
     output: Path
@@ -75,6 +77,7 @@ class CountedFiles:
     renamed: dict[str, str]
     blank_lines: int
     resumed_blocks: int
+    remarks: tuple[str, ...] = ()
 
 
 def count_files(
@@ -143,7 +146,7 @@ def count_files(
             columns=[reader.roles[role] for role in COUNTED_ROLES],
             work=block_counter,
             stored=_stored,
-            restored=restored_block,
+            restored=block_counter.restored,
             finish=run.rows,
         )
         finished = run_rows(
@@ -170,6 +173,7 @@ def count_files(
         renamed=run.renamed,
         blank_lines=finished.blank_lines,
         resumed_blocks=finished.resumed_blocks,
+        remarks=tuple(run.summary.remarks(plan.settings.germline)),
     )
 
 
@@ -192,6 +196,7 @@ class _Run:
         self._reader = reader
         self._provenance = plan.provenance.as_dict()
         self._columns = plan.columns
+        self._germline = plan.settings.germline
         self._long = long
         self._devices: set[str] = set()
         self.summary = CountSummary()
@@ -221,6 +226,7 @@ class _Run:
             "provenance": {**self._provenance, "device": device},
             "renamed_columns": self.renamed,
             **self.summary.as_dict(),
+            "remarks": self.summary.remarks(self._germline),
         }
 
     def rows(self, first: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:

@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 
 from plait.vdj.blamed_calls import BlamedCalls
 from plait.vdj.calls import first_gene
+from plait.vdj.germline import GermlineSet
 from plait.vdj.results import STATUSES
+from plait.vdj.zero_cause_words import cause_sentences, explained, foreign_sentences
+from plait.vdj.zero_causes import TableCauses
 
 __all__ = ["CountSummary", "GeneZeros"]
 
@@ -41,17 +44,13 @@ class GeneZeros:
         """Share of zero counts."""
         return self.zeros / self.rows if self.rows else 0.0
 
-    @property
-    def suspicious(self) -> bool:
-        """Whether the gene is so often zero that its anchor or allele is probably wrong."""
-        return self.rows >= _FEWEST and self.share >= _SUSPICIOUS
-
 
 @dataclass(slots=True)
 class CountSummary:
     """Running totals of a counting run. Sums of blocks, in any order."""
 
     statuses: Counter[str] = field(default_factory=Counter)
+    causes: TableCauses = field(default_factory=TableCauses)
     _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _calls: BlamedCalls = field(default_factory=BlamedCalls)
@@ -91,6 +90,7 @@ class CountSummary:
             for segment in mine:
                 mine[segment].update(theirs[segment])
         self._calls.merge(other._calls)
+        self.causes.merge(other.causes)
 
     @property
     def rows(self) -> int:
@@ -129,8 +129,71 @@ class CountSummary:
         return self._calls.of(status)
 
     def suspicious(self) -> list[str]:
-        """Genes that are nearly always zero."""
-        return [gene for segment in "vj" for gene, zeros in self.genes(segment).items() if zeros.suspicious]
+        """Genes that are so often zero that their anchor or allele is probably wrong.
+
+        Where most of the table is zero, only those that are zero far more often than the other genes; none
+        where something else explains the zeros.
+        """
+        return [] if self.whole_table_explained else self._often_zero()
+
+    @property
+    def whole_table_explained(self) -> bool:
+        """Whether what concerns the whole table explains most zeros."""
+        return explained(self.causes, self.zeros, self.counted, self._concentrated())
+
+    def _concentrated(self) -> bool:
+        """Whether most zeros are of few genes of V, or of J, while most of the table has none."""
+        often = self._often_zero()
+        most = max(sum(self._zeros[segment][gene] for gene in often) for segment in "vj")
+        return 4 * self.zeros <= 3 * self.counted and 2 * most >= self.zeros > 0
+
+    def _often_zero(self) -> list[str]:
+        return [
+            gene
+            for segment in "vj"
+            for gene, found in self.genes(segment).items()
+            if found.rows >= _FEWEST and found.share >= _SUSPICIOUS and self._stands_out(found)
+        ]
+
+    def _stands_out(self, found: GeneZeros) -> bool:
+        others = GeneZeros(self.counted - found.rows, self.zeros - found.zeros)
+        return 2 * self.zeros < self.counted or 2 * others.share <= found.share
+
+    def remarks(self, germline: GermlineSet) -> list[str]:
+        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
+
+        Parameters
+        ----------
+        germline
+            The germline set that rows were counted with.
+        """
+        own = f"germline set {germline.name}"
+        unknown = {segment: self._calls.of(f"unknown_{segment}_call") for segment in "vj"}
+        called = self.rows - self.statuses["missing_v_call"]
+        return [
+            *foreign_sentences(unknown, called, locus=germline.locus, own=own),
+            *cause_sentences(
+                self.causes,
+                self.zeros,
+                self.counted,
+                what="path count",
+                own=own,
+                concentrated=self._concentrated(),
+            ),
+        ]
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> CountSummary:
+        """What `as_dict` told, as far as `remarks` and totals need it."""
+        found = cls(statuses=Counter({str(name): int(n) for name, n in facts["statuses"].items()}))
+        found.causes = TableCauses.from_dict(facts["zero_causes"])
+        for status, names in facts["blamed_calls"].items():
+            found._calls.blame(status, names)
+        for segment in "vj":
+            for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
+                found._rows[segment][gene] += int(zeros["rows"])
+                found._zeros[segment][gene] += int(zeros["zeros"])
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; statuses that did not occur are left out."""
@@ -146,6 +209,7 @@ class CountSummary:
             "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
             "blamed_calls": self._calls.as_dict(),
             "zero_counts": self.zeros,
+            "zero_causes": self.causes.as_dict(),
             "suspicious_genes": self.suspicious(),
             **zeros,
         }

@@ -25,8 +25,9 @@ from plait.vdj.count_files import count_files
 from plait.vdj.counting import CounterSettings
 from plait.vdj.germline import GermlineSet
 from plait.vdj.progress import Progress
+from plait.vdj.summary import CountSummary
 
-__all__ = ["CountedSample", "PlannedSample", "count_plan", "count_sample", "plan_sample"]
+__all__ = ["CountedSample", "PlannedSample", "count_plan", "count_sample", "counted_summary", "plan_sample"]
 
 #: Facts of a count's provenance that its numbers do not depend on: they are equal on every device, and a
 #: germline set is told by its digest, not by its name.
@@ -321,6 +322,14 @@ def _is_whole(counts: Path) -> bool:
     if not (counts.is_file() and _summary(counts).is_file()):
         return False
     return _stored_facts(counts) is not None
+
+
+def counted_summary(sample: CountedSample) -> CountSummary | None:
+    """The totals of a sample, as they stand beside its counts; None if they do not."""
+    try:
+        return CountSummary.from_dict(json.loads(_summary(sample.counts).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None
 
 
 def _renamed(counts: Path) -> dict[str, str]:

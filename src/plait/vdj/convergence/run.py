@@ -24,6 +24,7 @@ from plait.vdj.convergence.count_cache import (
     CountedSample,
     PlannedSample,
     count_plan,
+    counted_summary,
     plan_sample,
 )
 from plait.vdj.convergence.pgen_columns import PgenColumns
@@ -45,9 +46,12 @@ from plait.vdj.convergence.study_folder import StudyFolder
 from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_blocks import CountPlan
 from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.anchor_repair import anchor_faults
+from plait.vdj.model.gene_check import gene_faults
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
+from plait.vdj.summary import CountSummary
 
 __all__ = ["Study", "run_study"]
 
@@ -141,6 +145,7 @@ def run_study(
         run.write_tables(grouped, dealt, subjects)
         run.regress(grouped)
         facts = run.facts(samples, dealt, grouped)
+        facts["notes"] = [*_gene_notes(germline, model), *_remarks(samples, germline), *facts["notes"]]
         facts["subjects"] = len(subjects)
         facts["provenance"] = plan.provenance.as_dict()
         facts["answers"] = run.answers(facts)
@@ -351,6 +356,35 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _remarks(samples: list[CountedSample], germline: GermlineSet) -> list[str]:
+    """What is to be said of all rows together: foreign genes, and causes of zeros."""
+    whole = CountSummary()
+    for sample in samples:
+        one = counted_summary(sample)
+        if one is not None:
+            whole.merge(one)
+    return whole.remarks(germline)
+
+
+def _gene_notes(germline: GermlineSet, model: RecombinationModel | None) -> list[str]:
+    """What is wrong with genes, and what has been mended."""
+    found = [(f"germline set {germline.name}", anchor_faults(germline.alleles()))]
+    notes = [
+        f"In the germline set {germline.name}, {note}."
+        for note in germline.notes
+        if note.startswith("repaired ")
+    ]
+    if model is not None:
+        found.append((f"model {model.name}", gene_faults(model)))
+        repaired = model.provenance.get("repaired_anchors", {})
+        notes += [f"In the model {model.name}, repaired {name}: {what}." for name, what in repaired.items()]
+    return notes + [
+        f"In the {whose}, {name} may have a wrong conserved codon ({fault}): its rows may come out wrong."
+        for whose, faults in found
+        for name, fault in faults.items()
+    ]
 
 
 def _notes(samples: list[CountedSample]) -> list[str]:

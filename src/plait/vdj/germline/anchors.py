@@ -15,7 +15,14 @@ from typing import NamedTuple
 from plait.vdj.germline.codons import translate
 from plait.vdj.germline.records import clean_sequence
 
-__all__ = ["VCandidate", "find_j_anchor", "find_v_anchor", "gapped_v_anchor", "v_candidates"]
+__all__ = [
+    "VCandidate",
+    "certain_anchor",
+    "find_j_anchor",
+    "find_v_anchor",
+    "gapped_v_anchor",
+    "v_candidates",
+]
 
 # 0-based first column of the conserved Cys in an IMGT-gapped V sequence.
 _GAPPED_COLUMN = 309
@@ -144,3 +151,31 @@ def find_j_anchor(sequence: str) -> int | None:
     if found is None:
         found = _first((a for a in codons if _J_MOTIF.match(codons[a])), sequence)
     return found
+
+
+def certain_anchor(segment: str, sequence: str) -> int | None:
+    """The conserved codon of a V or J sequence if there is exactly one convincing place for it, else None.
+
+    Parameters
+    ----------
+    segment
+        ``"V"`` or ``"J"``.
+    sequence
+        Upper-case IUPAC codes without gaps.
+    """
+    if segment == "V":
+        found = [
+            one.anchor
+            for frame in range(3)
+            for one in v_candidates(sequence, frame)
+            if one.score >= _LEAST_ELSEWHERE and "*" not in translate(sequence[: one.anchor], frame)
+        ]
+    else:
+        size = len(sequence)
+        found = [
+            a
+            for a in range(size - 11)
+            if (size - a) % 3 == 1 and size - a in _J_TAIL
+            if _J_MOTIF.match(translate(sequence[a : a + 12])) and "*" not in translate(sequence, a)
+        ]
+    return found[0] if len(found) == 1 else None

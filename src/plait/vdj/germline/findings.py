@@ -12,7 +12,7 @@ from plait.vdj.germline.codons import translate
 from plait.vdj.germline.germline_set import GermlineSet, gene_has_prefix
 from plait.vdj.germline.records import Allele, bad_symbols, locus_of
 
-__all__ = ["CDR3_END_LENGTHS", "Finding", "Severity", "validate"]
+__all__ = ["CDR3_END_LENGTHS", "Finding", "Severity", "anchor_findings", "validate"]
 
 Severity = Literal["error", "warning", "note"]
 
@@ -75,8 +75,10 @@ def _stop_codon(allele: Allele) -> Iterator[Finding]:
         yield _warning("stop_codon", allele, f"{protein.count('*')} stop codon(s) {where}")
 
 
-def _anchor_findings(allele: Allele, anchor: int) -> Iterator[Finding]:
-    size = len(allele.sequence)
+def anchor_findings(allele: Allele) -> Iterator[Finding]:
+    """What is odd about the anchor of a V or J allele, which is known."""
+    size, anchor = len(allele.sequence), allele.anchor
+    assert anchor is not None
     if not 0 <= anchor <= size - 3:
         yield _error("anchor_range", allele.name, f"anchor {anchor} leaves no codon in {size} bases")
         return
@@ -172,7 +174,7 @@ def validate(germline: GermlineSet) -> list[Finding]:
             codon = "Cys" if allele.segment == "V" else "Phe or Trp"
             found.append(_warning("missing_anchor", allele, f"no conserved {codon} codon is known or found"))
         else:
-            found += _anchor_findings(allele, allele.anchor)
+            found += anchor_findings(allele)
         found += _stop_codon(allele)
     found += _length_findings(germline)
     found += _duplicate_findings(germline)

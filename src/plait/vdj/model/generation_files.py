@@ -177,8 +177,7 @@ def _provenance(model: RecombinationModel, seed: int, count: int, productive: bo
         schedule="scenario_sampling",
         algebra="sampling",
         parameters={
-            "model": model.name,
-            "model_digest": model.digest,
+            **model.identity(),
             "seed": seed,
             "count": count,
             "productive": productive,

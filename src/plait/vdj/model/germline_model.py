@@ -107,6 +107,7 @@ def model_from_germline(
             "germline_digest": germline.digest,
             "germline_version": germline.version,
             "germline_source": germline.source,
+            "germline_notes": list(germline.notes),
             "functionality_assumed": sum(a.functionality is None for a in (*v, *j)),
         },
     )

@@ -107,7 +107,7 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
 def _imgt_header(name: str) -> tuple[str, str]:
     """Allele and functionality; in models of IGoR, names are the headers of IMGT's FASTA files."""
     words = name.split("|")
-    return (words[1], words[3]) if len(words) > 3 else (name, "")
+    return (words[1].strip(), words[3].strip()) if len(words) > 3 else (name, "")
 
 
 class _Assembly:

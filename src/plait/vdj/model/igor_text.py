@@ -180,7 +180,8 @@ def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> No
     index = int(words[-1])
     if index in event.found:
         raise FormatError(path, line=number, found=f"index {index} twice", expected="every index once")
-    event.found[index] = (words[0], words[1] if gene else words[0])
+    name = words[0].strip()
+    event.found[index] = (name, words[1].strip() if gene else name)
     event.lines[index] = number
 
 
@@ -260,5 +261,5 @@ def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
             raise FormatError(
                 path, line=number, column="anchor_index", found=repr(index), expected="a position from 0 on"
             )
-        anchors[row["gene"]] = (int(index), (row.get("function") or "").strip())
+        anchors[row["gene"].strip()] = (int(index), (row.get("function") or "").strip())
     return anchors

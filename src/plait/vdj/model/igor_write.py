@@ -15,11 +15,30 @@ from plait.formats.atomic import AtomicFile, output_errors
 from plait.vdj.model.igor_text import MODEL_FILES
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = ["write_igor_model"]
+__all__ = ["check_igor_names", "write_igor_model"]
 
 _Floats = NDArray[np.float64]
 #: What no name in these files may have.
 _SEPARATORS = frozenset(',;|"\n\r')
+
+
+def check_igor_names(model: RecombinationModel) -> None:
+    """Refuse a model with a name that the files cannot hold.
+
+    Raises
+    ------
+    InvalidInput
+        If a name of a gene, or its functionality, has a letter that separates columns.
+    """
+    for gene in (*model.v, *model.d, *model.j):
+        for text in (gene.name, gene.function):
+            if set(text) & _SEPARATORS or text != text.strip():
+                raise InvalidInput(
+                    "model",
+                    found=f"{text!r} of gene {gene.name!r}",
+                    expected="names without commas, semicolons, quotes, bars and line breaks",
+                    hint="write a .json file instead",
+                )
 
 
 def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) -> None:
@@ -42,15 +61,7 @@ def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) 
     FormatError
         If the folder cannot be written.
     """
-    for gene in (*model.v, *model.d, *model.j):
-        for text in (gene.name, gene.function):
-            if set(text) & _SEPARATORS or text != text.strip():
-                raise InvalidInput(
-                    "model",
-                    found=f"{text!r} of gene {gene.name!r}",
-                    expected="names without commas, semicolons, quotes, bars and line breaks",
-                    hint="write a .json file instead",
-                )
+    check_igor_names(model)
     place = Path(folder)
     texts = ("".join(_parameters(model)), "".join(_marginals(model)), _anchors(model.v), _anchors(model.j))
     with output_errors(place):

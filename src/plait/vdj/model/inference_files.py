@@ -21,6 +21,7 @@ from plait.settings import source_digest, thread_count
 from plait.vdj.model.entropy import entropies
 from plait.vdj.model.evidence_files import check_evidence_inputs, collect_evidence
 from plait.vdj.model.evidence_rows import EvidenceChoice
+from plait.vdj.model.igor_write import check_igor_names
 from plait.vdj.model.inference_answers import inference_answers
 from plait.vdj.model.inference_folder import InferenceFolder, InferenceState
 from plait.vdj.model.inference_run import InferenceProgress, InferenceRun
@@ -116,6 +117,7 @@ def infer_files(
         If an input is not what it should be, or the disk is full.
     """
     _check(inputs, iterations, tolerance, pseudocount)
+    check_igor_names(start)
     wanted = choice or EvidenceChoice()
     executor = LocalExecutor(thread_count() if threads is None else threads)
     identities, size = check_evidence_inputs(inputs, wanted, layout)

@@ -51,13 +51,17 @@ class JunctionColumns(NamedTuple):
     nucleotides, acids
         Junctions.
     v, j
-        Calls.
+        Calls that are used.
+    named_v, named_j
+        Calls, used or not.
     """
 
     nucleotides: int
     acids: int
     v: int
     j: int
+    named_v: int = -1
+    named_j: int = -1
 
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Junctions as nucleotides.
@@ -98,6 +102,16 @@ class JunctionColumns(NamedTuple):
         """
         return {name: columns[at] for name, at in (("v", self.v), ("j", self.j)) if at >= 0}
 
+    def named(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
+        """V and J calls that are there, used or not.
+
+        Parameters
+        ----------
+        columns
+            Those that are worked on.
+        """
+        return {name: columns[at] for name, at in (("v", self.named_v), ("j", self.named_j)) if at >= 0}
+
 
 class JunctionTable:
     """A table and where its junctions and calls are; made by `open_junctions`.
@@ -126,8 +140,9 @@ class JunctionTable:
     ) -> None:
         self.reader = reader
         calls = (reader.roles[f"{s}_call"] if s in used else None for s in "vj")
-        names = [nucleotides, acids, *calls]
-        self.columns = [name for name in names if name is not None]
+        named = (reader.roles.get(f"{s}_call") for s in "vj")
+        names = [nucleotides, acids, *calls, *named]
+        self.columns = list(dict.fromkeys(name for name in names if name is not None))
         self.places = JunctionColumns(*(self.columns.index(name) if name else -1 for name in names))
 
     def nucleotides(self, block: pa.RecordBatch) -> pa.Array:

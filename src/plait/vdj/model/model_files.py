@@ -129,9 +129,10 @@ def _parse(path: Path | str, text: str) -> RecombinationModel:
     except (ValueError, RecursionError) as error:
         raise FormatError(path, found=str(error), expected="a model as JSON") from None
     found = _Members(path, "", content)
-    if found.get("format", str) != _FORMAT or found.get("version", int) != _VERSION:
+    told = found.get("format", str), found.get("version", int)
+    if told != (_FORMAT, _VERSION):
         expected = f"format {_FORMAT!r}, version {_VERSION}"
-        raise FormatError(path, found=f"{content['format']!r}, {content['version']!r}", expected=expected)
+        raise FormatError(path, found=f"{told[0]!r}, {told[1]!r}", expected=expected)
     genes, ends = found.member("genes"), found.member("palindromes")
     tables = found.member("probabilities")
     try:
@@ -190,7 +191,8 @@ class _Members:
             if set(sequence) - set("ACGT"):
                 raise found._wrong("sequence", repr(sequence[:40]), "A, C, G and T")
             anchor = found.get("anchor", int | None)
-            genes.append(ModelGene(found.get("name", str), sequence, anchor, found.get("function", str)))
+            name, function = (found.get(member, str).strip() for member in ("name", "function"))
+            genes.append(ModelGene(name, sequence, anchor, function))
         return genes
 
     def table(self, member: str, axes: int) -> np.ndarray[Any, np.dtype[np.float64]]:

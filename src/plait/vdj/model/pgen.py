@@ -164,6 +164,10 @@ class GenerationProbability:
         given = self._calls[segment].read(calls, n)
         return lambda row: given.genes[0 if calls is None else int(given.codes[row])]
 
+    def knows(self, segment: str, call: str) -> bool:
+        """Whether the model has the genes of a V (``"v"``) or J call, with or without an anchor."""
+        return not self._calls[segment].resolve(call)[0].startswith("unknown_")
+
     def provenance(self, kind: TextKind, v_calls: bool, j_calls: bool) -> Provenance:
         """How numbers are made.
 
@@ -180,8 +184,7 @@ class GenerationProbability:
             schedule="weighted_chain" if self.model.d else "weighted_pairs",
             algebra="probability",
             parameters={
-                "model": self.model.name,
-                "model_digest": self.model.digest,
+                **self.model.identity(),
                 "kind": kind,
                 "v_calls": v_calls,
                 "j_calls": j_calls,

@@ -18,6 +18,7 @@ from plait.targets.devices import used_devices
 from plait.types import Provenance
 from plait.vdj.model.junction_tables import JunctionColumns
 from plait.vdj.model.pgen import GenerationProbability, Pgen
+from plait.vdj.model.pgen_causes import PgenCauses
 from plait.vdj.model.pgen_summary import PgenSummary
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
@@ -87,6 +88,11 @@ class BlockPgen:
         """What computes, in one thread: blocks are what runs in parallel."""
         return GenerationProbability(self.model, threads=1, device=self._device)
 
+    @cached_property
+    def causes(self) -> PgenCauses:
+        """What looks for causes of zeros."""
+        return PgenCauses(self.engine, self._places)
+
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers of each kind are made."""
         used = self._places.v >= 0, self._places.j >= 0
@@ -130,7 +136,7 @@ class BlockPgen:
                 log = [math.log10(x) if x > 0 else 0.0 for x in pgen.pgen.tolist()]
                 found[f"log10_pgen_{kind}"] = pa.array(np.array(log), mask=~above)
         batch = pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
-        told = block_told(self.kinds, batch, calls)
+        told = block_told(self.kinds, batch, columns, self._places, self.causes)
         return replace(told, device=used_devices(devices))
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
@@ -143,7 +149,7 @@ class BlockPgen:
         result
             The result columns.
         """
-        return block_told(self.kinds, result, self._places.calls(rows.columns))
+        return block_told(self.kinds, result, rows.columns, self._places, self.causes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BlockPgen, self._made_of
@@ -153,7 +159,13 @@ def _provenance_of(blocks: BlockPgen) -> list[dict[str, Any]]:
     return blocks.provenance()
 
 
-def block_told(kinds: Sequence[TextKind], result: pa.RecordBatch, calls: dict[str, pa.Array]) -> PgenBlock:
+def block_told(
+    kinds: Sequence[TextKind],
+    result: pa.RecordBatch,
+    columns: Sequence[pa.Array],
+    places: JunctionColumns,
+    causes: PgenCauses,
+) -> PgenBlock:
     """A result with what came of its rows.
 
     Parameters
@@ -162,12 +174,15 @@ def block_told(kinds: Sequence[TextKind], result: pa.RecordBatch, calls: dict[st
         The kinds of probability in it.
     result
         The result columns.
-    calls
-        The calls that were used.
+    columns, places
+        Those that were worked on, and what they are.
+    causes
+        What looks for causes of zeros.
     """
     summaries: dict[TextKind, PgenSummary] = {kind: PgenSummary() for kind in kinds}
     for kind, summary in summaries.items():
-        summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], calls)
+        summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], places.calls(columns))
+        causes.add(summary, kind, columns, result)
     return PgenBlock(result, summaries)
 
 

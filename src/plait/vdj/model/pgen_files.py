@@ -59,6 +59,8 @@ class PgenFiles:
         Blank lines in text inputs.
     resumed_blocks
         Blocks taken over from the run that was stopped.
+    remarks
+        What is to be said of the table as a whole: foreign genes, and causes of zeros; for every kind.
     """
 
     output: Path
@@ -69,6 +71,7 @@ class PgenFiles:
     renamed: dict[str, str]
     blank_lines: int
     resumed_blocks: int
+    remarks: dict[TextKind, list[str]]
 
 
 def pgen_files(
@@ -237,6 +240,7 @@ def _run(
         renamed=run.renamed,
         blank_lines=finished.blank_lines,
         resumed_blocks=finished.resumed_blocks,
+        remarks=run.remarks(),
     )
 
 
@@ -273,13 +277,22 @@ class _Run:
         for kind, summary in block.summaries.items():
             self.summaries[kind].merge(summary)
 
+    def remarks(self) -> dict[TextKind, list[str]]:
+        return {kind: summary.remarks(self._blocks.model) for kind, summary in self.summaries.items()}
+
     def facts(self) -> dict[str, Any]:
         """Content of the summary file."""
         rows = next(iter(self.summaries.values())).rows
         totals = {f"pgen_{kind}": summary.as_dict() for kind, summary in self.summaries.items()}
         device = used_devices(self._devices)
         provenance = [{**made, "device": device or made["device"]} for made in self.provenance]
-        return {"provenance": provenance, "renamed_columns": self.renamed, "rows": rows, **totals}
+        return {
+            "provenance": provenance,
+            "renamed_columns": self.renamed,
+            "rows": rows,
+            **totals,
+            "remarks": self.remarks(),
+        }
 
 
 def _block_rows(device: str, executor: Executor) -> int:

@@ -13,7 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.vdj.blamed_calls import BlamedCalls
+from plait.vdj.germline.records import locus_of
+from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
+from plait.vdj.zero_cause_words import cause_sentences, foreign_sentences
+from plait.vdj.zero_causes import TableCauses
 
 __all__ = ["QUANTILES", "PgenSummary"]
 
@@ -38,10 +42,17 @@ class PgenSummary:
         Rows of each status.
     blamed
         The calls behind statuses that blame a call.
+    causes
+        What was found when zero rows were put to the test.
+    foreign, called
+        Calls that the model does not know, used or not, and rows with a V or J call.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
     blamed: BlamedCalls = field(default_factory=BlamedCalls)
+    causes: TableCauses = field(default_factory=TableCauses)
+    foreign: BlamedCalls = field(default_factory=BlamedCalls)
+    called: int = 0
     _bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_EDGES.size + 1, np.int64))
 
     def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
@@ -70,6 +81,9 @@ class PgenSummary:
         """
         self.statuses.update(other.statuses)
         self.blamed.merge(other.blamed)
+        self.causes.merge(other.causes)
+        self.foreign.merge(other.foreign)
+        self.called += other.called
         self._bins += other._bins
 
     @property
@@ -81,6 +95,24 @@ class PgenSummary:
     def zeros(self) -> int:
         """Rows with a probability of zero."""
         return sum(self.statuses[reason] for reason in ZERO_REASONS)
+
+    def remarks(self, model: RecombinationModel) -> list[str]:
+        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
+
+        Parameters
+        ----------
+        model
+            The model that made the numbers.
+        """
+        own = f"model {model.name}"
+        loci = Counter(locus for gene in model.j if (locus := locus_of(gene.name)))
+        locus = next(iter(loci.most_common(1)), ("", 0))[0]
+        unknown = {segment: self.foreign.of(f"unknown_{segment}_call") for segment in "vj"}
+        rows = self.zeros + self.statuses["ok"]
+        return [
+            *foreign_sentences(unknown, self.called, locus=locus, own=own),
+            *cause_sentences(self.causes, self.zeros, rows, what="generation probability", own=own),
+        ]
 
     def log10_quantiles(self, shares: Sequence[float] = QUANTILES) -> list[float] | None:
         """Common logarithms of quantiles of the probabilities above zero, to 0.01; None if there are none.
@@ -104,6 +136,8 @@ class PgenSummary:
         return {
             "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
             "zeros": self.zeros,
+            "zero_causes": self.causes.as_dict(),
             "blamed_calls": self.blamed.as_dict(),
+            "foreign_calls": self.foreign.as_dict(),
             "log10_quantiles": None if quantiles is None else dict(zip(named, quantiles, strict=True)),
         }

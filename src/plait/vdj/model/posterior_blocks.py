@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from plait.vdj.model.junction_tables import JunctionColumns
 from plait.vdj.model.pgen import GenerationProbability
 from plait.vdj.model.pgen_blocks import PgenBlock, block_told, named_statuses
+from plait.vdj.model.pgen_causes import PgenCauses
 from plait.vdj.model.posteriors import PosteriorFinder
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
@@ -61,6 +62,10 @@ class BlockPosteriors:
         return GenerationProbability(self.model, threads=1)
 
     @cached_property
+    def _causes(self) -> PgenCauses:
+        return PgenCauses(self._engine, self._places)
+
+    @cached_property
     def _finder(self) -> PosteriorFinder:
         return PosteriorFinder(self.model, threads=1)
 
@@ -103,7 +108,7 @@ class BlockPosteriors:
         for k, base in enumerate(_BASES):
             result[f"mean_n_{base}"] = spread(found.inserted[:, k])
         batch = pa.record_batch([result[name] for name in self.schema.names], schema=self.schema)
-        return block_told(self.kinds, batch, calls)
+        return block_told(self.kinds, batch, columns, self._places, self._causes)
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
         """A block that another run has computed.
@@ -115,7 +120,7 @@ class BlockPosteriors:
         result
             The result columns.
         """
-        return block_told(self.kinds, result, self._places.calls(rows.columns))
+        return block_told(self.kinds, result, rows.columns, self._places, self._causes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BlockPosteriors, self._made_of

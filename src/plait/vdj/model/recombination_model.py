@@ -219,6 +219,12 @@ class RecombinationModel:
             found.update(f"{what}{table.shape}".encode() + np.ascontiguousarray(table).tobytes())
         return found.hexdigest()[:16]
 
+    def identity(self) -> dict[str, Any]:
+        """What results say of the model they were made with."""
+        told = {"model": self.name, "model_digest": self.digest}
+        repaired = self.provenance.get("repaired_anchors")
+        return {**told, "repaired_anchors": repaired} if repaired else told
+
     @cached_property
     def vd_first(self) -> _Floats:
         """float64 (4,): probability of the first N nucleotide between V and D (or V and J)."""
