@@ -185,7 +185,7 @@ def _address_in(path: str | os.PathLike[str]) -> str:
     # The client of Dask would wait for a file that is not there, for ever.
     try:
         return str(json.loads(Path(path).read_text(encoding="utf-8"))["address"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
             "scheduler_file",
             found=f"{os.fspath(path)!r} ({type(error).__name__}: {error})",

@@ -20,6 +20,7 @@ import pyarrow.ipc as arrow_ipc
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors, write_json
+from plait.formats.json_text import read_json
 
 __all__ = ["Checkpoint", "kept_if_useful"]
 
@@ -96,8 +97,11 @@ class Checkpoint:
         content, check = stored[:-_CHECK_BYTES], stored[-_CHECK_BYTES:]
         if not content or _checksum(content) != check:
             return None
-        with arrow_ipc.open_stream(content) as reader:
-            return reader.read_next_batch()
+        try:
+            with arrow_ipc.open_stream(content) as reader:
+                return reader.read_next_batch()
+        except (pa.ArrowException, OSError, StopIteration):
+            return None
 
     def put(self, index: int, batch: pa.RecordBatch) -> None:
         """Store a block.
@@ -173,10 +177,10 @@ class Checkpoint:
             if not any(entry.name != f".{_MARKER}.partial" for entry in self.directory.iterdir()):
                 return None
             try:
-                found = json.loads(self._marker.read_text(encoding="utf-8"))
+                found = read_json(self._marker, expected="the description of a run")
                 if found["kind"] == _KIND and isinstance(found["key"], dict):
                     return {**found["key"], "checkpoint version": found["version"]}
-            except (OSError, ValueError, KeyError, TypeError):
+            except (FormatError, KeyError, TypeError):
                 pass
         raise InvalidInput(
             "checkpoint",

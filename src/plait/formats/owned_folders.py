@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import output_errors, write_json
+from plait.formats.json_text import read_json
 
 __all__ = ["claim_folder"]
 
@@ -64,12 +65,10 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
 
 
 def _ours(file: Path, kind: str, what: str) -> bool:
-    try:
-        return bool(json.loads(file.read_text(encoding="utf-8"))["kind"] == kind)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return False
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        article = "an" if what[0] in "aeiou" else "a"
-        raise FormatError(
-            file, found=str(error), expected=f"the marker of {article} {what}", hint="choose another folder"
-        ) from error
+    expected = f"the marker of {'an' if what[0] in 'aeiou' else 'a'} {what}"
+    found = read_json(file, expected=expected)
+    if not isinstance(found, dict) or "kind" not in found:
+        raise FormatError(file, found="something else", expected=expected, hint="choose another folder")
+    return bool(found["kind"] == kind)

@@ -5,7 +5,6 @@ Only these are read, never rows or clonotypes, so that a report of any study is 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Final
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import sniff
 from plait.formats.delimited import DelimitedFile
+from plait.formats.json_text import read_json
 
 __all__ = ["COLUMNS", "Study", "StudyTable", "read_results", "read_study"]
 
@@ -271,10 +271,7 @@ def read_results(folder: Path, described: Path, columns: Mapping[str, Sequence[s
 
 
 def _read_description(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(path, found=f"text that is no JSON ({error})", expected="JSON") from error
+    found = read_json(path, expected="the description of a run, as JSON")
     if not isinstance(found, dict):
         raise FormatError(path, found=type(found).__name__, expected="a JSON object")
     return found

@@ -16,6 +16,7 @@ import pyarrow.parquet as arrow_parquet
 from plait.errors import FormatError, InvalidInput
 from plait.executors.protocol import Executor
 from plait.formats.compression import FileKind, check_readable, sniff
+from plait.formats.json_text import parse_json, read_json
 from plait.formats.layouts import assign_roles, layout_named
 from plait.formats.rearrangements import open_rearrangements
 from plait.vdj.convergence.sample_sheet import Sample
@@ -263,8 +264,8 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
         schema = arrow_parquet.read_schema(path)
         metadata = schema.metadata or {}
         return {
-            "provenance": json.loads(metadata[_PROVENANCE]),
-            "layout": json.loads(metadata[_LAYOUT]),
+            "provenance": parse_json(metadata[_PROVENANCE], path, expected="how it was made"),
+            "layout": parse_json(metadata[_LAYOUT], path, expected="a layout"),
             "columns": schema.names,
         }
     except (pa.ArrowException, OSError, KeyError, ValueError):
@@ -273,7 +274,7 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
 
 
 def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
-    if not isinstance(stored["provenance"], dict):
+    if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
         return False
     wanted = {"status", "path_count"} | set(plan.columns.schema.names)
     return _effective(stored["provenance"]) == _counted_as(plan) and wanted <= set(stored["columns"])
@@ -329,7 +330,7 @@ def _is_whole(counts: Path) -> bool:
 def _renamed(counts: Path) -> dict[str, str]:
     """Input columns that stand in the counts under another name."""
     try:
-        found = json.loads(_summary(counts).read_text(encoding="utf-8"))["renamed_columns"]
+        found = read_json(_summary(counts), expected="the summary of counts")["renamed_columns"]
         return {str(name): str(new) for name, new in found.items()}
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (FormatError, KeyError, AttributeError, TypeError):
         return {}

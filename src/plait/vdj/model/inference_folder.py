@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.errors import FormatError
 from plait.formats.atomic import output_errors
 from plait.formats.checkpoints import Checkpoint
+from plait.formats.json_text import parse_json
 from plait.formats.owned_folders import claim_folder
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["InferenceFolder", "InferenceState", "StateStore"]
 
 _MARKER: Final = "plait-inference.json"
+_EXPECTED: Final = "the state of an inference that was stopped"
 _KIND: Final = "plait inference"
 _STATE: Final = pa.schema([("facts", pa.large_string()), ("arrays", pa.large_binary())])
 #: Tables of a model that inference changes.
@@ -178,12 +182,18 @@ class StateStore:
         batch = self._checkpoint.get(0)
         if batch is None:
             return None
-        facts = json.loads(batch["facts"][0].as_py())
-        with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
-            tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
-            counts = {
-                name.removeprefix("counts."): arrays[name]
-                for name in arrays.files
-                if name.startswith("counts.")
-            }
-        return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        place = self._checkpoint.directory
+        try:
+            facts = parse_json(batch["facts"][0].as_py(), place, expected=_EXPECTED)
+            with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
+                tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
+                counts = {
+                    name.removeprefix("counts."): arrays[name]
+                    for name in arrays.files
+                    if name.startswith("counts.")
+                }
+            return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise FormatError(
+                place, found=f"{type(error).__name__}: {error}", expected=_EXPECTED, hint="start anew"
+            ) from error
