@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from plait.cli.console import say
 from plait.cli.standard_input import HYPHEN, with_hyphens
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings():
+        with _signals(), _own_warnings(), _replaced_outputs():
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -128,6 +130,25 @@ def _own_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
+
+
+class _Said(logging.Handler):
+    """Shows what plait logs as lines for the user."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def _replaced_outputs() -> Iterator[None]:
+    """Say of every file that has been replaced that it was there."""
+    log, handler = logging.getLogger("plait.formats.atomic"), _Said()
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:

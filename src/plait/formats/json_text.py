@@ -1,4 +1,4 @@
-"""JSON from files that nobody has checked: whatever stands in them, it is read or it is an error with its place."""
+"""JSON from files that nobody has checked: it is read, or it is an error that names the file."""
 
 from __future__ import annotations
 
