@@ -162,6 +162,11 @@ def test_a_second_study_takes_the_counts_of_the_first(plait: Any, samples: Path,
     first = content(out), facts_of(out)
     before = {path: path.stat().st_mtime_ns for path in (out / "counts").iterdir()}
     found = plait("vdj", "study", samples, "-o", out, *QUICK)
+    assert found.status == 2 and "which holds an earlier study" in found.err and "--force" in found.err
+    both = plait("vdj", "study", samples, "-o", out, *QUICK, "--force", "--resume")
+    assert both.status == 2 and "one or the other" in both.err
+    assert (content(out), facts_of(out)) == first
+    found = plait("vdj", "study", samples, "-o", out, *QUICK, "--force")
     assert "Path counts of 8 files were there already." in found.out
     assert {path: path.stat().st_mtime_ns for path in (out / "counts").iterdir()} == before
     assert (content(out), facts_of(out)) == first

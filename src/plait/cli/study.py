@@ -148,6 +148,7 @@ def study(
     pgen: PgenParameters = _PGEN,
     cache: Path | None = None,
     resume: Annotated[bool, Flag] = False,
+    force: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
     device: DeviceOption = "auto",
     place: ExecutorParameters = _HERE,
@@ -186,6 +187,8 @@ def study(
         Folder of path counts that several studies share; otherwise counts in the output.
     resume
         Go on with what a stopped run of the same command had done.
+    force
+        Replace an earlier study in the output; path counts are kept.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
         workers that are started: threads of each, otherwise 1.
@@ -230,6 +233,7 @@ def study(
             device=device,
             executor=executor,
             resume=resume,
+            force=force,
             progress=progress,
         )
     print(study_text(found, seconds=time.perf_counter() - start), end="")

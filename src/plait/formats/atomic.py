@@ -32,9 +32,7 @@ __all__ = [
 
 _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)
-_SAFELY: Final = (
-    getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-)
+_SAFELY: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: Other names of what the shell has opened for this process.
 _STREAMS: Final = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from plait.formats.atomic import output_errors
-from plait.formats.owned_folders import claim_folder
+from plait.formats.owned_folders import check_replaceable, claim_folder
 
 __all__ = ["StudyFolder"]
 
@@ -55,6 +55,10 @@ class StudyFolder:
         for folder in (self.counts, self.parts, self.design, self.clonotypes, self.tables):
             with output_errors(folder):
                 folder.mkdir(exist_ok=True)
+
+    def check_replaceable(self, *, resume: bool, force: bool) -> None:
+        """Check that an earlier study may be replaced; its path counts never are."""
+        check_replaceable(self.path, self.study, self.progress, what="study", resume=resume, force=force)
 
     def start_anew(self) -> None:
         """Remove all results but the path counts."""

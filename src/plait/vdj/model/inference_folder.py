@@ -19,7 +19,7 @@ from plait.errors import FormatError
 from plait.formats.atomic import output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.json_text import parse_json
-from plait.formats.owned_folders import claim_folder
+from plait.formats.owned_folders import check_replaceable, claim_folder
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["InferenceFolder", "InferenceState", "StateStore"]
@@ -74,6 +74,11 @@ class InferenceFolder:
         self.facts = path / "inference.json"
         self.report = path / "report.html"
         self._new = claim_folder(path, marker=_MARKER, kind=_KIND, what="inference")
+
+    def check_replaceable(self, *, resume: bool, force: bool) -> None:
+        """Check that an earlier inference may be replaced."""
+        results = (self.facts, self.work / "progress" / "block-00000000.arrows")
+        check_replaceable(self.path, *results, what="inference", resume=resume, force=force)
 
     def begin(self, key: Mapping[str, object], *, resume: bool) -> StateStore:
         """Make room for what is needed while it runs; where states are kept.
