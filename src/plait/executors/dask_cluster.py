@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from plait.errors import InvalidInput, TargetUnavailable
@@ -25,6 +26,9 @@ _CONFIGURATION = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.profile.enabled": False,
+    # Pages, of which some take orders, for anybody on this machine.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     # A worker that died is always started again: 15 s after a first death, Dask would give up one that is
     # dead again just then.
     "distributed.deploy.lost-worker-timeout": "365 days",
@@ -121,7 +125,9 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
         stack.enter_context(dask.config.set(_CLIENT))
         if options.starts_workers:
             stack.enter_context(dask.config.set(_CONFIGURATION))
-            place: Any = stack.enter_context(_local_cluster(distributed, options))
+            # Not the one that all users share: workers import from theirs.
+            folder = stack.enter_context(TemporaryDirectory(prefix="plait-dask-", ignore_cleanup_errors=True))
+            place: Any = stack.enter_context(_local_cluster(distributed, options, folder))
         else:
             place = options.address
         try:
@@ -143,8 +149,14 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
 
 
 @contextmanager
-def _local_cluster(distributed: Any, options: ClusterOptions) -> Iterator[Any]:
+def _local_cluster(distributed: Any, options: ClusterOptions, folder: str) -> Iterator[Any]:
     threads = options.threads or 1
+    try:
+        # Whoever may talk to a scheduler runs programs as its user, and any user of this machine reaches its
+        # ports: only who has the key that is made for this run is let in.
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise TargetUnavailable("dask", reason=str(error), fix="pip install 'plait[cluster]'") from error
     try:
         cluster = distributed.LocalCluster(
             n_workers=options.workers or max(1, thread_count() // threads),
@@ -153,6 +165,8 @@ def _local_cluster(distributed: Any, options: ClusterOptions) -> Iterator[Any]:
             memory_limit=_memory(options.worker_memory),
             # Any free port, that only this machine reaches; other clusters may have taken the usual one.
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            security=security,
+            local_directory=folder,
             silence_logs=_level(),
             env={"PLAIT_THREADS": str(threads)},
             preload=["plait.executors.dask_worker"],
