@@ -222,6 +222,29 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert not (out / "parts").exists()
 
 
+def test_what_a_killed_run_had_still_to_remove(
+    plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    # Between the moment when counts stand under their name, and their checkpoint is gone.
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "remove", killed)
+        assert plait("vdj", "study", samples, "-o", out, *QUICK).status == 130
+    assert [path.name for path in (out / "counts").glob("*.checkpoint")]
+    # While the study cleans up.
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda path, **_: killed() if path.exists() else None)
+        assert plait("vdj", "study", samples, "-o", out, *QUICK, "--resume").status == 130
+    assert not (out / "parts").exists() and not (out / "study.json").exists()
+    assert plait("vdj", "study", samples, "-o", out, *QUICK, "--resume").status == 0
+    assert (content(out), facts_of(out)) == (content(whole), facts_of(whole))
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in whole.iterdir())
+
+
 def test_a_stopped_count_of_another_place_is_no_hindrance(
     plait: Any, samples: Path, whole: Path, tmp_path: Path
 ) -> None:

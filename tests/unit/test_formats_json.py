@@ -11,9 +11,9 @@ from plait.errors import FormatError
 from plait.formats.json_text import parse_json, read_json
 
 WRONG = {
-    "deep lists": ("[" * 100_000, "deep in one another"),
-    "deep lists that end": ("[" * 65 + "]" * 65, "deep in one another"),
-    "deep objects": ('{"a":' * 66 + "1" + "}" * 66, "deep in one another"),
+    "deep lists": ("[" * 100_000, "nested too deeply"),
+    "deep lists that end": ("[" * 65 + "]" * 65, "nested too deeply"),
+    "deep objects": ('{"a":' * 66 + "1" + "}" * 66, "nested too deeply"),
     "many digits": ('{"a": ' + "9" * 5000 + "}", "thousands of digits"),
     "nan": ('{"a": NaN}', "NaN"),
     "infinity": ('{"a": -Infinity}', "-Infinity"),

@@ -251,7 +251,7 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, place: Any, value: Any, message
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[" * 100_000, "deep in one another"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"\x1f\x8b\x08\x00", "found a gzip file, expected a model"),
         (b"{\xe9", "a byte at 1 that is not UTF-8"),
         (b"[]", "found list, expected an object"),

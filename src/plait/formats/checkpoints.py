@@ -159,8 +159,25 @@ class Checkpoint:
             )
         # The marker goes last: what an interrupted removal leaves is still known for ours.
         for entry in blocks + markers:
-            entry.unlink()
-        self.directory.rmdir()
+            entry.unlink(missing_ok=True)
+        # Two runs may remove what a third one has left.
+        with suppress(FileNotFoundError):
+            self.directory.rmdir()
+
+    @classmethod
+    def remove_left_over(cls, directory: str | os.PathLike[str]) -> None:
+        """Remove the checkpoint of a run that was killed after all it had to do; nothing else.
+
+        Parameters
+        ----------
+        directory
+            Where it would be.
+        """
+        left = cls.__new__(cls)
+        left.directory = Path(directory)
+        with suppress(InvalidInput, FileNotFoundError):
+            if left._stored_key() is not None:
+                left.remove()
 
     @property
     def _marker(self) -> Path:

@@ -21,7 +21,7 @@ _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_json(path: str | os.PathLike[str], *, expected: str) -> Any:
+def read_json(path: str | os.PathLike[str], expected: str, *, most: int | None = None) -> Any:
     """Content of a JSON file.
 
     Parameters
@@ -30,6 +30,8 @@ def read_json(path: str | os.PathLike[str], *, expected: str) -> Any:
         The file.
     expected
         What it should be, for errors.
+    most
+        Bytes that it may have.
 
     Returns
     -------
@@ -42,14 +44,16 @@ def read_json(path: str | os.PathLike[str], *, expected: str) -> Any:
         If it cannot be read, or as `parse_json`.
     """
     try:
-        check_readable(path)
+        size = check_readable(path).st_size
+        if most is not None and size > most:
+            raise FormatError(path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes")
         content = Path(path).read_bytes()
     except OSError as error:
         raise FormatError(path, found=error.strerror or str(error), expected=expected) from error
     return parse_json(content, path, expected=expected)
 
 
-def parse_json(text: str | bytes, path: str | os.PathLike[str], *, expected: str) -> Any:
+def parse_json(text: str | bytes, path: object, expected: str) -> Any:
     """Content of JSON text.
 
     Parameters
@@ -118,7 +122,7 @@ def parse_json(text: str | bytes, path: str | os.PathLike[str], *, expected: str
     return content
 
 
-def _check_depth(content: Any, path: str | os.PathLike[str], expected: str) -> None:
+def _check_depth(content: Any, path: object, expected: str) -> None:
     level = [content]
     for _ in range(_DEEPEST):
         level = [
@@ -132,7 +136,6 @@ def _check_depth(content: Any, path: str | os.PathLike[str], expected: str) -> N
     raise _too_deep(path, expected)
 
 
-def _too_deep(path: str | os.PathLike[str], expected: str) -> FormatError:
-    return FormatError(
-        path, found=f"lists and objects more than {_DEEPEST} deep in one another", expected=expected
-    )
+def _too_deep(path: object, expected: str) -> FormatError:
+    found = f"brackets nested too deeply, more than {_DEEPEST} in one another"
+    return FormatError(path, found=found, expected=expected)

@@ -15,6 +15,7 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
 from plait.executors.protocol import Executor
+from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import FileKind, check_readable, sniff
 from plait.formats.json_text import parse_json, read_json
 from plait.formats.layouts import assign_roles, layout_named
@@ -204,7 +205,9 @@ def count_sample(
     if not planned.counted:
         counts = folder / f"{_stem(source)}-{_key(digest, settings, plan)}.parquet"
         reused = _is_whole(counts)
-        if not reused:
+        if reused:
+            Checkpoint.remove_left_over(f"{counts}.checkpoint")
+        else:
             _count(source, counts, settings, plan, executor, progress)
     renamed = _renamed(counts)
     roles = {role: renamed.get(name, name) for role, name in planned.roles.items()}
