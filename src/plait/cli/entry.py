@@ -70,10 +70,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(str(error), _WRONG_REQUEST)
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
+    except OSError as error:
+        # A file that went away, or turned out to be unusable, while the command was at it.
+        if error.filename is None:
+            return _unexpected(error)
+        return _failed(
+            f"{os.fsdecode(error.filename)}: found {error.strerror}, expected a file", _WRONG_REQUEST
+        )
     except Exception as error:
-        first_line = f"{type(error).__name__}: {error}".splitlines()[0]
-        text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
-        return _failed(text, _INTERNAL_ERROR)
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    first_line = f"{type(error).__name__}: {error}".splitlines()[0]
+    text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
+    return _failed(text, _INTERNAL_ERROR)
 
 
 def _run(words: list[str]) -> int:

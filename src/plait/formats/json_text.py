@@ -46,7 +46,9 @@ def read_json(path: str | os.PathLike[str], expected: str, *, most: int | None =
     try:
         size = check_readable(path).st_size
         if most is not None and size > most:
-            raise FormatError(path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes")
+            raise FormatError(
+                path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes"
+            )
         content = Path(path).read_bytes()
     except OSError as error:
         raise FormatError(path, found=error.strerror or str(error), expected=expected) from error

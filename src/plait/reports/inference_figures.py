@@ -106,7 +106,7 @@ def _gain(result: Study) -> StudyFigure:
     )
     if not values:
         return absent(name, "fit", title, "There was one iteration only.", half=True)
-    tolerance = float(result.entries("parameters").get("tolerance") or 0.0)
+    tolerance = result.decimal(result.entries("parameters"), "tolerance")
     ended = "iterations ended below it" if result.description.get("converged") else "it was not reached"
     caption = f"Growth of the mean log-likelihood, log scale. The tolerance was {tolerance:g}; {ended}."
     x: Spec = {"field": "iteration", "type": "quantitative", "scale": {"nice": False}}

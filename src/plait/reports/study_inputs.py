@@ -44,6 +44,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "pgen_groups": ("model", "other", "deviance_less"),
 }
 _BATCH_ROWS = 1 << 16
+#: No number of a description is anywhere near.
+_LARGEST = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,28 @@ class Study:
         name
             The key.
         """
-        found = self.description.get(name)
-        return int(found) if isinstance(found, int | float) else 0
+        return int(self.decimal(self.description, name))
+
+    def decimal(self, entries: Mapping[str, Any], name: str) -> float:
+        """A number of some entries of the description; 0 where it is missing.
+
+        Parameters
+        ----------
+        entries
+            From `entries`, or the description.
+        name
+            The key.
+
+        Raises
+        ------
+        FormatError
+            If it is no number.
+        """
+        found = entries.get(name) or 0
+        if not isinstance(found, int | float) or not abs(found) < _LARGEST:
+            told = f"{found!r:.40}" if not isinstance(found, int) else "a number that is too large"
+            raise FormatError(self.folder, column=name, found=told, expected="a number")
+        return float(found)
 
     def entries(self, name: str) -> Mapping[str, Any]:
         """A mapping of the description; an empty one where it is missing.

@@ -28,6 +28,11 @@ _MARKER: Final = "plait-inference.json"
 _EXPECTED: Final = "the state of an inference that was stopped"
 _KIND: Final = "plait inference"
 _STATE: Final = pa.schema([("facts", pa.large_string()), ("arrays", pa.large_binary())])
+#: Numbers of what is known of the evidence, and of what an iteration found; mappings to numbers.
+_NUMBERS: Final = ("rows", "repertoires", "distinct_junctions", "evidence_junctions", "evidence_weight")
+_OF_ITERATIONS: Final = ("iteration", "log_likelihood", "junctions", "impossible")
+_COUNTS: Final = ("rows_by_kind", "left_out", "unknown_calls")
+_LARGEST: Final = 1e18
 #: Tables of a model that inference changes.
 _TABLES: Final = (
     "p_v",
@@ -190,6 +195,7 @@ class StateStore:
         place = self._checkpoint.directory
         try:
             facts = parse_json(batch["facts"][0].as_py(), place, expected=_EXPECTED)
+            _check_facts(facts)
             with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
                 tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
                 counts = {
@@ -202,3 +208,19 @@ class StateStore:
             raise FormatError(
                 place, found=f"{type(error).__name__}: {error}", expected=_EXPECTED, hint="start anew"
             ) from error
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """Check the kinds of what a state holds; raises a `ValueError`, `TypeError` or `KeyError`."""
+    history, collected = facts["history"], facts["collected"]
+    wanted = [(facts, ("batch",)), (collected, _NUMBERS), *((row, _OF_ITERATIONS) for row in history)]
+    for row, names in wanted:
+        for name in names:
+            if type(row[name]) not in (int, float) or not -_LARGEST < row[name] < _LARGEST:
+                raise ValueError(f"{name} {row[name]!r:.40}")
+    for name in _COUNTS:
+        if not all(type(number) is int for number in collected[name].values()):
+            raise ValueError(f"{name} without numbers")
+    for shown in collected["examples"].values():
+        if not all(isinstance(text, str) for text in shown):
+            raise ValueError("examples that are no text")
