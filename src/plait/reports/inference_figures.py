@@ -139,7 +139,7 @@ def _entropy(result: Study) -> StudyFigure:
             "choice": choice,
             "bits": value or 0.0,
             "share": (value or 0.0) / total if total else 0.0,
-            "kind": _GROUPS.get(choice.split()[0], "insertions"),
+            "kind": _GROUPS.get(choice.partition(" ")[0], "insertions"),
             "order": order,
         }
         for order, (choice, value) in enumerate(bits.items())

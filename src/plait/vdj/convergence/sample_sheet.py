@@ -238,7 +238,7 @@ def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
         # There is no user of the name that follows the tilde.
         path = sheet.parent / given
     if not os.path.isfile(path):
-        kind = "a folder" if path.is_dir() else "no such file"
+        kind = "a folder" if os.path.isdir(path) else "no such file"
         raise FormatError(
             sheet,
             line=line,

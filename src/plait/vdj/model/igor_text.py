@@ -191,7 +191,7 @@ def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> No
 def _whole(path: Path, number: int, word: str) -> int:
     try:
         value = int(word)
-        if abs(value) < 10**9:
+        if abs(value) < 10**18:
             return value
     except ValueError:
         pass
