@@ -84,6 +84,20 @@ def test_nobody_without_the_key_is_let_in(dask_cluster: DaskExecutor, key: str) 
     assert [found for found, _ in dask_cluster.map(double, range(3))] == [0, 2, 4]
 
 
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "tcp://", "inproc://x:1", "tcp://h:99999", "tcp://h:x", "tcp://[::1"]
+)
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(InvalidInput, match="expected an address as tcp://host:8786"):
+        DaskExecutor(scheduler=address).__enter__()
+
+
+def test_a_scheduler_with_certificates_and_none_here() -> None:
+    told = pytest.raises(TargetUnavailable, match="if it has certificates, that yours are set")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), told:
+        DaskExecutor(scheduler="tls://127.0.0.1:9").__enter__()
+
+
 def test_no_page_is_served(dask_cluster: DaskExecutor) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(dask_cluster._client.dashboard_link.rpartition("/")[0] + "/health")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from plait.settings import show_tracebacks, thread_count
 __all__ = ["ClusterOptions", "opened"]
 
 _SECONDS_TO_CLOSE = 10
+_ADDRESS = re.compile(r"(?:(?!inproc)[a-z0-9]+://)?(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})", re.ASCII)
 #: While a cluster of our own runs. Workers hold no more than a few results, so it is the work that takes the
 #: memory: putting results on disk would not help, and a worker that only pauses would wait for ever.
 _CONFIGURATION = {
@@ -93,7 +95,12 @@ class ClusterOptions:
     @property
     def address(self) -> str | None:
         """Address of the scheduler that runs."""
-        return self.scheduler if self.scheduler_file is None else _address_in(self.scheduler_file)
+        found = self.scheduler if self.scheduler_file is None else _address_in(self.scheduler_file)
+        # With some others, Dask would start a cluster of its own or wait for ever.
+        place = None if found is None else _ADDRESS.fullmatch(found)
+        if found is not None and (place is None or not 0 < int(place[1]) < 1 << 16):
+            raise InvalidInput("scheduler", found=repr(found[:80]), expected="an address as tcp://host:8786")
+        return found
 
 
 @contextmanager
@@ -135,11 +142,11 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
             client = distributed.Client(
                 place, set_as_default=False, name="plait", direct_to_workers=options.starts_workers
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, OverflowError) as error:
             raise TargetUnavailable(
                 "dask",
                 reason=f"no scheduler answers at {place} ({error})",
-                fix="check the address, and that the scheduler runs and can be reached from here",
+                fix="check the address, that the scheduler runs, and, if it has certificates, that yours are set",
             ) from error
         stack.callback(client.close, timeout=_SECONDS_TO_CLOSE)
         if not client.nthreads():
@@ -188,7 +195,7 @@ def _memory(limit: int | str | None) -> int | str:
         return "auto"
     try:
         found = int(parse_bytes(limit))
-    except ValueError:
+    except (ValueError, OverflowError):
         found = 0
     if found <= 0:
         raise InvalidInput("worker_memory", found=repr(limit), expected="bytes, as 4GiB or 500MB")
