@@ -93,7 +93,7 @@ def test_what_is_no_address(address: str) -> None:
 
 
 def test_a_scheduler_with_certificates_and_none_here() -> None:
-    told = pytest.raises(TargetUnavailable, match="if it has certificates, that yours are set")
+    told = pytest.raises(TargetUnavailable, match="yours are set if it has certificates")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), told:
         DaskExecutor(scheduler="tls://127.0.0.1:9").__enter__()
 
