@@ -146,7 +146,7 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
             raise TargetUnavailable(
                 "dask",
                 reason=f"no scheduler answers at {place} ({error})",
-                fix="check the address, that the scheduler runs, and that yours are set if it has certificates",
+                fix="check the address, that it runs, and that yours are set if it has certificates",
             ) from error
         stack.callback(client.close, timeout=_SECONDS_TO_CLOSE)
         if not client.nthreads():
