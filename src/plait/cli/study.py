@@ -23,6 +23,7 @@ from plait.cli.options import (
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from plait.vdj.convergence.run import Study
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.models import PathModel
 
@@ -198,7 +199,6 @@ def study(
     place
         Where the work is done.
     """
-    from plait.reports.study_text import study_text
     from plait.vdj.convergence.study import study as run
     from plait.vdj.germline import load_germline
 
@@ -236,6 +236,12 @@ def study(
             force=force,
             progress=progress,
         )
+    _print(found, start)
+
+
+def _print(found: Study, start: float) -> None:
+    from plait.reports.study_text import study_text
+
     print(study_text(found, seconds=time.perf_counter() - start), end="")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -153,19 +153,9 @@ def study(
     )
     if recombination is not None:
         _check_model(settings, recombination, alleles)
-    others: dict[str, Any] = {"cache": cache, "device": device, "resume": resume, "force": force}
-    samples = read_sample_sheet(sheet)
-    return _run_on(
-        executor,
-        threads,
-        samples,
-        output,
-        settings,
-        alleles,
-        model=recombination,
-        progress=progress,
-        **others,
-    )
+    others = {"cache": cache, "device": device, "resume": resume, "force": force, "progress": progress}
+    sheets = read_sample_sheet(sheet)
+    return _run_on(executor, threads, sheets, output, settings, alleles, recombination, others)
 
 
 def _run_on(
@@ -175,10 +165,11 @@ def _run_on(
     output: _Path,
     settings: StudySettings,
     germline: GermlineSet,
-    **others: Any,
+    model: RecombinationModel | None,
+    others: Mapping[str, Any],
 ) -> Study:
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
-        return run_study(samples, output, settings, germline, executor=workers, **others)
+        return run_study(samples, output, settings, germline, executor=workers, model=model, **others)
 
 
 def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | None:
