@@ -19,7 +19,7 @@ help: ## Show this list
 
 demo: ## Study 12 human donors' repertoires; writes a report into demo-output/
 	@sh tools/environment.sh demo
-	@$(BIN)/plait demo -o "$(DEMO_OUTPUT)"
+	@$(BIN)/plait demo --force -o "$(DEMO_OUTPUT)"
 
 test: lint types imports docs doctests interpreted cuda unit ## Every gate
 

@@ -197,6 +197,21 @@ def dask_cluster() -> Iterator[DaskExecutor]:
         yield executor
 
 
+@pytest.fixture
+def dask_address(dask_cluster: DaskExecutor) -> Iterator[str]:
+    """The address of their scheduler, for commands that come from outside, which have the key of its run."""
+    import dask
+
+    key = dask_cluster._client.security
+    settings = {
+        "ca-file": key.tls_ca_file,
+        "client.cert": key.tls_client_cert,
+        "client.key": key.tls_client_key,
+    }
+    with dask.config.set({f"distributed.comm.tls.{name}": text for name, text in settings.items()}):
+        yield dask_cluster.address
+
+
 @pytest.fixture(scope="session")
 def mouse_rows() -> Callable[..., dict[str, list[str]]]:
     """Columns of a drawn mouse TRB repertoire: ``mouse_rows(n, seed=0)``."""

@@ -28,11 +28,20 @@ def cache_directory() -> Path:
     """Folder in which compiled code is kept between runs; it need not exist yet.
 
     Everything in it can be deleted at any time: it is compiled again when needed.
+
+    Raises
+    ------
+    InvalidInput
+        If ``PLAIT_CACHE_DIR`` begins with a user that does not exist.
     """
     named = os.environ.get("PLAIT_CACHE_DIR", "")
-    if named:
-        return Path(named).expanduser().absolute()
-    return _user_cache() / "plait"
+    try:
+        return Path(named).expanduser().absolute() if named else _user_cache() / "plait"
+    except RuntimeError as error:
+        if named:
+            raise InvalidInput("PLAIT_CACHE_DIR", found=repr(named), expected="a folder") from error
+        # A user without a home: no folder can be made there, so that what is compiled is kept for one run.
+        return Path(os.devnull) / "plait"
 
 
 def thread_count() -> int:

@@ -29,6 +29,10 @@ HOSTILE = (
     "\\u003cb\\u003e <!-- & %3Cb%3E",
     "$ink",
     "=1+1",
+    "+1+cmd|' C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    '=1,"2"',
 )
 
 
@@ -199,6 +203,21 @@ def test_tables_and_figures_are_saved(page: Any, study: Path) -> None:
     assert name == "vj_usage.svg" and ElementTree.fromstring(content).tag.endswith("svg")
     name, content = saved("#vj_usage .save button:text-is('PNG')")
     assert name == "vj_usage.png" and content.startswith(b"\x89PNG")
+
+
+def test_no_saved_cell_is_a_formula(open_page: Callable[..., Any], hostile: Path) -> None:
+    page = open_page(hostile / "report.html").page
+    page.click("[data-table=subjects] summary")
+    with page.expect_download() as started:
+        page.click("[data-table=subjects] .download")
+    content = Path(started.value.path()).read_bytes().decode("utf-8")
+    header, *rows = csv.reader(io.StringIO(content, newline=""))
+    names = [row[header.index("subject")] for row in rows]
+    read = read_study(hostile).tables["subjects"].texts("subject")
+    assert names == [f"'{name}" if name[:1] in "=+-@" else name for name in read]
+    assert sum(name.startswith("'") and name[1] in "=+-@" for name in names) == 5
+    # Numbers stay numbers.
+    assert not any(cell.startswith("'") for row in rows for cell in row[1:] if cell[1:2].isdigit())
 
 
 def test_a_figure_tells_its_numbers(page: Any) -> None:

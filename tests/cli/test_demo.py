@@ -92,14 +92,24 @@ def test_demo(plait: Any, installed: Path, tmp_path: Path, draws: None) -> None:
     assert "plait vdj report" not in told
     assert max(len(line) for line in found.out.splitlines() if str(out) not in line) <= 80
     assert found.out.splitlines()[-1] == str(out / "study" / "report.html")
-    assert sorted(path.name for path in out.iterdir()) == ["samples.csv", "study"]
+    assert sorted(path.name for path in out.iterdir()) == ["plait-demo.json", "samples.csv", "study"]
     described = json.loads((out / "study" / "study.json").read_text())
     assert described["rows"] == 300 and described["inputs"][0]["file"] == str(installed)
     assert len(described["parameters"]["sweep_pi"]) * len(described["parameters"]["sweep_nu"]) == 55
     assert "<!doctype html>" in (out / "study" / "report.html").read_text("utf-8")
     assert (out / "study" / "figures" / "vj_usage.png").read_bytes().startswith(b"\x89PNG")
     again = plait("demo", "-o", out)
+    assert again.status == 2 and "which holds an earlier demo" in again.err and "--resume" not in again.err
+    again = plait("demo", "-o", out, "--force")
     assert again.status == 0 and "Path counts of 1 file were there already" in again.out
+
+
+def test_a_folder_with_something_else_is_left_alone(plait: Any, installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "samples.csv").write_text("mine")
+    found = plait("demo", "-o", tmp_path / "mine", "--force")
+    assert found.status == 2 and "which holds something else" in found.err
+    assert (tmp_path / "mine" / "samples.csv").read_text() == "mine"
 
 
 def test_fewer_rows(plait: Any, installed: Path, tmp_path: Path, undrawn: None) -> None:

@@ -15,8 +15,6 @@ import dask
 import psutil
 import pytest
 
-from plait.executors.dask import DaskExecutor
-
 BASE = ("--germline", "mouse_trb", "--device", "reference")
 PATIENCE = 300
 
@@ -27,18 +25,18 @@ def table(write_tsv: Any, mouse_rows: Any) -> Path:
     return path
 
 
-def test_a_scheduler_that_runs(plait: Any, table: Path, tmp_path: Path, dask_cluster: DaskExecutor) -> None:
+def test_a_scheduler_that_runs(plait: Any, table: Path, tmp_path: Path, dask_address: str) -> None:
     outputs = []
-    for name, words in (("here", ()), ("there", ("--executor", "dask", "--scheduler", dask_cluster.address))):
+    for name, words in (("here", ()), ("there", ("--executor", "dask", "--scheduler", dask_address))):
         out = tmp_path / f"{name}.parquet"
         assert plait("vdj", "count", table, *BASE, "-o", out, *words).status == 0
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
 
 
-def test_a_scheduler_file(plait: Any, table: Path, tmp_path: Path, dask_cluster: DaskExecutor) -> None:
+def test_a_scheduler_file(plait: Any, table: Path, tmp_path: Path, dask_address: str) -> None:
     file = tmp_path / "scheduler.json"
-    file.write_text(json.dumps({"address": dask_cluster.address}))
+    file.write_text(json.dumps({"address": dask_address}))
     words = ("--executor", "dask", "--scheduler-file", file)
     assert plait("vdj", "sharing", table, "-o", tmp_path / "out.tsv", *words).status == 0
 

@@ -323,13 +323,15 @@ def test_one_run_in_a_folder(plait: Any, rows: Path, start: Path, tmp_path: Path
     with held(out):
         found = plait(*words)
     assert found.status == 2 and "another run is writing" in found.err
+    found = plait(*words)
+    assert found.status == 2 and "which holds an earlier inference" in found.err and "--force" in found.err
     assert content(out) == before
     # Nor does one that fails for its inputs.
     bad = tmp_path / "bad.tsv"
     bad.write_text(rows.read_text().replace("TRBV", "IGHV"))
-    assert plait(*words_of(bad, start, out, *QUICK)).status == 2
+    assert plait(*words_of(bad, start, out, *QUICK), "--force").status == 2
     assert content(out) == before and facts_of(out)["rows"] == 3000
-    assert plait(*words).status == 0 and content(out) == before
+    assert plait(*words, "--force").status == 0 and content(out) == before
 
 
 def test_bad_requests_leave_nothing(

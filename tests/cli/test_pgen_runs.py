@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plait.executors.dask import DaskExecutor
 from plait.testing.recombination import small_model
 from plait.vdj.model import ModelGene, pgen_files, write_model
 
@@ -97,13 +96,13 @@ def test_a_stopped_run_is_resumed_to_the_byte(
 @pytest.mark.parametrize("given", ["in.tsv", "in.parquet"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_workers_make_the_same_bytes(
-    plait: Any, base: Path, tmp_path: Path, dask_cluster: DaskExecutor, command: str, given: str
+    plait: Any, base: Path, tmp_path: Path, dask_address: str, command: str, given: str
 ) -> None:
     if (command, given) == ("generate", "in.parquet"):
         given = "in.tsv"
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     assert plait(*words(base, command, here, given)).status == 0
-    cluster = ("--executor", "dask", "--scheduler", dask_cluster.address)
+    cluster = ("--executor", "dask", "--scheduler", dask_address)
     assert plait(*words(base, command, there, given), *cluster).status == 0
     assert here.read_bytes() == there.read_bytes()
     summaries = [Path(f"{path}.summary.json") for path in (here, there)]

@@ -71,7 +71,7 @@ def test_what_is_no_study_is_refused(plait: Callable[..., Any], study: Path, dra
     expected = {
         "no folder": "expected the output folder of a finished plait vdj study",
         "an empty folder": "without a file study.json",
-        "no JSON": "study.json: found text that is no JSON",
+        "no JSON": "study.json, line 1: found no JSON",
         "a bad number": "sweep.tsv, line 5, column 'nu': found 'one",
         "no column": "expected a column 'path_count_q50' among them",
     }

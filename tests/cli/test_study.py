@@ -162,6 +162,11 @@ def test_a_second_study_takes_the_counts_of_the_first(plait: Any, samples: Path,
     first = content(out), facts_of(out)
     before = {path: path.stat().st_mtime_ns for path in (out / "counts").iterdir()}
     found = plait("vdj", "study", samples, "-o", out, *QUICK)
+    assert found.status == 2 and "which holds an earlier study" in found.err and "--force" in found.err
+    both = plait("vdj", "study", samples, "-o", out, *QUICK, "--force", "--resume")
+    assert both.status == 2 and "one or the other" in both.err
+    assert (content(out), facts_of(out)) == first
+    found = plait("vdj", "study", samples, "-o", out, *QUICK, "--force")
     assert "Path counts of 8 files were there already." in found.out
     assert {path: path.stat().st_mtime_ns for path in (out / "counts").iterdir()} == before
     assert (content(out), facts_of(out)) == first
@@ -215,6 +220,29 @@ def test_a_stopped_run_is_resumed_to_the_byte(
     assert dealt == ([] if number is None else [3, 4, 5, 6, 7])
     assert (content(out), facts_of(out)) == (content(whole), facts_of(whole))
     assert not (out / "parts").exists()
+
+
+def test_what_a_killed_run_had_still_to_remove(
+    plait: Any, samples: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    # Between the moment when counts stand under their name, and their checkpoint is gone.
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "remove", killed)
+        assert plait("vdj", "study", samples, "-o", out, *QUICK).status == 130
+    assert [path.name for path in (out / "counts").glob("*.checkpoint")]
+    # While the study cleans up.
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda path, **_: killed() if path.exists() else None)
+        assert plait("vdj", "study", samples, "-o", out, *QUICK, "--resume").status == 130
+    assert not (out / "parts").exists() and not (out / "study.json").exists()
+    assert plait("vdj", "study", samples, "-o", out, *QUICK, "--resume").status == 0
+    assert (content(out), facts_of(out)) == (content(whole), facts_of(whole))
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in whole.iterdir())
 
 
 def test_a_stopped_count_of_another_place_is_no_hindrance(

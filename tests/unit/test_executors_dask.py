@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +61,46 @@ def test_results_come_in_order_and_batches_as_needed(dask_cluster: DaskExecutor)
     assert [found for found, _ in rest] == list(range(2, 400, 2))
     assert os.getpid() not in {process for _, process in rest}
     assert dask_cluster.elsewhere and dask_cluster.slots == 2
+
+
+def addresses(number: int) -> tuple[str, str]:
+    from distributed import get_worker
+
+    return get_worker().address, get_worker().local_directory
+
+
+@pytest.mark.parametrize("key", ["none", "another run's"])
+def test_nobody_without_the_key_is_let_in(dask_cluster: DaskExecutor, key: str) -> None:
+    import distributed
+
+    (worker, folder), *_ = dask_cluster.map(addresses, range(1))
+    for address in (dask_cluster.address, worker):
+        assert address.startswith("tls://127.0.0.1:")
+        security = None if key == "none" else distributed.Security.temporary()
+        place = address.replace("tls://", "tcp://") if key == "none" else address
+        with pytest.raises(OSError):
+            distributed.Client(place, security=security, timeout=5, set_as_default=False)
+    assert stat.S_IMODE(Path(folder).parents[1].stat().st_mode) == 0o700
+    assert [found for found, _ in dask_cluster.map(double, range(3))] == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "tcp://", "inproc://x:1", "tcp://h:99999", "tcp://h:x", "tcp://[::1"]
+)
+def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(InvalidInput, match="expected an address as tcp://host:8786"):
+        DaskExecutor(scheduler=address).__enter__()
+
+
+def test_a_scheduler_with_certificates_and_none_here() -> None:
+    told = pytest.raises(TargetUnavailable, match="yours are set if it has certificates")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), told:
+        DaskExecutor(scheduler="tls://127.0.0.1:9").__enter__()
+
+
+def test_no_page_is_served(dask_cluster: DaskExecutor) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(dask_cluster._client.dashboard_link.rpartition("/")[0] + "/health")
 
 
 def test_what_is_not_taken_is_not_computed(dask_cluster: DaskExecutor, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors, write_json
+from plait.formats.hidden_output import HiddenOutput
 
 
 def names(folder: Path) -> list[str]:
@@ -41,6 +43,115 @@ def test_a_file_left_by_a_killed_run_is_overwritten(tmp_path: Path) -> None:
         file.stream.write(b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert names(tmp_path) == ["a"]
+
+
+def planted(folder: Path, kind: str) -> Path:
+    """Something that another user has put where an output is prepared."""
+    victim, hidden = folder / "victim", folder / ".a.partial"
+    victim.write_bytes(b"precious")
+    if kind == "link":
+        hidden.symlink_to(victim)
+    elif kind == "dangling link":
+        hidden.symlink_to(folder / "made by plait")
+    elif kind == "pipe":
+        os.mkfifo(hidden)
+    elif kind == "folder":
+        hidden.mkdir()
+    else:
+        hidden.hardlink_to(victim)
+    return victim
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_what_others_have_put_at_the_hidden_name_is_not_opened(tmp_path: Path, kind: str) -> None:
+    victim = planted(tmp_path, kind)
+    before = names(tmp_path)
+    with pytest.raises(InvalidInput, match=r"\.a\.partial', which is no plain file"):
+        AtomicFile(tmp_path / "a")
+    with pytest.raises(InvalidInput, match=r"\.a\.partial', which is no plain file"):
+        HiddenOutput(tmp_path / "a")
+    assert victim.read_bytes() == b"precious"
+    assert names(tmp_path) == before
+
+
+def test_a_second_name_of_another_file_is_not_written_to(tmp_path: Path) -> None:
+    victim = planted(tmp_path, "hard link")
+    with AtomicFile(tmp_path / "a") as file:
+        file.stream.write(b"new")
+    assert (victim.read_bytes(), (tmp_path / "a").read_bytes()) == (b"precious", b"new")
+    assert names(tmp_path) == ["a", "victim"]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_that_somebody_puts_in_place_of_the_unfinished_one(tmp_path: Path, durable: bool) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    with (
+        pytest.raises(InvalidInput, match="another run is writing"),
+        AtomicFile(tmp_path / "a", durable=durable) as file,
+    ):
+        file.stream.write(b"new")
+        (tmp_path / ".a.partial").unlink()
+        (tmp_path / ".a.partial").write_bytes(b"somebody's")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert (tmp_path / ".a.partial").read_bytes() == b"somebody's"
+
+
+def test_the_folder_reaches_the_disk_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    replace, fsync = os.replace, os.fsync
+
+    def synced(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def renamed(*paths: Path) -> None:
+        done.append("rename")
+        replace(*paths)
+
+    monkeypatch.setattr("plait.formats.atomic.os.fsync", synced)
+    monkeypatch.setattr("plait.formats.atomic.os.replace", renamed)
+    write_json(tmp_path / "a", {})
+    assert done == ["file", "rename", "folder"]
+
+
+def test_what_replaces_a_file_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    write_json(tmp_path / "a", {})
+    assert caplog.messages == []
+    write_json(tmp_path / "a", {})
+    assert caplog.messages == [f"{str(tmp_path / 'a')!r} was there before and has been replaced"]
+
+
+def test_a_hidden_folder_for_libraries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    (tmp_path / "a.tif").write_bytes(b"old")
+    left = tmp_path / ".a.tif.partial-files"
+    left.mkdir()
+    (left / "a.tif").write_bytes(b"of a killed run")
+    output = HiddenOutput(tmp_path / "a.tif")
+    assert not output.hidden.exists()
+    assert stat.S_IMODE(output.hidden.parent.stat().st_mode) == 0o700
+    with pytest.raises(InvalidInput, match="another run is writing"):
+        HiddenOutput(tmp_path / "a.tif")
+    output.hidden.write_bytes(b"new")
+    output.hidden.with_name("a.tif.aux.xml").touch()
+    output.commit()
+    assert (tmp_path / "a.tif").read_bytes() == b"new"
+    assert names(tmp_path) == ["a.tif"]
+    assert len(caplog.messages) == 1
+    output = HiddenOutput(tmp_path / "a.tif")
+    output.hidden.write_bytes(b"newer")
+    output.discard()
+    assert (tmp_path / "a.tif").read_bytes() == b"new"
+    assert names(tmp_path) == ["a.tif"]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1"])
+def test_streams_of_the_process_are_no_files(name: str) -> None:
+    with pytest.raises(InvalidInput, match="a stream of this process"):
+        AtomicFile(name)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file locks are taken on POSIX only")

@@ -212,7 +212,7 @@ def test_missing_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("format",), "other", "'other', 1"),
+        (("format",), "other", "'other', version 1"),
         (("version",), 2, "version 1"),
         (("genes",), [], "'genes'"),
         (("genes", "v", 0, "anchor"), 77, "anchor of TRXV1"),
@@ -220,7 +220,7 @@ def test_missing_files(tmp_path: Path) -> None:
         (("genes", "v", 0, "name"), "TRXV2*01", "TRXV2*01 2 times in V genes"),
         (("genes", "d", 0, "name"), "", "a gene without a name in D genes"),
         (("palindromes", "v"), -1, "in palindromes"),
-        (("error_rate",), float("nan"), "nan in error_rate"),
+        (("error_rate",), float("nan"), "NaN, which is no number"),
         (("error_rate",), 10**400, "error_rate"),
         (("probabilities", "v"), [10**400, 0], "probabilities.v"),
         (("probabilities", "dj"), None, "probabilities.dj': found None"),
@@ -251,7 +251,7 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, place: Any, value: Any, message
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"\x1f\x8b\x08\x00", "found a gzip file, expected a model"),
         (b"{\xe9", "a byte at 1 that is not UTF-8"),
         (b"[]", "found list, expected an object"),

@@ -53,6 +53,21 @@ def test_the_xdg_variable_is_followed_when_absolute(monkeypatch: pytest.MonkeyPa
     assert cache_directory() == tmp_path / ".cache" / "plait"
 
 
+def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_: object) -> None:
+        raise KeyError("getpwuid(): uid not found")
+
+    for name in ("PLAIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    # Nothing can be made there, as in a home that cannot be written.
+    with pytest.raises(OSError):
+        cache_directory().mkdir(parents=True)
+    monkeypatch.setenv("PLAIT_CACHE_DIR", "~nobody-has-this-name/cache")
+    with pytest.raises(InvalidInput, match="PLAIT_CACHE_DIR: found '~nobody-has-this-name/cache'"):
+        cache_directory()
+
+
 def test_threads_default_to_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLAIT_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)

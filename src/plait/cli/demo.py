@@ -18,6 +18,7 @@ def demo(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     rows: WholeNumber | None = None,
     device: DeviceOption = "auto",
+    force: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Study the TRB repertoires of 12 human donors, from path counts under 55 models to a report.
 
@@ -29,11 +30,13 @@ def demo(
         Take only so many rows, spread over the donors.
     device
         Where to count: auto, cpu, cuda, cuda:N or cuda:all.
+    force
+        Replace an earlier demo in the output.
     """
     from plait.cli.study import StudyBar
     from plait.reports.demo import run_demo
 
     say("studying the repertoires of 12 donors under 55 models")
     with StudyBar() as progress:
-        told = run_demo(output, rows=rows, device=device, progress=progress)
+        told = run_demo(output, rows=rows, device=device, force=force, progress=progress)
     print(told, end="")

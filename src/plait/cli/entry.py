@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from plait.cli.console import compilation_told
+from plait.cli.console import compilation_told, say
 from plait.cli.standard_input import HYPHEN, with_hyphens
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
 from plait.settings import show_tracebacks
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings(), _without_pandas(), compilation_told():
+        with _signals(), _own_warnings(), _without_pandas(), _replaced_outputs(), compilation_told():
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -69,10 +70,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(str(error), _WRONG_REQUEST)
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
+    except OSError as error:
+        # A file that went away, or turned out to be unusable, while the command was at it.
+        if error.filename is None:
+            return _unexpected(error)
+        return _failed(
+            f"{os.fsdecode(error.filename)}: found {error.strerror}, expected a file", _WRONG_REQUEST
+        )
     except Exception as error:
-        first_line = f"{type(error).__name__}: {error}".splitlines()[0]
-        text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
-        return _failed(text, _INTERNAL_ERROR)
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    first_line = f"{type(error).__name__}: {error}".splitlines()[0]
+    text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
+    return _failed(text, _INTERNAL_ERROR)
 
 
 def _run(words: list[str]) -> int:
@@ -147,6 +159,25 @@ def _without_pandas() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+class _Said(logging.Handler):
+    """Shows what plait logs as lines for the user."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+@contextmanager
+def _replaced_outputs() -> Iterator[None]:
+    """Say of every file that has been replaced that it was there."""
+    log, handler = logging.getLogger("plait.formats.atomic"), _Said()
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:

@@ -123,6 +123,7 @@ def infer(
     pseudocount: float = 0.0,
     report: bool = True,
     resume: Annotated[bool, Flag] = False,
+    force: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
 ) -> None:
     """Infer a recombination model from one or more tables.
@@ -154,6 +155,8 @@ def infer(
         Write the report: one HTML file that needs no network.
     resume
         Go on with what a stopped run of the same command had done.
+    force
+        Replace an earlier inference in the output.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -186,6 +189,7 @@ def infer(
             pseudocount=pseudocount,
             threads=threads,
             resume=resume,
+            force=force,
             progress=progress,
         )
     seconds = work_time() - begun

@@ -24,6 +24,7 @@ from plait.cli.recombination_model import RepairOption, germline_named, model_na
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from plait.vdj.convergence.run import Study
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.models import PathModel
 
@@ -150,6 +151,7 @@ def study(
     pgen: PgenParameters = _PGEN,
     cache: Path | None = None,
     resume: Annotated[bool, Flag] = False,
+    force: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
     device: DeviceOption = "auto",
     place: ExecutorParameters = _HERE,
@@ -191,6 +193,8 @@ def study(
         Folder of path counts that several studies share; otherwise counts in the output.
     resume
         Go on with what a stopped run of the same command had done.
+    force
+        Replace an earlier study in the output; path counts are kept.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
         workers that are started: threads of each, otherwise 1.
@@ -200,7 +204,6 @@ def study(
     place
         Where the work is done.
     """
-    from plait.reports.study_text import study_text
     from plait.vdj.convergence.study import study as run
 
     alleles = germline_named(germline, anchors=anchors, repair_anchors=repair_anchors)
@@ -231,8 +234,15 @@ def study(
             device=device,
             executor=executor,
             resume=resume,
+            force=force,
             progress=progress,
         )
+    _print(found, start)
+
+
+def _print(found: Study, start: float) -> None:
+    from plait.reports.study_text import study_text
+
     print(study_text(found, seconds=work_time() - start), end="")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from plait.errors import InvalidInput, TargetUnavailable
@@ -18,6 +20,7 @@ from plait.settings import show_tracebacks, thread_count
 __all__ = ["ClusterOptions", "opened"]
 
 _SECONDS_TO_CLOSE = 10
+_ADDRESS = re.compile(r"(?:(?!inproc)[a-z0-9]+://)?(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,5})", re.ASCII)
 #: While a cluster of our own runs. Workers hold no more than a few results, so it is the work that takes the
 #: memory: putting results on disk would not help, and a worker that only pauses would wait for ever.
 _CONFIGURATION = {
@@ -25,6 +28,9 @@ _CONFIGURATION = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.profile.enabled": False,
+    # Pages, of which some take orders, for anybody on this machine.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     # A worker that died is always started again: 15 s after a first death, Dask would give up one that is
     # dead again just then.
     "distributed.deploy.lost-worker-timeout": "365 days",
@@ -89,7 +95,12 @@ class ClusterOptions:
     @property
     def address(self) -> str | None:
         """Address of the scheduler that runs."""
-        return self.scheduler if self.scheduler_file is None else _address_in(self.scheduler_file)
+        found = self.scheduler if self.scheduler_file is None else _address_in(self.scheduler_file)
+        # With some others, Dask would start a cluster of its own or wait for ever.
+        place = None if found is None else _ADDRESS.fullmatch(found)
+        if found is not None and (place is None or not 0 < int(place[1]) < 1 << 16):
+            raise InvalidInput("scheduler", found=repr(found[:80]), expected="an address as tcp://host:8786")
+        return found
 
 
 @contextmanager
@@ -121,7 +132,9 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
         stack.enter_context(dask.config.set(_CLIENT))
         if options.starts_workers:
             stack.enter_context(dask.config.set(_CONFIGURATION))
-            place: Any = stack.enter_context(_local_cluster(distributed, options))
+            # Not the one that all users share: workers import from theirs.
+            folder = stack.enter_context(TemporaryDirectory(prefix="plait-dask-", ignore_cleanup_errors=True))
+            place: Any = stack.enter_context(_local_cluster(distributed, options, folder))
         else:
             place = options.address
         try:
@@ -129,11 +142,11 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
             client = distributed.Client(
                 place, set_as_default=False, name="plait", direct_to_workers=options.starts_workers
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, OverflowError) as error:
             raise TargetUnavailable(
                 "dask",
                 reason=f"no scheduler answers at {place} ({error})",
-                fix="check the address, and that the scheduler runs and can be reached from here",
+                fix="check the address, that it runs, and that yours are set if it has certificates",
             ) from error
         stack.callback(client.close, timeout=_SECONDS_TO_CLOSE)
         if not client.nthreads():
@@ -143,8 +156,14 @@ def opened(options: ClusterOptions) -> Iterator[Any]:
 
 
 @contextmanager
-def _local_cluster(distributed: Any, options: ClusterOptions) -> Iterator[Any]:
+def _local_cluster(distributed: Any, options: ClusterOptions, folder: str) -> Iterator[Any]:
     threads = options.threads or 1
+    try:
+        # Whoever may talk to a scheduler runs programs as its user, and any user of this machine reaches its
+        # ports: only who has the key that is made for this run is let in.
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise TargetUnavailable("dask", reason=str(error), fix="pip install 'plait[cluster]'") from error
     try:
         cluster = distributed.LocalCluster(
             n_workers=options.workers or max(1, thread_count() // threads),
@@ -153,6 +172,8 @@ def _local_cluster(distributed: Any, options: ClusterOptions) -> Iterator[Any]:
             memory_limit=_memory(options.worker_memory),
             # Any free port, that only this machine reaches; other clusters may have taken the usual one.
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            security=security,
+            local_directory=folder,
             silence_logs=_level(),
             env={"PLAIT_THREADS": str(threads)},
             preload=["plait.executors.dask_worker"],
@@ -174,7 +195,7 @@ def _memory(limit: int | str | None) -> int | str:
         return "auto"
     try:
         found = int(parse_bytes(limit))
-    except ValueError:
+    except (ValueError, OverflowError):
         found = 0
     if found <= 0:
         raise InvalidInput("worker_memory", found=repr(limit), expected="bytes, as 4GiB or 500MB")
@@ -185,7 +206,7 @@ def _address_in(path: str | os.PathLike[str]) -> str:
     # The client of Dask would wait for a file that is not there, for ever.
     try:
         return str(json.loads(Path(path).read_text(encoding="utf-8"))["address"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidInput(
             "scheduler_file",
             found=f"{os.fspath(path)!r} ({type(error).__name__}: {error})",

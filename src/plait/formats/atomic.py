@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import stat
 import sys
@@ -19,9 +20,21 @@ from typing import BinaryIO, Final
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = ["AtomicFile", "check_not_input", "check_output", "output_errors", "write_json"]
+__all__ = [
+    "AtomicFile",
+    "check_not_input",
+    "check_output",
+    "output_errors",
+    "sync_folder",
+    "tell_replaced",
+    "write_json",
+]
 
 _BUFFER_BYTES = 1 << 20
+_LOG: Final = logging.getLogger(__name__)
+_SAFELY: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+#: Other names of what the shell has opened for this process.
+_STREAMS: Final = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
 _NO_ROOM: Final = {errno.ENOSPC: "no space left on the device", errno.EDQUOT: "the disk quota used up"}
 _REFUSED: Final = {
@@ -75,15 +88,16 @@ class AtomicFile:
 
     As a context manager it commits on a clean exit and discards on any exception, `KeyboardInterrupt`
     included. The hidden name is always the same one, so a run that was killed leaves at most one such file,
-    which the next run overwrites. A lock on it keeps two runs from writing one output.
+    which the next run removes. A lock on it keeps two runs from writing one output. It is always a new file:
+    links, pipes and folders of that name are refused.
 
     Parameters
     ----------
     path
         The target. A symbolic link is followed.
     durable
-        Whether to wait until the file has reached the disk. Leave it out only where a damaged file would be
-        noticed and made again.
+        Whether to wait until the file has reached the disk, and to log that an older one was replaced. Leave
+        it out only where a damaged file would be noticed and made again.
 
     Attributes
     ----------
@@ -125,12 +139,19 @@ class AtomicFile:
                 self.stream.flush()
                 if self._durable:
                     os.fsync(self.stream.fileno())
+                if not _stands_at(self._temporary, self.stream.fileno()):
+                    raise _busy(self.path)
+                replaces = self._target.exists()
                 os.replace(self._temporary, self._target)
+                if self._durable:
+                    sync_folder(self._target.parent)
         except BaseException:
             self.discard()
             raise
         self._open = False
         self.stream.close()
+        if self._durable and replaces:
+            tell_replaced(self.path)
 
     def discard(self) -> None:
         """Remove the unfinished file; the target stays as it was. Does nothing after `commit`."""
@@ -138,7 +159,8 @@ class AtomicFile:
             return
         self._open = False
         # Removed before closing: while it is open it is locked, so that it is surely ours.
-        self._temporary.unlink(missing_ok=True)
+        if _stands_at(self._temporary, self.stream.fileno()):
+            self._temporary.unlink(missing_ok=True)
         # Closing flushes what is left in the buffer; on a full disk that fails again, harmlessly.
         with suppress(OSError):
             self.stream.close()
@@ -222,7 +244,19 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
             )
 
 
+def tell_replaced(path: Path) -> None:
+    """Log that an output has taken the place of an older one; commands show that."""
+    _LOG.info("%r was there before and has been replaced", str(path))
+
+
 def _check_target(path: Path, target: Path) -> None:
+    if os.path.abspath(path).startswith(_STREAMS):
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, which is a stream of this process",
+            expected="the name of a file",
+            hint="commands that write text take - for standard output",
+        )
     if not target.parent.is_dir():
         raise InvalidInput(
             "output",
@@ -241,25 +275,80 @@ def _check_target(path: Path, target: Path) -> None:
 
 
 def _open_locked(path: Path, temporary: Path) -> BinaryIO:
+    """A new file under the hidden name, locked; what a run that was killed has left there is removed."""
     while True:
-        # Not truncated when opened: it may be another run's.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            # Never what is there already, nor what a link leads to: others may write in this folder.
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o666)
+        except FileExistsError:
+            _remove_left_over(path, temporary)
+            continue
         stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
         try:
             if not _lock(descriptor):
-                raise InvalidInput(
-                    "output",
-                    found=f"{str(path)!r}, which another run is writing",
-                    expected="an output of its own for every run",
-                )
-            # Between opening and locking, the file may have become the other run's finished output.
-            if temporary.exists() and os.path.samestat(os.fstat(descriptor), os.stat(temporary)):
-                stream.truncate(0)
+                raise _busy(path)
+            # Before it was locked, another run may have taken it for left over.
+            if _stands_at(temporary, descriptor):
                 return stream
         except BaseException:
             stream.close()
             raise
         stream.close()
+
+
+def _remove_left_over(path: Path, temporary: Path) -> None:
+    try:
+        if not stat.S_ISREG(os.lstat(temporary).st_mode):
+            raise InvalidInput(
+                "output",
+                found=f"{str(temporary)!r}, which is no plain file",
+                expected=f"nothing, or what a run that was killed has left, where {path.name!r} is prepared",
+                hint="see who made it, and remove it",
+            )
+        descriptor = os.open(temporary, os.O_WRONLY | _SAFELY)
+    except FileNotFoundError:
+        return
+    try:
+        if not _lock(descriptor):
+            raise _busy(path)
+        # While it was opened, it may have become the other run's finished output.
+        if _stands_at(temporary, descriptor):
+            os.unlink(temporary)
+    finally:
+        os.close(descriptor)
+
+
+def _stands_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _busy(path: Path) -> InvalidInput:
+    return InvalidInput(
+        "output",
+        found=f"{str(path)!r}, which another run is writing",
+        expected="an output of its own for every run",
+    )
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder have reached the disk, where the file system can do that."""
+    if sys.platform == "win32":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        # A folder that can be written and not read.
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> bool:

@@ -22,6 +22,7 @@ import pyarrow.ipc as arrow_ipc
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors, write_json
+from plait.formats.json_text import read_json
 
 __all__ = ["Checkpoint", "digest_of", "kept_if_useful"]
 
@@ -115,8 +116,11 @@ class Checkpoint:
                 expected="the same inputs",
                 hint="the input has changed since; start anew without resuming",
             )
-        with arrow_ipc.open_stream(content[:-_DIGEST_BYTES]) as reader:
-            return reader.read_next_batch()
+        try:
+            with arrow_ipc.open_stream(content[:-_DIGEST_BYTES]) as reader:
+                return reader.read_next_batch()
+        except (pa.ArrowException, OSError, StopIteration):
+            return None
 
     def put(self, index: int, batch: pa.RecordBatch, made_from: bytes = bytes(_DIGEST_BYTES)) -> None:
         """Store a block.
@@ -176,8 +180,25 @@ class Checkpoint:
             )
         # The marker goes last: what an interrupted removal leaves is still known for ours.
         for entry in blocks + markers:
-            entry.unlink()
-        self.directory.rmdir()
+            entry.unlink(missing_ok=True)
+        # Two runs may remove what a third one has left.
+        with suppress(FileNotFoundError):
+            self.directory.rmdir()
+
+    @classmethod
+    def remove_left_over(cls, directory: str | os.PathLike[str]) -> None:
+        """Remove the checkpoint of a run that was killed after all it had to do; nothing else.
+
+        Parameters
+        ----------
+        directory
+            Where it would be.
+        """
+        left = cls.__new__(cls)
+        left.directory = Path(directory)
+        with suppress(InvalidInput, FileNotFoundError):
+            if left._stored_key() is not None:
+                left.remove()
 
     @property
     def _marker(self) -> Path:
@@ -194,10 +215,10 @@ class Checkpoint:
             if not any(entry.name != f".{_MARKER}.partial" for entry in self.directory.iterdir()):
                 return None
             try:
-                found = json.loads(self._marker.read_text(encoding="utf-8"))
+                found = read_json(self._marker, expected="the description of a run")
                 if found["kind"] == _KIND and isinstance(found["key"], dict):
                     return {**found["key"], "checkpoint version": found["version"]}
-            except (OSError, ValueError, KeyError, TypeError):
+            except (FormatError, KeyError, TypeError):
                 pass
         raise InvalidInput(
             "checkpoint",

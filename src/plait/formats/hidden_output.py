@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
-from plait.formats.atomic import check_output, output_errors
+from plait.formats.atomic import AtomicFile, output_errors, sync_folder, tell_replaced
 
 __all__ = ["HiddenOutput"]
 
@@ -32,13 +33,20 @@ class HiddenOutput:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        check_output(path, ())
         self.path = Path(path)
         self._target = Path(os.path.realpath(path))
-        # The process in the name: libraries know no locks.
-        self.hidden = self._target.with_name(
-            f".{self._target.stem}.{os.getpid()}.partial{self._target.suffix}"
-        )
+        # Libraries know no locks, and follow links: as long as this name is held, the folder is ours alone.
+        self._held = AtomicFile(path, durable=False)
+        self._folder = self._target.with_name(f".{self._target.name}.partial-files")
+        self.hidden = self._folder / self._target.name
+        try:
+            with output_errors(path):
+                if os.path.lexists(self._folder):
+                    shutil.rmtree(self._folder)
+                self._folder.mkdir(0o700)
+        except BaseException:
+            self._held.discard()
+            raise
 
     def commit(self) -> None:
         """Make the file appear under its name; nothing else may have it open for writing."""
@@ -48,14 +56,14 @@ class HiddenOutput:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+            replaces = self._target.exists()
             os.replace(self.hidden, self._target)
-        self._sidecar().unlink(missing_ok=True)
+            sync_folder(self._target.parent)
+        if replaces:
+            tell_replaced(self.path)
+        self.discard()
 
     def discard(self) -> None:
-        """Remove the unfinished file."""
-        self.hidden.unlink(missing_ok=True)
-        self._sidecar().unlink(missing_ok=True)
-
-    def _sidecar(self) -> Path:
-        # GDAL writes it for what its own file cannot hold.
-        return self.hidden.with_name(f"{self.hidden.name}.aux.xml")
+        """Remove the unfinished file, and what the library has written beside it."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.discard()

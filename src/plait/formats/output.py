@@ -21,7 +21,7 @@ _COMPRESSIONS: Final = (".gz", ".zst")
 
 def file_or_standard_output(path: str | os.PathLike[str] | None) -> str | None:
     """Name of the file that is meant; None for standard output, which can be written ``-`` too."""
-    return None if path is None or os.fspath(path) == "-" else os.fspath(path)
+    return None if path is None or os.fspath(path) in ("-", "/dev/stdout") else os.fspath(path)
 
 
 def output_format(

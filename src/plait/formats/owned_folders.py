@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import output_errors, write_json
+from plait.formats.json_text import read_json
 
-__all__ = ["claim_folder"]
+__all__ = ["check_replaceable", "claim_folder"]
 
 
 def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
@@ -63,13 +64,46 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
     return True
 
 
+def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume: bool | None = None) -> None:
+    """Check that a run that writes a folder may take the place of what an earlier one has left in it.
+
+    Parameters
+    ----------
+    path
+        The folder, claimed.
+    *results
+        What an earlier run would have left.
+    what
+        As for `claim_folder`.
+    force
+        Whether the user wants to replace it.
+    resume
+        Whether the user wants to go on with it; None if that kind of run cannot.
+
+    Raises
+    ------
+    InvalidInput
+        If there are results and neither is wanted, or both are.
+    """
+    if resume and force:
+        raise InvalidInput("resume", found="force too", expected="one or the other")
+    if not (resume or force) and any(map(os.path.lexists, results)):
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, which holds an earlier {what}",
+            expected="a new or empty folder",
+            hint=(
+                f"{'' if resume is None else '--resume goes on with one that was stopped, '}"
+                "--force begins anew and replaces it"
+            ),
+        )
+
+
 def _ours(file: Path, kind: str, what: str) -> bool:
-    try:
-        return bool(json.loads(file.read_text(encoding="utf-8"))["kind"] == kind)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return False
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        article = "an" if what[0] in "aeiou" else "a"
-        raise FormatError(
-            file, found=str(error), expected=f"the marker of {article} {what}", hint="choose another folder"
-        ) from error
+    expected = f"the marker of {'an' if what[0] in 'aeiou' else 'a'} {what}"
+    found = read_json(file, expected=expected)
+    if not isinstance(found, dict) or "kind" not in found:
+        raise FormatError(file, found="something else", expected=expected, hint="choose another folder")
+    return bool(found["kind"] == kind)

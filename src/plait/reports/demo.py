@@ -14,6 +14,7 @@ import pyarrow.parquet as arrow_parquet
 from plait._compiling import work_time
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.owned_folders import check_replaceable, claim_folder
 from plait.reports.plain_text import paragraph
 from plait.reports.study_drawing import check_report_drawing
 from plait.reports.study_report import write_study_report
@@ -42,6 +43,7 @@ def run_demo(
     *,
     rows: int | None = None,
     device: str = "auto",
+    force: bool = False,
     progress: Callable[[StudyProgress], None] | None = None,
 ) -> str:
     """Count the repertoires under 55 models, study who shares what, write the report, and tell what is seen.
@@ -54,7 +56,7 @@ def run_demo(
         How many rows to take, evenly spread over the donors; all by default.
     device
         As for `plait.vdj.count_paths`.
-    progress
+    force, progress
         As for `plait.vdj.study`.
 
     Returns
@@ -65,7 +67,8 @@ def run_demo(
     Raises
     ------
     InvalidInput
-        If the data are not installed or `rows` is less than 1.
+        If the data are not installed, `rows` is less than 1, or the folder holds something else or an earlier
+        demo.
     TargetUnavailable
         If figures cannot be drawn.
     """
@@ -75,7 +78,9 @@ def run_demo(
     source = demo_repertoires()
     out = Path(folder)
     with output_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+    claim_folder(out, marker="plait-demo.json", kind="plait demo", what="demo")
+    check_replaceable(out, out / "study" / "study.json", what="demo", force=force)
     start = work_time()
     taken = source if rows is None else _some_rows(source, rows, out / "repertoires.parquet")
     found = study(
@@ -87,6 +92,7 @@ def run_demo(
         recombination_model=_MODEL,
         model_note=_MODEL_NOTE,
         device=device,
+        force=True,
         progress=progress,
     )
     report = write_study_report(found.folder)

@@ -106,7 +106,7 @@ def _gain(result: Study) -> StudyFigure:
     )
     if not values:
         return absent(name, "fit", title, "There was one iteration only.", half=True)
-    tolerance = float(result.entries("parameters").get("tolerance") or 0.0)
+    tolerance = result.decimal(result.entries("parameters"), "tolerance")
     ended = "iterations ended below it" if result.description.get("converged") else "it was not reached"
     caption = f"Growth of the mean log-likelihood, log scale. The tolerance was {tolerance:g}; {ended}."
     x: Spec = {"field": "iteration", "type": "quantitative", "scale": {"nice": False}}
@@ -139,7 +139,7 @@ def _entropy(result: Study) -> StudyFigure:
             "choice": choice,
             "bits": value or 0.0,
             "share": (value or 0.0) / total if total else 0.0,
-            "kind": _GROUPS.get(choice.split()[0], "insertions"),
+            "kind": _GROUPS.get(choice.partition(" ")[0], "insertions"),
             "order": order,
         }
         for order, (choice, value) in enumerate(bits.items())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any, Final
 
+from plait.errors import FormatError
 from plait.reports.inference_figures import (
     GENE_HEIGHT,
     PROBABILITY_LEGEND,
@@ -25,6 +27,8 @@ _ENDS: Final = {
     "D 3'": "$n1",
     "J 5'": "$n2",
 }
+#: Events whose values are numbers of nucleotides.
+_COUNTED: Final = ("_deletion", "_insertions")
 #: What is less probable is not drawn.
 _LEAST: Final = 1e-4
 _JUNCTIONS: Final = {"vd": "V-D", "dj": "D-J", "vj": "V-J"}
@@ -46,6 +50,10 @@ class _Evidence:
             ),
             strict=True,
         ):
+            numbers = 2 if event == "d_5_and_3_deletion" else 1
+            if event.endswith(_COUNTED) and not re.fullmatch(rf"(?:(^| )-?[0-9]{{1,5}}){{{numbers}}}", value):
+                expected = f"{numbers} whole number{'s' if numbers > 1 else ''} for {event}"
+                raise FormatError(table.path, column="value", found=repr(value[:40]), expected=expected)
             row = {"given": given, "value": value, "p": p or 0.0, "error": error or 0.0}
             self.rows[event].append({**row, "count": n or 0.0, "total": total or 0.0})
 

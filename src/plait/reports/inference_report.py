@@ -164,7 +164,7 @@ def _words(result: Study) -> dict[str, Any]:
         ("rows", f"{result.number('rows'):,}"),
         ("different junctions", f"{result.number('evidence_junctions'):,}"),
         ("iterations", f"{result.number('iterations_done'):,}"),
-        ("bits of entropy", f"{float(result.entries('entropies').get('total', 0.0)):.1f}"),
+        ("bits of entropy", f"{result.decimal(result.entries('entropies'), 'total'):.1f}"),
     ]
     chain = "V, D and J" if described.get("chain") == "vdj" else "V and J"
     return {

@@ -35,7 +35,7 @@ def gene_order(name: str) -> list[tuple[int, int, str]]:
         Of a gene, or of anything else.
     """
     return [
-        (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
+        (0, len(part.lstrip("0")), part.lstrip("0")) if part.isascii() and part.isdigit() else (1, 0, part)
         for part in re.split(r"([0-9]+)", name)
         if part
     ]

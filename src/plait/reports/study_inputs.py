@@ -5,7 +5,6 @@ Only these are read, never rows or clonotypes, so that a report of any study is 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Final
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import sniff
 from plait.formats.delimited import DelimitedFile
+from plait.formats.json_text import read_json
 
 __all__ = ["COLUMNS", "Study", "StudyTable", "read_results", "read_study"]
 
@@ -44,6 +44,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "pgen_groups": ("model", "other", "deviance_less"),
 }
 _BATCH_ROWS = 1 << 16
+#: No number of a description is anywhere near.
+_LARGEST = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,28 @@ class Study:
         name
             The key.
         """
-        found = self.description.get(name)
-        return int(found) if isinstance(found, int | float) else 0
+        return int(self.decimal(self.description, name))
+
+    def decimal(self, entries: Mapping[str, Any], name: str) -> float:
+        """A number of some entries of the description; 0 where it is missing.
+
+        Parameters
+        ----------
+        entries
+            From `entries`, or the description.
+        name
+            The key.
+
+        Raises
+        ------
+        FormatError
+            If it is no number.
+        """
+        found = entries.get(name) or 0
+        if not isinstance(found, int | float) or not abs(found) < _LARGEST:
+            told = f"{found!r:.40}" if not isinstance(found, int) else "a number that is too large"
+            raise FormatError(self.folder, column=name, found=told, expected="a number")
+        return float(found)
 
     def entries(self, name: str) -> Mapping[str, Any]:
         """A mapping of the description; an empty one where it is missing.
@@ -271,10 +293,7 @@ def read_results(folder: Path, described: Path, columns: Mapping[str, Sequence[s
 
 
 def _read_description(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(path, found=f"text that is no JSON ({error})", expected="JSON") from error
+    found = read_json(path, expected="the description of a run, as JSON")
     if not isinstance(found, dict):
         raise FormatError(path, found=type(found).__name__, expected="a JSON object")
     return found

@@ -142,7 +142,8 @@ def _merged(figures: list[StudyFigure]) -> list[StudyFigure]:
 def _words(study: Study) -> dict[str, Any]:
     clonotypes, subjects = study.number("clonotypes"), study.number("subjects")
     rows, shared = study.number("rows"), study.number("shared_clonotypes")
-    left = sum(int(n) for n in study.entries("left_out").values() if isinstance(n, int | float))
+    left_out = study.entries("left_out")
+    left = sum(int(study.decimal(left_out, reason)) for reason in left_out)
     several = f"{subjects:,} subject{'' if subjects == 1 else 's'}"
     facts = [("subjects", f"{subjects:,}"), ("rows", f"{rows:,}"), ("clonotypes", f"{clonotypes:,}")]
     if subjects > 1:

@@ -151,7 +151,9 @@
 
   // ---- Tables ----
   const shownRows = 100;
-  const quoted = (cell) => (/[",\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  // Programs of tables take text that begins so for a formula; numbers are none.
+  const plain = (cell) => (/^[=+\-@\t\r\n]/.test(cell) && !Number.isFinite(Number(cell)) ? `'${cell}` : cell);
+  const quoted = (cell) => (/[",\n\r\t]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
   const shown = (cell, numeric) => {
     if (!numeric || cell === "") return cell;
     const number = Number(cell);
@@ -204,7 +206,7 @@
     });
     const download = element("button", { type: "button", textContent: "Download CSV", className: "download" });
     download.onclick = () => {
-      const lines = [table.columns, ...found].map((row) => row.map(quoted).join(","));
+      const lines = [table.columns, ...found].map((row) => row.map((cell) => quoted(plain(cell))).join(","));
       save(`${details.dataset.table}.csv`, new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
     };
     search.oninput = () => { most = shownRows; fill(); };

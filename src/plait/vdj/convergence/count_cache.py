@@ -15,7 +15,9 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
 from plait.executors.protocol import Executor
+from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import FileKind, check_readable, content_digest, sniff, unchanged
+from plait.formats.json_text import parse_json, read_json
 from plait.formats.layouts import assign_roles, layout_named
 from plait.formats.rearrangements import open_rearrangements
 from plait.vdj.convergence.sample_sheet import Sample
@@ -205,7 +207,9 @@ def count_sample(
     if not planned.counted:
         counts = folder / f"{_stem(source)}-{_key(digest, settings, plan)}.parquet"
         reused = _is_whole(counts)
-        if not reused:
+        if reused:
+            Checkpoint.remove_left_over(f"{counts}.checkpoint")
+        else:
             try:
                 with unchanged(source, status):
                     _count(source, counts, settings, plan, executor, progress)
@@ -271,8 +275,8 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
         schema = arrow_parquet.read_schema(path)
         metadata = schema.metadata or {}
         return {
-            "provenance": json.loads(metadata[_PROVENANCE]),
-            "layout": json.loads(metadata[_LAYOUT]),
+            "provenance": parse_json(metadata[_PROVENANCE], path, expected="how it was made"),
+            "layout": parse_json(metadata[_LAYOUT], path, expected="a layout"),
             "columns": schema.names,
         }
     except (pa.ArrowException, OSError, KeyError, ValueError):
@@ -281,7 +285,7 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
 
 
 def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
-    if not isinstance(stored["provenance"], dict):
+    if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
         return False
     wanted = {"status", "path_count"} | set(plan.columns.schema.names)
     return _effective(stored["provenance"]) == _counted_as(plan) and wanted <= set(stored["columns"])
@@ -335,7 +339,7 @@ def counted_summary(sample: CountedSample) -> CountSummary | None:
 def _renamed(counts: Path) -> dict[str, str]:
     """Input columns that stand in the counts under another name."""
     try:
-        found = json.loads(_summary(counts).read_text(encoding="utf-8"))["renamed_columns"]
+        found = read_json(_summary(counts), expected="the summary of counts")["renamed_columns"]
         return {str(name): str(new) for name, new in found.items()}
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (FormatError, KeyError, AttributeError, TypeError):
         return {}

@@ -86,6 +86,7 @@ def run_study(
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
     resume: bool = False,
+    force: bool = False,
     parts: int | None = None,
     progress: Report | None = None,
 ) -> Study:
@@ -111,6 +112,8 @@ def run_study(
         What counts paths.
     resume
         Go on with what a run that was stopped has done.
+    force
+        Replace an earlier study in the folder.
     parts
         Number of parts that rows are dealt out to; by default as many as memory asks for.
     progress
@@ -124,7 +127,7 @@ def run_study(
     Raises
     ------
     InvalidInput, FormatError
-        If an input or the folder is not what it should be.
+        If an input or the folder is not what it should be, or the folder holds an earlier study.
     """
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
@@ -134,6 +137,7 @@ def run_study(
     run = _Run(settings, folder, executor, progress or (lambda state: None))
     # Open from start to end: it keeps another run out of the folder.
     with AtomicFile(folder.study) as file:
+        folder.check_replaceable(resume=resume, force=force)
         folder.study.unlink(missing_ok=True)
         if not resume:
             folder.start_anew()

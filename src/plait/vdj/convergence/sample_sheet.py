@@ -232,9 +232,13 @@ def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
     given = cells[_FILE]
     if not given:
         raise FormatError(sheet, line=line, column=_FILE, found="nothing", expected="the name of a file")
-    path = sheet.parent / Path(given).expanduser()
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "no such file"
+    try:
+        path = sheet.parent / Path(given).expanduser()
+    except RuntimeError:
+        # There is no user of the name that follows the tilde.
+        path = sheet.parent / given
+    if not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "no such file"
         raise FormatError(
             sheet,
             line=line,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ def study(
     executor: Executor | None = None,
     threads: int | None = None,
     resume: bool = False,
+    force: bool = False,
     progress: Callable[[StudyProgress], None] | None = None,
 ) -> Study:
     """Study convergent recombination, from files of many subjects to tables and answers.
@@ -108,6 +109,8 @@ def study(
         Number of threads; by default the processors that this process may use.
     resume
         Go on with what a run that was stopped has done.
+    force
+        Replace an earlier study in the folder, but for its path counts.
     progress
         Told how far it is.
 
@@ -119,7 +122,7 @@ def study(
     Raises
     ------
     InvalidInput
-        If an argument is wrong, or the folder holds something else.
+        If an argument is wrong, or the folder holds something else or an earlier study.
     FormatError
         If the sheet or a file is not what it should be.
     """
@@ -150,9 +153,9 @@ def study(
     )
     if recombination is not None:
         _check_model(settings, recombination, alleles)
-    others = {"cache": cache, "device": device, "resume": resume, "progress": progress}
-    samples = read_sample_sheet(sheet)
-    return _run_on(executor, threads, samples, output, settings, alleles, model=recombination, **others)
+    others = {"cache": cache, "device": device, "resume": resume, "force": force, "progress": progress}
+    sheets = read_sample_sheet(sheet)
+    return _run_on(executor, threads, sheets, output, settings, alleles, recombination, others)
 
 
 def _run_on(
@@ -162,10 +165,11 @@ def _run_on(
     output: _Path,
     settings: StudySettings,
     germline: GermlineSet,
-    **others: Any,
+    model: RecombinationModel | None,
+    others: Mapping[str, Any],
 ) -> Study:
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
-        return run_study(samples, output, settings, germline, executor=workers, **others)
+        return run_study(samples, output, settings, germline, executor=workers, model=model, **others)
 
 
 def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | None:

@@ -11,13 +11,13 @@ What AIRR has no field for stands under the key ``plait``; files without it are 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from plait.errors import FormatError
+from plait.formats.json_text import parse_json
 from plait.vdj.germline.anchors import gapped_v_anchor
 from plait.vdj.germline.assemble import Entry, assemble
 from plait.vdj.germline.codons import translate
@@ -215,13 +215,7 @@ def parse_airr_json(
     path: PathLike, text: str, *, name: str | None = None, strict: bool = True
 ) -> GermlineSet:
     """Make a germline set of the text of an AIRR Germline Set file; see `read_airr_json`."""
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            path, line=error.lineno, found=f"no JSON ({error.msg})", expected=_EXPECTED
-        ) from error
-    sets = _sets(path, content)
+    sets = _sets(path, parse_json(text, path, expected=_EXPECTED))
     pending, notes = _alleles(sets)
     notes += [p.note for p in pending if p.note]
     head = sets[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def airr_text(
         raise InvalidInput("locus", found=repr(germline.locus), expected=", ".join(LOCI), hint="use --locus")
     species = {"id": TAXA.get(germline.species), "label": germline.species}
     dates = {
-        "release_version": int(germline.version) if germline.version.isdigit() else 1,
+        "release_version": int(germline.version) if re.fullmatch("[0-9]{1,9}", germline.version) else 1,
         "release_date": release_date,
         "release_description": release_description,
     }

@@ -6,9 +6,11 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError
+from plait.formats.atomic import AtomicFile, output_errors
 
 __all__ = ["PathLike", "fasta_stem", "read_text", "write_texts"]
 
@@ -74,20 +76,12 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
     Raises
     ------
-    InvalidInput
+    InvalidInput, FormatError
         If one cannot be written.
     """
-    waiting = {path: path.with_name(f".{path.name}.{os.getpid()}.part") for path in texts}
-    try:
+    with ExitStack() as stack:
         for path, text in texts.items():
-            waiting[path].write_text(text, encoding="utf-8", newline="\n")
-        for path, part in waiting.items():
-            os.replace(part, path)
-    except OSError as error:
-        where = error.filename or next(iter(texts))
-        raise InvalidInput(
-            "output", found=f"{str(where)!r}: {error.strerror}", expected="a path that can be written"
-        ) from error
-    finally:
-        for part in waiting.values():
-            part.unlink(missing_ok=True)
+            file = stack.enter_context(AtomicFile(path))
+            with output_errors(path):
+                file.stream.write(text.encode("utf-8"))
+                file.stream.flush()

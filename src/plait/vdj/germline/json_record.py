@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from plait.errors import FormatError
 from plait.vdj.germline.files import PathLike
 
 __all__ = ["Record"]
+
+#: Longer than any germline gene, with its reference sequence around it.
+_LARGEST: Final = 10**9
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
 
 
 class Record:
@@ -55,9 +61,9 @@ class Record:
         value = self.fields.get(key)
         if value is None:
             return None
-        if isinstance(value, str) and value.strip().isdigit():
+        if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST:
             raise self.error(key, repr(value)[:40], "a positive integer")
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from plait.errors import FormatError
@@ -38,7 +39,7 @@ def _anchor_table(folder: Path, segment: Segment) -> tuple[Path, dict[str, Ancho
 def _realisation(path: Path, line: int, text: str) -> tuple[str, str, int]:
     """Name, sequence and index of one ``%name;sequence;index`` line."""
     cells = text[1:].split(";")
-    if len(cells) != 3 or not cells[2].strip().isdigit():
+    if len(cells) != 3 or not re.fullmatch("[0-9]{1,9}", cells[2].strip()):
         raise FormatError(path, line=line, found=repr(text[:60]), expected="'%name;sequence;index'")
     return read_header(cells[0]).name, clean_sequence(cells[1]), int(cells[2])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from plait.errors import FormatError
 from plait.vdj.germline.files import PathLike, read_text
@@ -15,6 +16,9 @@ from plait.vdj.germline.records import Allele, AnchorSource, Functionality, pars
 __all__ = ["AnchorRow", "apply_overrides", "read_anchor_table", "with_row"]
 
 _EXPECTED = "a table 'gene,anchor_index' with an optional column 'function'"
+_POSITION: Final = "a 0-based position"
+#: More bases than any gene has.
+_LONGEST: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +64,14 @@ def read_anchor_table(path: PathLike) -> tuple[AnchorRow, ...]:
     lines = read_text(path, _EXPECTED).splitlines()
     delimiter = next((mark for mark in ";\t" if mark in lines[0]), ",")
     table = csv.reader(lines, delimiter=delimiter)
-    columns = [cell.strip().lower() for cell in next(table)]
+    cut = _cells(path, table)
+    columns = [cell.strip().lower() for cell in next(cut, ())]
     for needed in ("gene", "anchor_index"):
         if needed not in columns:
             found = f"columns {', '.join(columns)[:80]!r}"
             raise FormatError(path, line=1, found=found, expected=f"a column {needed!r}")
     rows: dict[str, AnchorRow] = {}
-    for cells in table:
+    for cells in cut:
         line = table.line_num
         if not any(cell.strip() for cell in cells):
             continue
@@ -78,19 +83,28 @@ def read_anchor_table(path: PathLike) -> tuple[AnchorRow, ...]:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
         name, position = row["gene"], row["anchor_index"]
         if not name or name in rows:
-            found = f"a second row for {name}" if name else "a row without a name"
+            found = f"a second row for {name[:40]}" if name else "a row without a name"
             raise FormatError(path, line=line, found=found, expected="one row an allele or gene")
         try:
             anchor = int(position) if position else -1
+            if anchor > _LONGEST:
+                raise ValueError(position)
         except ValueError:
             raise FormatError(
-                path, line=line, column="anchor_index", found=repr(position), expected="a 0-based position"
+                path, line=line, column="anchor_index", found=repr(position[:40]), expected=_POSITION
             ) from None
         functionality = parse_functionality(row.get("function", ""))
         rows[name] = AnchorRow(
             name=name, anchor=anchor if anchor >= 0 else None, functionality=functionality, line=line
         )
     return tuple(rows.values())
+
+
+def _cells(path: PathLike, table: Any) -> Iterator[list[str]]:
+    try:
+        yield from table
+    except csv.Error as error:
+        raise FormatError(path, line=table.line_num, found=str(error), expected=_EXPECTED) from error
 
 
 def with_row(allele: Allele, row: AnchorRow, path: PathLike, source: AnchorSource) -> Allele:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,9 @@ _OF_IGOR = (
     ("ref_genome/V_gene_CDR3_anchors.csv",),
     ("ref_genome/J_gene_CDR3_anchors.csv",),
 )
+_INDEX = re.compile(r"[0-9]{1,9}")
+#: Of a table: an event, and what it depends on.
+_MOST_AXES = 8
 #: Most nucleotides that are deleted or inserted.
 _MOST = 10_000
 
@@ -169,7 +173,7 @@ def read_parameters(path: Path) -> tuple[dict[str, IgorEvent], float]:
 def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> None:
     words = line[1:].split(";")
     gene = event.kind == "GeneChoice"
-    if len(words) != (3 if gene else 2) or not words[-1].strip().isdecimal():
+    if len(words) != (3 if gene else 2) or not _INDEX.fullmatch(words[-1].strip()):
         expected = "%name;sequence;index" if gene else "%value;index"
         raise FormatError(path, line=number, found=repr(line[:80]), expected=expected)
     if event.kind in ("Deletion", "Insertion"):
@@ -187,9 +191,12 @@ def _add_realisation(path: Path, number: int, line: str, event: IgorEvent) -> No
 
 def _whole(path: Path, number: int, word: str) -> int:
     try:
-        return int(word)
+        value = int(word)
+        if abs(value) < 10**18:
+            return value
     except ValueError:
-        raise FormatError(path, line=number, found=repr(word), expected="a whole number") from None
+        pass
+    raise FormatError(path, line=number, found=repr(word[:40]), expected="a whole number")
 
 
 def _numbers(path: Path, line: int, words: list[str]) -> list[float]:
@@ -229,7 +236,7 @@ def _no_shape() -> tuple[int, ...]:
 
 
 def _table(path: Path, name: str, line: int, shape: tuple[int, ...], values: list[float]) -> IgorTable:
-    sized = min(shape, default=-1) >= 0
+    sized = min(shape, default=-1) >= 0 and len(shape) <= _MOST_AXES
     if not sized or len(values) != math.prod(shape):
         expected = f"{math.prod(shape)}, as $Dim{list(shape)} says" if sized else "a line $Dim[...] of sizes"
         raise FormatError(path, line=line, found=f"{len(values)} numbers of {name}", expected=expected)
@@ -244,22 +251,37 @@ def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
     FormatError
         If a column is missing, or an anchor is no position.
     """
-    anchors = {}
+    anchors: dict[str, tuple[int, str]] = {}
     lines = list(_lines(path))
     header = lines[0][1] if lines else ""
     # OLGA separates columns by commas, IGoR by semicolons.
     mark = ";" if ";" in header and "," not in header else ","
     reader = csv.DictReader((line for _, line in lines), restval="", delimiter=mark)
-    missing = {"gene", "anchor_index"} - set(reader.fieldnames or ())
+    try:
+        missing = {"gene", "anchor_index"} - set(reader.fieldnames or ())
+    except csv.Error as error:
+        raise FormatError(path, line=1, found=str(error), expected="a table of anchors") from error
     if missing:
         found = f"no column {' and no column '.join(sorted(missing))}"
         expected = "columns gene, anchor_index and function"
         raise FormatError(path, line=1, found=found, expected=expected)
-    for (number, _), row in zip(lines[1:], reader, strict=False):
+    for (number, _), row in zip(lines[1:], _rows(path, lines, reader), strict=False):
         index = row["anchor_index"].strip()
-        if not index.isdecimal():
+        if not _INDEX.fullmatch(index):
+            expected = "a position from 0 on"
             raise FormatError(
-                path, line=number, column="anchor_index", found=repr(index), expected="a position from 0 on"
+                path, line=number, column="anchor_index", found=repr(index[:40]), expected=expected
             )
-        anchors[row["gene"].strip()] = (int(index), (row.get("function") or "").strip())
+        found_here = (int(index), (row.get("function") or "").strip())
+        if anchors.setdefault(row["gene"].strip(), found_here) != found_here:
+            found = f"another row for {row['gene'][:40]!r}"
+            raise FormatError(path, line=number, found=found, expected="one row for each gene")
     return anchors
+
+
+def _rows(path: Path, lines: list[tuple[int, str]], reader: csv.DictReader[str]) -> Iterator[dict[str, str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        number = lines[min(reader.line_num, len(lines)) - 1][0]
+        raise FormatError(path, line=number, found=str(error), expected="a table of anchors") from error

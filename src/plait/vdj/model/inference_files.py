@@ -72,6 +72,7 @@ def infer_files(
     pseudocount: float = 0.0,
     threads: int | None = None,
     resume: bool = False,
+    force: bool = False,
     progress: Callable[[InferenceProgress], object] | None = None,
 ) -> InferredFiles:
     """Infer a model from tables, and write it with its evidence.
@@ -106,13 +107,16 @@ def infer_files(
         Pieces worked on at a time.
     resume
         Go on with what a run of the same inputs and options that was stopped has done.
+    force
+        Replace an earlier inference in the folder.
     progress
         Called after every block and batch.
 
     Raises
     ------
     InvalidInput
-        If there is no input or no evidence, the output cannot be, or a run to resume differs.
+        If there is no input or no evidence, the output cannot be or holds an earlier
+        inference, or a run to resume differs.
     FormatError
         If an input is not what it should be, or the disk is full.
     """
@@ -123,6 +127,7 @@ def infer_files(
     identities, size = check_evidence_inputs(inputs, wanted, layout)
     folder = InferenceFolder(Path(output))
     with _abandoning(folder), AtomicFile(folder.facts) as file:
+        folder.check_replaceable(resume=resume, force=force)
         settings: dict[str, object] = {"layout": layout, "iterations": iterations, "tolerance": tolerance}
         settings["pseudocount"] = pseudocount
         key = _key(identities, start, wanted, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,16 +15,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.errors import FormatError
 from plait.formats.atomic import output_errors
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.owned_folders import claim_folder
+from plait.formats.json_text import parse_json
+from plait.formats.owned_folders import check_replaceable, claim_folder
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["InferenceFolder", "InferenceState", "StateStore"]
 
 _MARKER: Final = "plait-inference.json"
+_EXPECTED: Final = "the state of an inference that was stopped"
 _KIND: Final = "plait inference"
 _STATE: Final = pa.schema([("facts", pa.large_string()), ("arrays", pa.large_binary())])
+#: Numbers of what is known of the evidence, and of what an iteration found; mappings to numbers.
+_NUMBERS: Final = ("rows", "repertoires", "distinct_junctions", "evidence_junctions", "evidence_weight")
+_OF_ITERATIONS: Final = ("iteration", "log_likelihood", "junctions", "impossible")
+_COUNTS: Final = ("rows_by_kind", "left_out", "unknown_calls")
+_LARGEST: Final = 1e18
 #: Tables of a model that inference changes.
 _TABLES: Final = (
     "p_v",
@@ -70,6 +79,11 @@ class InferenceFolder:
         self.facts = path / "inference.json"
         self.report = path / "report.html"
         self._new = claim_folder(path, marker=_MARKER, kind=_KIND, what="inference")
+
+    def check_replaceable(self, *, resume: bool, force: bool) -> None:
+        """Check that an earlier inference may be replaced."""
+        results = (self.facts, self.work / "progress" / "block-00000000.arrows")
+        check_replaceable(self.path, *results, what="inference", resume=resume, force=force)
 
     def begin(self, key: Mapping[str, object], *, resume: bool) -> StateStore:
         """Make room for what is needed while it runs; where states are kept.
@@ -178,12 +192,35 @@ class StateStore:
         batch = self._checkpoint.get(0)
         if batch is None:
             return None
-        facts = json.loads(batch["facts"][0].as_py())
-        with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
-            tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
-            counts = {
-                name.removeprefix("counts."): arrays[name]
-                for name in arrays.files
-                if name.startswith("counts.")
-            }
-        return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        place = self._checkpoint.directory
+        try:
+            facts = parse_json(batch["facts"][0].as_py(), place, expected=_EXPECTED)
+            _check_facts(facts)
+            with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
+                tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
+                counts = {
+                    name.removeprefix("counts."): arrays[name]
+                    for name in arrays.files
+                    if name.startswith("counts.")
+                }
+            return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise FormatError(
+                place, found=f"{type(error).__name__}: {error}", expected=_EXPECTED, hint="start anew"
+            ) from error
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """Check the kinds of what a state holds; raises a `ValueError`, `TypeError` or `KeyError`."""
+    history, collected = facts["history"], facts["collected"]
+    wanted = [(facts, ("batch",)), (collected, _NUMBERS), *((row, _OF_ITERATIONS) for row in history)]
+    for row, names in wanted:
+        for name in names:
+            if type(row[name]) not in (int, float) or not -_LARGEST < row[name] < _LARGEST:
+                raise ValueError(f"{name} {row[name]!r:.40}")
+    for name in _COUNTS:
+        if not all(type(number) is int for number in collected[name].values()):
+            raise ValueError(f"{name} without numbers")
+    for shown in collected["examples"].values():
+        if not all(isinstance(text, str) for text in shown):
+            raise ValueError("examples that are no text")

@@ -28,6 +28,7 @@ import numpy as np
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.json_text import parse_json
 from plait.vdj.model.igor_files import read_igor_model
 from plait.vdj.model.igor_text import MODEL_FILES, read_text
 from plait.vdj.model.igor_write import write_igor_model
@@ -122,17 +123,11 @@ def _gene_as_dict(gene: ModelGene) -> dict[str, Any]:
 
 
 def _parse(path: Path | str, text: str) -> RecombinationModel:
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FormatError(path, line=error.lineno, found=error.msg, expected="a model as JSON") from None
-    except (ValueError, RecursionError) as error:
-        raise FormatError(path, found=str(error), expected="a model as JSON") from None
-    found = _Members(path, "", content)
-    told = found.get("format", str), found.get("version", int)
-    if told != (_FORMAT, _VERSION):
+    found = _Members(path, "", parse_json(text, path, expected="a model as JSON"))
+    said = found.get("format", str), found.get("version", int)
+    if said != (_FORMAT, _VERSION):
         expected = f"format {_FORMAT!r}, version {_VERSION}"
-        raise FormatError(path, found=f"{told[0]!r}, {told[1]!r}", expected=expected)
+        raise FormatError(path, found=f"format {said[0][:60]!r}, version {said[1]}", expected=expected)
     genes, ends = found.member("genes"), found.member("palindromes")
     tables = found.member("probabilities")
     try:

@@ -24,6 +24,8 @@ _Floats = NDArray[np.float64]
 #: How far probabilities may be from a sum of 1: models are written with few digits.
 _TOLERANCE = 1e-3
 _BASES = "ACGT"
+#: Nucleotides of a P extension.
+_LONGEST = 10_000
 _COMPLEMENT = str.maketrans(_BASES, _BASES[::-1])
 
 
@@ -156,8 +158,9 @@ class RecombinationModel:
                 if not name or times > 1:
                     found = f"{name} {times} times" if name else "a gene without a name"
                     raise InvalidInput(f"{segment} genes", found=found, expected="every name once")
-        if min(self.palindromes) < 0:
-            raise InvalidInput("palindromes", found=self.palindromes, expected="numbers of at least 0")
+        if min(self.palindromes) < 0 or max(self.palindromes) > _LONGEST:
+            found = ", ".join(f"{number:.6g}" for number in self.palindromes)
+            raise InvalidInput("palindromes", found=found, expected=f"numbers from 0 to {_LONGEST:,}")
         if not 0 <= self.error_rate <= 1:
             raise InvalidInput("error_rate", found=self.error_rate, expected="a probability")
 
