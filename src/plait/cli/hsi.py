@@ -46,6 +46,12 @@ def _speed(samples: int, start: float) -> str:
     return f"in {seconds:.1f} s, {samples / max(seconds, 1e-9) / 1e6:,.1f} MSamples/s"
 
 
+def _say_replaced(*outputs: Path | None) -> None:
+    for path in outputs:
+        if path is not None and path.is_file():
+            say(f"{path} is there already, and is replaced")
+
+
 @app.command
 def compress(
     cube: Path,
@@ -64,7 +70,8 @@ def compress(
 ) -> None:
     """Compress a cube into a CCSDS 123 stream, or a container of blocks.
 
-    What the file was, its header included, is kept in a container, and otherwise in OUTPUT.json.
+    What the file was, its header included, is kept in a container, and otherwise in OUTPUT.json, with
+    checksums.
 
     Parameters
     ----------
@@ -82,9 +89,9 @@ def compress(
     index
         Write a side index, with which a plain stream is read in parts and by several threads.
     checksum
-        Keep checksums of the samples, in the container or the side index, for plait hsi verify.
+        Keep checksums of the samples of each part, in the container or the side index.
     bare
-        Keep nothing of what the file was.
+        Keep nothing of what the file was, and no checksums of a plain stream.
     raw
         What has to be said of a file without a header.
     header
@@ -95,6 +102,7 @@ def compress(
     from plait.hyperspectral.files import compress_file
 
     say_if_compiling("band", 20)
+    _say_replaced(output, index)
     start = time.perf_counter()
     with _SampleProgress("compressing") as progress:
         done = compress_file(
@@ -134,6 +142,7 @@ def decompress(
     byte_order: ByteOrderOption | None = None,
     index: Path | None = None,
     parameters: Path | None = None,
+    force: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
 ) -> None:
     """Decompress a cube.
@@ -157,6 +166,8 @@ def decompress(
         Side index of a plain stream.
     parameters
         JSON file with tables that the stream uses and does not carry.
+    force
+        Write over files that are there already.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -173,6 +184,7 @@ def decompress(
             byte_order=byte_order,
             index=index,
             tables=tables_in(parameters),
+            overwrite=force,
             threads=threads,
             progress=progress,
         )
@@ -239,7 +251,7 @@ def verify(
 
     say_if_compiling("band", 20)
     with _SampleProgress("verifying") as progress:
-        wrong = verify_file(
+        found = verify_file(
             stream,
             original,
             raw=raw.raw(),
@@ -249,11 +261,12 @@ def verify(
             threads=threads,
             progress=progress,
         )
-    for line in wrong:
+    for line in found.faults:
         print(f"{stream}: {line}")
-    if not wrong:
-        print(f"{stream}: {'decodes' if original is None else f'the same as {original}'}")
-    return int(bool(wrong))
+    if not found.faults:
+        told = "decodes, as its checksums say" if original is None else f"the same as {original}"
+        print(f"{stream}: {told if found.unknown is None else f'decodes; {found.unknown}'}")
+    return int(bool(found.faults))
 
 
 @app.command
@@ -283,6 +296,7 @@ def index(
 
     say_if_compiling("band", 20)
     check_not_input(output, [stream])
+    _say_replaced(output)
     with _SampleProgress("indexing") as progress:
         make_index(
             stream,

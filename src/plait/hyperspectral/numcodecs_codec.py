@@ -27,7 +27,7 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
     dtype
         Type that `decode` gives, such as ``">u2"``; otherwise the plain type of the chunks that are encoded,
         in the byte order of this machine.
-    preset, blocks, parameters
+    preset, blocks, parameters, checksum
         As in `plait.hyperspectral.chunks.ChunkCoding`.
     """
 
@@ -40,8 +40,12 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
         preset: str = "default",
         blocks: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        checksum: bool = True,
     ) -> None:
-        self._coding = ChunkCoding(axes=axes, preset=preset, blocks=blocks, parameters=parameters or {})
+        given = {} if parameters is None else parameters
+        self._coding = ChunkCoding(
+            axes=axes, preset=preset, blocks=blocks, parameters=given, checksum=checksum
+        )
         self._dtype = None if dtype is None else np.dtype(dtype)
 
     def get_config(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
 _STREAM = ("order", "interleaving_depth", "output_word_size", "user_field", "supplementary")
 
 
-def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any) -> StreamParameters:
+def preset_parameters(image: ImageLayout, preset: str = "default", /, **named: Any) -> StreamParameters:
     """Parameters of a preset, with some of one's own.
 
     All presets write standard streams of 123.0-B-1 where the depth is at most 16 bits: full prediction,
@@ -68,9 +68,10 @@ def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any)
     usual = dict(PRESETS[preset])
     if kind == "block-adaptive":
         usual.pop("rescaling_counter_size", None)
-    if kind != "block-adaptive" and named.get("initial_count_exponent", 1) >= 5:
+    exponent = named.get("initial_count_exponent", 1)
+    if kind != "block-adaptive" and isinstance(exponent, int) and exponent >= 5:
         # The counter has to be larger than it begins.
-        usual["rescaling_counter_size"] = max(6, named["initial_count_exponent"] + 1)
+        usual["rescaling_counter_size"] = max(6, exponent + 1)
     own: dict[str, Any] = {**usual, **named}
     if image.columns == 1:
         own = {"mode": "reduced", "local_sum": "wide-column", **own}

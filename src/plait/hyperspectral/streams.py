@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -15,6 +16,8 @@ import numpy as np
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.cube_layout import CubeLayout
+from plait.formats.cube_origin import CubeOrigin, StreamSeal, check_beside
 from plait.hyperspectral.block_container import ContainerWriter
 from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
 from plait.hyperspectral.codec import Compressor
@@ -77,10 +80,11 @@ class StreamSummary:
 
 
 class _Counter:
-    """Bytes written and samples done, from whatever thread."""
+    """Bytes written and samples done, from whatever thread; SHA-256 of the bytes if asked for."""
 
-    def __init__(self, write: _Write, samples: int, progress: Progress | None) -> None:
+    def __init__(self, write: _Write, samples: int, progress: Progress | None, digest: bool) -> None:
         self._write = write
+        self.digest = hashlib.sha256() if digest else None
         self._lock = threading.Lock()
         self._samples, self._progress = samples, progress
         self._done = 0
@@ -88,6 +92,8 @@ class _Counter:
 
     def write(self, data: bytes) -> None:
         self.size += len(data)
+        if self.digest is not None:
+            self.digest.update(data)
         self._write(data)
 
     def advance(self, samples: int) -> None:
@@ -107,10 +113,15 @@ def compress_cube(
     index: str | os.PathLike[str] | None = None,
     checksum: bool = False,
     attachments: Mapping[str, bytes] | None = None,
+    origin: CubeOrigin | None = None,
+    bare: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> StreamSummary:
     """Compress a cube.
+
+    Beside the file of a plain stream, a file of its name with ``.json`` added keeps checksums of the stream
+    and of the samples, with which they are compared when they are read.
 
     Parameters
     ----------
@@ -130,6 +141,10 @@ def compress_cube(
         Whether to keep checksums of the samples: in the container, or in the side index.
     attachments
         Named bytes to keep in a container, such as the ENVI header.
+    origin
+        What the cube came from, to be kept beside a plain stream.
+    bare
+        Keep nothing beside the stream, and no checksums.
     threads
         Blocks that are compressed at a time; None for as many as there are processors.
     progress
@@ -153,11 +168,18 @@ def compress_cube(
     _check_options(source, parameters, target, blocks, index, checksum, attachments)
     grid = None if blocks is None else BlockGrid.parse(blocks, image)
     crcs: list[int] | None = [] if checksum and index is not None else None
+    seal: StreamSeal | None = None
+    sealed = grid is None and not bare and not callable(target)
+    if sealed:
+        check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
 
     def run(write: _Write) -> int:
-        counter = _Counter(write, image.samples, progress)
+        nonlocal seal
+        counter = _Counter(write, image.samples, progress, sealed)
         if grid is None:
-            _compress_plain(source, parameters, counter, crcs)
+            samples = _compress_plain(source, parameters, counter, crcs, sealed)
+            if counter.digest is not None:
+                seal = StreamSeal(counter.size, counter.digest.hexdigest(), samples)
         else:
             workers = thread_count() if threads is None else max(threads, 1)
             container = ContainerWriter(counter.write, image, grid, checksums=checksum)
@@ -170,6 +192,10 @@ def compress_cube(
     else:
         with AtomicFile(target) as file, output_errors(target):
             size = run(file.stream.write)
+        if seal is None:
+            CubeOrigin.remove_beside(target)
+        else:
+            (origin or _array_origin(image)).write_beside(target, seal)
         if index is not None:
             make_index(target, index, checksums=crcs, tables=_outside(parameters))
     return StreamSummary(
@@ -191,6 +217,12 @@ def _image_of(source: CubeSource) -> ImageLayout:
         dynamic_range=8 * kind.itemsize,
         signed=kind.kind == "i",
     )
+
+
+def _array_origin(image: ImageLayout) -> CubeOrigin:
+    kind = sample_type(image)
+    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
+    return CubeOrigin(format="array", layout=layout)
 
 
 def _check_options(
@@ -244,17 +276,20 @@ def index_rows(image: ImageLayout) -> int:
 
 
 def _compress_plain(
-    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None
-) -> None:
+    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None, sealed: bool
+) -> int:
+    """Compress a cube into a plain stream; the CRC-32 of its samples, if asked for."""
     image, kind = parameters.image, sample_type(parameters.image)
     compressor = Compressor(parameters, counter.write)
     every = index_rows(image)
     step = min(rows_at_a_time(image), every)
-    row = 0
+    row = samples = 0
     while row < image.rows:
         end = min(row + step, row - row % every + every, image.rows)
         rows = source.read(row, end)
         compressor.write(rows)
+        if sealed:
+            samples = samples_crc(rows, kind, samples)
         if crcs is not None:
             if row % every == 0:
                 crcs.append(0)
@@ -262,6 +297,7 @@ def _compress_plain(
         counter.advance((end - row) * image.columns * image.bands)
         row = end
     compressor.close()
+    return samples
 
 
 def _compress_block(
