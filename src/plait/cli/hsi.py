@@ -264,7 +264,7 @@ def verify(
     for line in found.faults:
         print(f"{stream}: {line}")
     if not found.faults:
-        told = "decodes, as its checksums say" if original is None else f"the same as {original}"
+        told = "decodes, and its checksums agree" if original is None else f"the same as {original}"
         print(f"{stream}: {told if found.unknown is None else f'decodes; {found.unknown}'}")
     return int(bool(found.faults))
 

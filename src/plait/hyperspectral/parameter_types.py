@@ -28,7 +28,8 @@ def check_types(part: Any) -> None:
     InvalidInput
         If one is of another kind than its annotation says.
     """
-    for name, hint in _hints(type(part)).items():
+    kind: type = type(part)
+    for name, hint in _hints(kind).items():
         value = getattr(part, name)
         if not _fits(value, hint):
             raise InvalidInput(name, found=reprlib.repr(value), expected=_words(hint))
