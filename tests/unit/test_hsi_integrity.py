@@ -251,7 +251,7 @@ def test_nothing_is_written_over(stream: Path, name: str) -> None:
     form: Any = "raw" if name.endswith("raw") else None
     (stream.parent / "back.hdr").write_text("mine")
     (stream.parent / name).write_text("mine")
-    with pytest.raises(InvalidInput, match="which is there already, expected .*; with --force"):
+    with pytest.raises(InvalidInput, match=r"which is there already, expected .*; with --force"):
         decompress_file(stream, stream.parent / name, format=form)
     assert (stream.parent / name).read_text() == (stream.parent / "back.hdr").read_text() == "mine"
     decompress_file(stream, stream.parent / name, format=form, overwrite=True)

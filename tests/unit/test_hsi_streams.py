@@ -74,7 +74,7 @@ def test_files_there_and_back(
     with open_stream(path) as opened:
         _check(opened, cube)
         assert opened.parameters == parameters
-        assert opened.is_random_access is opened.has_checksums is (blocks is not None)
+        assert opened.is_random_access is (blocks is not None) and opened.has_checksums
         assert opened.attachments == ({} if blocks is None else {"a.hdr": b"ENVI\n"})
     with open_stream(path.read_bytes()) as opened:
         np.testing.assert_array_equal(opened.read(3, 5), cube[3:5])

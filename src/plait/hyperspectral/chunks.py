@@ -87,8 +87,11 @@ class ChunkCoding:
         config
             What `config` gave; what is left out is as usual.
         """
+        if not isinstance(config, Mapping):
+            told, expected = reprlib.repr(config), "parameters of the codec by name"
+            raise InvalidInput("configuration", found=told, expected=expected)
         known = {field.name for field in fields(cls)}
-        if left := sorted(set(config) - known):
+        if left := sorted(str(name) for name in set(config) - known):
             raise InvalidInput("configuration", found=", ".join(left), expected=", ".join(sorted(known)))
         return cls(**config)
 

@@ -65,8 +65,8 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
         data
             What `to_dict` gave.
         """
-        _, found = parse_named_configuration(data, _NAME, require_configuration=False)
-        return cls(**ChunkCoding.from_config(found or {}).config())
+        parse_named_configuration({**data, "configuration": {}}, _NAME, require_configuration=False)
+        return cls(**ChunkCoding.from_config(data.get("configuration", {})).config())
 
     def to_dict(self) -> dict[str, Any]:
         """The metadata of an array that uses it."""
