@@ -256,7 +256,8 @@ def test_presets_serve_all_depths_and_sizes(preset: str, depth: int) -> None:
         image = ImageLayout(columns=columns, rows=2, bands=3, dynamic_range=depth)
         found = preset_parameters(image, preset, weight_resolution=9, order="bsq")
         assert found.predictor.weight_resolution == 9
-        assert found.predictor.prediction_bands == PRESETS[preset]["prediction_bands"]
+        # Few pixels are predicted from few bands.
+        assert found.predictor.prediction_bands == min(PRESETS[preset]["prediction_bands"], 3)
         assert found.order == "bsq"
     with pytest.raises(InvalidInput, match="weigth"):
         preset_parameters(image, preset, weigth_resolution=9)

@@ -22,6 +22,16 @@ from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stre
 __all__ = ["ChunkCoding", "cube_of", "needed_bits"]
 
 _AXES = ("yxz", "yzx", "zyx", "zxy", "xyz", "xzy", "yx", "xy")
+_OF_BANDS = (
+    "interleaving_depth",
+    "weight_table",
+    "weight_table_resolution",
+    "weight_offsets",
+    "representatives",
+    "accumulator_table",
+    "supplementary",
+    "initial_sums",
+)
 _KINDS = {"parameters": "parameters by name", "checksum": "true or false", "blocks": "a text, or nothing"}
 
 
@@ -68,12 +78,8 @@ class ChunkCoding:
             raise InvalidInput("axes", found=repr(self.axes), expected=expected)
         # Errors now, not when the first chunk is written.
         trial = ImageLayout(columns=2, rows=2, bands=2, dynamic_range=16)
-        simple = {
-            name: value
-            for name, value in typed(self.parameters).items()
-            # What depends on the number of bands has to wait for it.
-            if isinstance(value, int | str) and name != "interleaving_depth"
-        }
+        # What depends on the number of bands has to wait for it.
+        simple = {name: value for name, value in typed(self.parameters).items() if name not in _OF_BANDS}
         preset_parameters(trial, self.preset, **simple)
         if self.blocks is not None:
             BlockGrid.parse(self.blocks, trial)
@@ -147,11 +153,12 @@ class ChunkCoding:
             dynamic_range=needed_bits(cube) if dynamic_range is None else dynamic_range,
             signed=chunk.dtype.kind == "i",
         )
+        pixels = None if self.blocks is None else BlockGrid.parse(self.blocks, image).block_pixels
         pieces: list[bytes] = []
         compress_cube(
             ArrayCube(cube),
             pieces.append,
-            parameters=preset_parameters(image, self.preset, **typed(self.parameters)),
+            parameters=preset_parameters(image, self.preset, pixels, **typed(self.parameters)),
             # A block of all rows: a container has room for checksums.
             blocks=self.blocks or (f"rows:{image.rows}" if self.checksum else None),
             checksum=self.checksum,

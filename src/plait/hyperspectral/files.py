@@ -16,6 +16,7 @@ from plait.formats.cube_layout import ByteOrder, CubeLayout
 from plait.formats.cube_origin import origin_path
 from plait.formats.cube_output import CubeFormat, create_cube
 from plait.formats.cube_source import FileCube
+from plait.hyperspectral.block_grid import BlockGrid
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.image_layout import ImageLayout
 from plait.hyperspectral.origins import attachment_of
@@ -137,7 +138,8 @@ def compress_file(
             dynamic_range=bits,
             signed=source.dtype.kind == "i",
         )
-        chosen = preset_parameters(image, preset, **(parameters or {}))
+        pixels = None if blocks is None else BlockGrid.parse(blocks, image).block_pixels
+        chosen = preset_parameters(image, preset, pixels, **(parameters or {}))
         if interoperable:
             check_interoperable(chosen)
         attached = attachment_of(opened_cube.origin) if blocks is not None and keep_origin else None

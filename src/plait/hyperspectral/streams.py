@@ -162,11 +162,11 @@ def compress_cube(
     FormatError
         If the file cannot be written.
     """
-    if parameters is None:
-        parameters = preset_parameters(_image_of(source), preset)
-    image = parameters.image
-    _check_options(source, parameters, target, blocks, index, checksum, attachments)
+    image = _image_of(source) if parameters is None else parameters.image
     grid = None if blocks is None else BlockGrid.parse(blocks, image)
+    if parameters is None:
+        parameters = preset_parameters(image, preset, None if grid is None else grid.block_pixels)
+    _check_options(source, parameters, target, blocks, index, checksum, attachments)
     crcs: list[int] | None = [] if checksum and index is not None else None
     seal: StreamSeal | None = None
     sealed = grid is None and not bare and not callable(target)
