@@ -360,3 +360,31 @@ def test_options_name_what_there_is() -> None:
         name for part in parts for name, field in part.__dataclass_fields__.items() if field.type == "int"
     }
     assert numbers <= set(options)
+
+
+def test_files_that_are_there_already(plait: Any, envi: Path) -> None:
+    stream, index, back = (envi.with_name(name) for name in ("out.c123", "out.idx", "back.npy"))
+    words = ("hsi", "compress", envi, "-o", stream, "--index", index)
+    assert "is replaced" not in plait(*words).err
+    told = plait(*words).err
+    assert f"plait: {stream} is there already, and is replaced\n" in told
+    assert f"plait: {index} is there already, and is replaced\n" in told
+    assert f"{index} is there already" in plait("hsi", "index", stream, "-o", index).err
+    back.write_text("mine")
+    found = plait("hsi", "decompress", stream, "-o", back)
+    assert found.status == 2 and "--force" in found.err and back.read_text() == "mine"
+    assert plait("hsi", "decompress", stream, "-o", back, "--force").status == 0
+    assert np.array_equal(np.load(back), CUBE)
+
+
+def test_verify_says_what_it_cannot_know(plait: Any, envi: Path) -> None:
+    stream = envi.with_name("out.c123")
+    assert plait("hsi", "compress", envi, "-o", stream, "--bare").status == 0
+    told = (
+        "decodes; damage that still decodes is not noticed, for lack of checksums: out.c123.json is not there"
+    )
+    found = plait("hsi", "verify", stream)
+    assert (found.status, found.out) == (0, f"{stream}: {told}\n")
+    stream.write_bytes(stream.read_bytes() + bytes(50_000))
+    found = plait("hsi", "verify", stream)
+    assert found.status == 1 and "50,000 bytes follow the last sample" in found.out

@@ -33,7 +33,10 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
 }
 #: What `best` has where fewer pixels than so many are predicted from one another, and less is learned.
 _BEST_OF_FEW: Final[tuple[tuple[int, dict[str, int]], ...]] = (
-    (3_000, {"prediction_bands": 3, "weight_interval": 64, "weight_final": 4}),
+    (
+        3_000,
+        {"prediction_bands": 3, "weight_interval": 64, "weight_final": 4, "rescaling_counter_size": 6},
+    ),
     (16_000, {"prediction_bands": 5, "weight_interval": 128, "weight_final": 4}),
 )
 _STREAM = ("order", "interleaving_depth", "output_word_size", "user_field", "supplementary")
