@@ -15,7 +15,7 @@ from plait.hyperspectral.predictor_parameters import Representatives, WeightOffs
 from plait.hyperspectral.presets import CODER_KINDS
 from plait.hyperspectral.supplementary import SupplementaryTable
 
-__all__ = ["named_parameters", "read_parameters", "tables_of", "typed"]
+__all__ = ["named_parameters", "outside_tables", "read_parameters", "tables_of", "typed"]
 
 #: Parameters that are made of several numbers.
 _PARTS: Final[dict[str, type]] = {"weight_offsets": WeightOffsets, "representatives": Representatives}
@@ -152,3 +152,22 @@ def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(representatives, Representatives) and not isinstance(representatives.damping, int):
         tables["damping"] = representatives.damping
     return tables
+
+
+def outside_tables(parameters: StreamParameters) -> dict[str, Any]:
+    """Tables that a stream may use and not carry, of those that it was made with.
+
+    Parameters
+    ----------
+    parameters
+        Of the stream.
+    """
+    predictor, coder = parameters.predictor, parameters.coder
+    found: dict[str, Any] = {
+        "weight_table": predictor.weight_table,
+        "weight_offsets": predictor.weight_offsets,
+        "accumulator_table": getattr(coder, "accumulator_table", None),
+    }
+    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
+        found["damping"] = predictor.representatives.damping
+    return {name: table for name, table in found.items() if table is not None}

@@ -20,6 +20,7 @@ from plait.formats.cube_layout import CubeLayout
 from plait.formats.cube_origin import CubeOrigin, StreamSeal, check_beside
 from plait.hyperspectral.block_container import ContainerWriter
 from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
+from plait.hyperspectral.choices import outside_tables
 from plait.hyperspectral.codec import Compressor
 from plait.hyperspectral.compressed_cube import CompressedCube, Progress, open_stream
 from plait.hyperspectral.cubes import CubeSource
@@ -197,7 +198,7 @@ def compress_cube(
         else:
             (origin or _array_origin(image)).write_beside(target, seal)
         if index is not None:
-            make_index(target, index, checksums=crcs, tables=_outside(parameters))
+            make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
     return StreamSummary(
         kind="stream" if grid is None else "blocks",
         parameters=parameters,
@@ -255,19 +256,6 @@ def _check_options(
     if attachments and blocks is None:
         hint = "keep them in a file beside it, or ask for blocks"
         raise InvalidInput("attachments", found="a plain stream", expected="room for them", hint=hint)
-
-
-def _outside(parameters: StreamParameters) -> dict[str, Any]:
-    """Tables that a stream uses and does not carry."""
-    predictor, coder = parameters.predictor, parameters.coder
-    found: dict[str, Any] = {
-        "weight_table": predictor.weight_table,
-        "weight_offsets": predictor.weight_offsets,
-        "accumulator_table": getattr(coder, "accumulator_table", None),
-    }
-    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
-        found["damping"] = predictor.representatives.damping
-    return {name: table for name, table in found.items() if table is not None}
 
 
 def index_rows(image: ImageLayout) -> int:
