@@ -7,13 +7,23 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from plait.errors import FormatError
+from plait.formats.cube_layout import CubeLayout
 from plait.formats.cube_origin import CubeOrigin
 from plait.formats.json_text import parse_json
+from plait.hyperspectral.image_layout import ImageLayout
 
-__all__ = ["attachment_of", "check_origin", "origin_in"]
+__all__ = ["array_origin", "attachment_of", "check_origin", "origin_in"]
 
 _ATTACHMENT = "origin.json"
+
+
+def array_origin(image: ImageLayout, kind: np.dtype[Any]) -> CubeOrigin:
+    """The origin of a cube in memory."""
+    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
+    return CubeOrigin(format="array", layout=layout)
 
 
 def attachment_of(origin: CubeOrigin) -> dict[str, bytes]:

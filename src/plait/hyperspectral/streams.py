@@ -16,7 +16,6 @@ import numpy as np
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.cube_layout import CubeLayout
 from plait.formats.cube_origin import CubeOrigin, StreamSeal, check_beside
 from plait.hyperspectral.block_container import ContainerWriter
 from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
@@ -26,6 +25,7 @@ from plait.hyperspectral.compressed_cube import CompressedCube, Progress, open_s
 from plait.hyperspectral.cubes import CubeSource
 from plait.hyperspectral.decoder import Checkpoint, sample_type
 from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.origins import array_origin
 from plait.hyperspectral.parameters import HybridCoder, StreamParameters
 from plait.hyperspectral.presets import preset_parameters
 from plait.hyperspectral.side_index import write_side_index
@@ -196,7 +196,7 @@ def compress_cube(
         if seal is None:
             CubeOrigin.remove_beside(target)
         else:
-            (origin or _array_origin(image)).write_beside(target, seal)
+            (origin or array_origin(image, sample_type(image))).write_beside(target, seal)
         if index is not None:
             make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
     return StreamSummary(
@@ -218,12 +218,6 @@ def _image_of(source: CubeSource) -> ImageLayout:
         dynamic_range=8 * kind.itemsize,
         signed=kind.kind == "i",
     )
-
-
-def _array_origin(image: ImageLayout) -> CubeOrigin:
-    kind = sample_type(image)
-    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
-    return CubeOrigin(format="array", layout=layout)
 
 
 def _check_options(
