@@ -64,7 +64,10 @@ def test_an_envi_cube_there_and_back(plait: Any, envi: Path, options: tuple[Any,
     assert len(list(back.iterdir())) == 2
     found = plait("hsi", "verify", stream, envi.with_suffix(".img"))
     assert (found.status, found.out) == (0, f"{stream}: the same as {envi.with_suffix('.img')}\n")
-    assert plait("hsi", "verify", stream).out == f"{stream}: decodes\n"
+    told = "decodes, and its checksums agree"
+    if blocks and "--checksum" not in options:
+        told = "decodes; its bytes are those that were written; it has no checksums of samples to compare"
+    assert plait("hsi", "verify", stream).out == f"{stream}: {told}\n"
 
 
 def test_other_formats_and_orders(plait: Any, envi: Path) -> None:
@@ -118,7 +121,7 @@ def test_info_and_parameters_by_name(plait: Any, envi: Path) -> None:
     assert found["origin"]["header"] == envi.read_text() and found["origin"]["byte_order"] == "big"
     text = plait("hsi", "info", stream).out
     for line in (
-        f"{stream}: a plain stream, ",
+        f"{stream}: a plain stream with checksums, ",
         "23 rows x 19 columns x 7 bands, unsigned samples of 16 bits\n",
         "\n  block_size ",
         "\n  interleave  bsq\n",
@@ -178,7 +181,7 @@ def test_a_side_index(plait: Any, envi: Path) -> None:
     assert plait("hsi", "index", stream, "-o", other, "--every", 8).status == 0
     for one in (index, other):
         assert plait("hsi", "verify", stream, envi, "--index", one, "--threads", 2).status == 0
-        words = ("-o", envi.with_name("back.img"), "--index", one)
+        words = ("-o", envi.with_name("back.img"), "--index", one, "--force")
         assert plait("hsi", "decompress", stream, *words).status == 0
         assert envi.with_name("back.img").read_bytes() == envi.with_suffix(".img").read_bytes()
     assert plait("hsi", "compress", envi, "-o", stream, "--preset", "fast").status == 0
@@ -204,7 +207,7 @@ def test_what_an_earlier_stream_was_is_forgotten(plait: Any, envi: Path) -> None
         assert plait(*words).status == 0 and beside.exists()
         assert plait(*words, "--preset", "fast", *others).status == 0 and not beside.exists()
         assert plait("hsi", "verify", stream, envi).status == 0
-        assert plait("hsi", "decompress", stream, "-o", envi.with_name("back.npy")).status == 0
+        assert plait("hsi", "decompress", stream, "-o", envi.with_name("back.npy"), "--force").status == 0
     beside.write_text('{"mine": 1}')
     assert plait(*words, "--bare").status == 0
     assert beside.read_text() == '{"mine": 1}'
@@ -357,3 +360,31 @@ def test_options_name_what_there_is() -> None:
         name for part in parts for name, field in part.__dataclass_fields__.items() if field.type == "int"
     }
     assert numbers <= set(options)
+
+
+def test_files_that_are_there_already(plait: Any, envi: Path) -> None:
+    stream, index, back = (envi.with_name(name) for name in ("out.c123", "out.idx", "back.npy"))
+    words = ("hsi", "compress", envi, "-o", stream, "--index", index)
+    assert "replaced" not in plait(*words).err
+    told = plait(*words).err
+    assert f"plait: '{stream}' was there before and has been replaced\n" in told
+    assert f"plait: '{index}' was there before and has been replaced\n" in told
+    assert f"'{index}' was there before" in plait("hsi", "index", stream, "-o", index).err
+    back.write_text("mine")
+    found = plait("hsi", "decompress", stream, "-o", back)
+    assert found.status == 2 and "--force" in found.err and back.read_text() == "mine"
+    assert plait("hsi", "decompress", stream, "-o", back, "--force").status == 0
+    assert np.array_equal(np.load(back), CUBE)
+
+
+def test_verify_says_what_it_cannot_know(plait: Any, envi: Path) -> None:
+    stream = envi.with_name("out.c123")
+    assert plait("hsi", "compress", envi, "-o", stream, "--bare").status == 0
+    told = (
+        "decodes; damage that still decodes is not noticed, for lack of checksums: out.c123.json is not there"
+    )
+    found = plait("hsi", "verify", stream)
+    assert (found.status, found.out) == (0, f"{stream}: {told}\n")
+    stream.write_bytes(stream.read_bytes() + bytes(50_000))
+    found = plait("hsi", "verify", stream)
+    assert found.status == 1 and "50,000 bytes follow the last sample" in found.out

@@ -64,7 +64,8 @@ def compress(
 ) -> None:
     """Compress a cube into a CCSDS 123 stream, or a container of blocks.
 
-    What the file was, its header included, is kept in a container, and otherwise in OUTPUT.json.
+    What the file was, its header included, is kept in a container, and otherwise in OUTPUT.json, with
+    checksums.
 
     Parameters
     ----------
@@ -82,9 +83,9 @@ def compress(
     index
         Write a side index, with which a plain stream is read in parts and by several threads.
     checksum
-        Keep checksums of the samples, in the container or the side index, for plait hsi verify.
+        Keep checksums of the samples of each part, in the container or the side index.
     bare
-        Keep nothing of what the file was.
+        Keep nothing of what the file was, and no checksums of a plain stream.
     raw
         What has to be said of a file without a header.
     header
@@ -133,6 +134,7 @@ def decompress(
     byte_order: ByteOrderOption | None = None,
     index: Path | None = None,
     parameters: Path | None = None,
+    force: Annotated[bool, Flag] = False,
     threads: WholeNumber | None = None,
 ) -> None:
     """Decompress a cube.
@@ -156,6 +158,8 @@ def decompress(
         Side index of a plain stream.
     parameters
         JSON file with tables that the stream uses and does not carry.
+    force
+        Write over files that are there already.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -171,6 +175,7 @@ def decompress(
             byte_order=byte_order,
             index=index,
             tables=tables_in(parameters),
+            overwrite=force,
             threads=threads,
             progress=progress,
         )
@@ -236,7 +241,7 @@ def verify(
     from plait.hyperspectral.files import verify_file
 
     with _SampleProgress("verifying") as progress:
-        wrong = verify_file(
+        found = verify_file(
             stream,
             original,
             raw=raw.raw(),
@@ -246,11 +251,12 @@ def verify(
             threads=threads,
             progress=progress,
         )
-    for line in wrong:
+    for line in found.faults:
         print(f"{stream}: {line}")
-    if not wrong:
-        print(f"{stream}: {'decodes' if original is None else f'the same as {original}'}")
-    return int(bool(wrong))
+    if not found.faults:
+        told = "decodes, and its checksums agree" if original is None else f"the same as {original}"
+        print(f"{stream}: {told if found.unknown is None else f'decodes; {found.unknown}'}")
+    return int(bool(found.faults))
 
 
 @app.command

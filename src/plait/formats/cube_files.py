@@ -93,8 +93,15 @@ class CubeFile(FileCube):
             "z": range(self.bands),
         }
         ranges = [window[axis] for axis in self.layout.axes]
-        out = np.empty([len(one) for one in ranges], self.dtype)
-        self._fill(out, ranges, self.layout.shape, 0)
+        lengths = [len(one) for one in ranges]
+        if all(len(one) == size for one, size in zip(ranges[1:], self.layout.shape[1:], strict=True)):
+            # All of it lies together: not copied.
+            step = math.prod(lengths[1:])
+            found = self._samples(ranges[0].start * step, lengths[0] * step)
+            out = found.reshape(lengths).astype(self.dtype, copy=False)
+        else:
+            out = np.empty(lengths, self.dtype)
+            self._fill(out, ranges, self.layout.shape, 0)
         return out.transpose([self.layout.axes.index(axis) for axis in _FILE_AXES])
 
     def _fill(self, out: NDArray[Any], ranges: list[range], shape: tuple[int, ...], first: int) -> None:

@@ -119,8 +119,10 @@ class CubeLayout:
                 found = str(getattr(self, name))
                 raise InvalidInput(name, found=found, expected=f"a whole number from 1 to {_MOST:,}")
         check_sample_type(self.dtype)
-        if self.offset < 0:
-            raise InvalidInput("offset", found=str(self.offset), expected="0 or more bytes")
+        if sorted(self.axes) != ["x", "y", "z"]:
+            raise InvalidInput("axes", found=repr(self.axes), expected="y, x and z in some order")
+        if not 0 <= self.offset < 1 << 62:
+            raise InvalidInput("offset", found=str(self.offset), expected="0 or more bytes, of a file")
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -10,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from plait.errors import InvalidInput
-from plait.formats.atomic import AtomicFile, check_output, output_errors
+from plait.formats.atomic import AtomicFile, check_not_input, check_output, output_errors
 from plait.formats.cube_input import GEOTIFF_SUFFIXES, NETCDF_SUFFIXES
 from plait.formats.cube_layout import AXES, ByteOrder, CubeLayout, interleave_axes, with_byte_order
 from plait.formats.cube_origin import CubeOrigin
@@ -29,6 +31,10 @@ _SUFFIXES: Final[dict[str, CubeFormat]] = {
     **dict.fromkeys(GEOTIFF_SUFFIXES, "geotiff"),
     **dict.fromkeys(NETCDF_SUFFIXES, "netcdf"),
 }
+
+
+#: Names that are devices in Windows, whatever their suffix.
+_DEVICE: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])\s*(\.|$)", re.IGNORECASE)
 
 
 class _EnviWriter(CubeFileWriter):
@@ -55,6 +61,8 @@ def create_cube(
     format: CubeFormat | None = None,
     interleave: str | None = None,
     byte_order: ByteOrder | None = None,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    overwrite: bool = False,
 ) -> RowWriter:
     """Begin to write a cube.
 
@@ -74,11 +82,16 @@ def create_cube(
         The format, whatever the suffix.
     interleave, byte_order
         Another order than that of the origin.
+    inputs
+        Files that are read, which are never written over.
+    overwrite
+        Whether others that are there already may be.
 
     Raises
     ------
     InvalidInput
-        If the origin is that of another cube, or the output cannot be written so.
+        If the origin is that of another cube or asks for a name that is none, the output is there already, or
+        it cannot be written so.
     FormatError
         If the output cannot be written.
     TargetUnavailable
@@ -95,6 +108,8 @@ def create_cube(
         layout = replace(layout, axes=interleave_axes(interleave))
     if byte_order is not None:
         layout = replace(layout, dtype=with_byte_order(layout.dtype, byte_order))
+    if form != "envi":
+        _check_free([out], inputs, overwrite)
     if form == "npy":
         return _npy(out, layout, kept, changed, interleave)
     if form == "geotiff":
@@ -109,7 +124,24 @@ def create_cube(
     layout = replace(layout, offset=len(prefix))
     if form == "raw":
         return CubeFileWriter(out, layout, prefix)
-    return _envi(out, layout, kept, prefix)
+    if layout.axes not in AXES.values():
+        raise InvalidInput("interleave", found=repr(layout.axes), expected="bsq, bil or bip for ENVI")
+    data, header = _envi_names(out, {} if kept is None else kept.names)
+    _check_free([data, header], inputs, overwrite)
+    text = new_envi_header(layout, kept.header if kept is not None and kept.header else None)
+    return _EnviWriter(data, header, layout, text, prefix)
+
+
+def _check_free(paths: list[Path], inputs: Iterable[str | os.PathLike[str]], overwrite: bool) -> None:
+    for path in paths:
+        check_not_input(path, inputs)
+        if not overwrite and os.path.lexists(path):
+            raise InvalidInput(
+                "output",
+                found=f"{str(path)!r}, which is there already",
+                expected="a name that is free",
+                hint="with --force (overwrite=True in Python) it is replaced",
+            )
 
 
 def _npy(
@@ -131,7 +163,22 @@ def _named(path: Path, origin: CubeOrigin | None) -> Path:
     if origin is None or "data" not in origin.names:
         expected = "the name of a file, since the stream does not tell what it came from"
         raise InvalidInput("output", found=f"the folder {str(path)!r}", expected=expected)
+    names = list(origin.names.values())
+    for name in names:
+        if not _is_plain(name) or names.count(name) > 1:
+            raise InvalidInput(
+                "output",
+                found=f"the folder {str(path)!r}, and {name!r} as the name of a file in it",
+                expected="names that are not hidden, have no folders, are no devices, and differ",
+                hint="the compressed cube asks for it: name the output yourself",
+            )
     return path / origin.names["data"]
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name that a stranger chose is that of an ordinary file in whatever folder, on any system."""
+    known = name.isprintable() and not {*'/\\:*?"<>|'} & {*name} and len(name.encode()) < 200
+    return known and name[:1] not in ("", ".") and name[-1] not in " ." and not _DEVICE.match(name)
 
 
 def _usual(origin: CubeOrigin | None) -> CubeFormat:
@@ -154,18 +201,14 @@ def _layout(
     return CubeLayout(rows=rows, columns=columns, bands=bands, dtype=known.dtype.newbyteorder("<"))
 
 
-def _envi(out: Path, layout: CubeLayout, kept: CubeOrigin | None, prefix: bytes) -> RowWriter:
-    if layout.axes not in AXES.values():
-        raise InvalidInput("interleave", found=repr(layout.axes), expected="bsq, bil or bip for ENVI")
-    names = {} if kept is None else kept.names
+def _envi_names(out: Path, names: Mapping[str, str]) -> tuple[Path, Path]:
+    """Data file and header for an output."""
+    known = {key: name for key, name in names.items() if _is_plain(name)}
     if out.suffix.lower() == ".hdr":
-        header = out
         data = out.with_suffix("")
         if data.suffix.lower() not in DATA_SUFFIXES[:-1]:
-            data = out.with_suffix(Path(names.get("data", "scene.img")).suffix)
-    elif out.name == names.get("data") and "header" in names:
-        data, header = out, out.with_name(names["header"])
-    else:
-        data, header = out, header_name(out)
-    text = new_envi_header(layout, kept.header if kept is not None and kept.header else None)
-    return _EnviWriter(data, header, layout, text, prefix)
+            data = out.with_suffix(Path(known.get("data", "scene.img")).suffix)
+        return data, out
+    if out.name == known.get("data") and known.get("header", out.name) != out.name:
+        return out, out.with_name(known["header"])
+    return out, header_name(out)

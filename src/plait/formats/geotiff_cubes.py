@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import reprlib
 import threading
 import warnings
 from collections.abc import Iterator
@@ -16,13 +18,15 @@ from plait.errors import FormatError
 from plait.formats.cube_layout import CubeLayout, check_sample_type
 from plait.formats.cube_sink import RowWriter
 from plait.formats.cube_source import FileCube
-from plait.formats.hidden_output import HiddenOutput
+from plait.formats.hidden_output import HiddenOutput, description_errors
 from plait.formats.optional_packages import load_package
 
 __all__ = ["GeoTiffCube", "GeoTiffWriter"]
 
 _PURPOSE = "GeoTIFF"
 #: What of the layout of a file is kept.
+_BLOCK_SIZES = ("blockxsize", "blockysize")
+_MOST_TILE = 1 << 24
 _PROFILE = ("tiled", "blockxsize", "blockysize", "compress", "interleave", "photometric")
 
 
@@ -151,7 +155,7 @@ class GeoTiffWriter(RowWriter):
         self._rasterio = load_package("rasterio", _PURPOSE)
         super().__init__(path, layout)
         self._output = HiddenOutput(path)
-        profile = dict(metadata.get("profile", {}))
+        profile = _profile(path, metadata.get("profile", {}))
         # A file of strips has no width of tiles that could be asked for.
         if not profile.get("tiled"):
             profile.pop("blockxsize", None)
@@ -174,7 +178,8 @@ class GeoTiffWriter(RowWriter):
             self._output.discard()
             raise FormatError(path, found=error, expected="a GeoTIFF file that can be written") from error
         try:
-            self._describe(metadata)
+            with description_errors(path, _PURPOSE, self._rasterio.errors.RasterioError):
+                self._describe(metadata)
             # Whole blocks of the file, because one that is written again takes its place twice.
             self._step = max(1, int(self._file.block_shapes[0][0]))
         except BaseException:
@@ -221,6 +226,19 @@ class GeoTiffWriter(RowWriter):
         """Remove the unfinished file."""
         self._file.close()
         self._output.discard()
+
+
+def _profile(path: object, found: Any) -> dict[str, Any]:
+    """The layout that a description asks for; blocks of it are held in memory."""
+    known = {name: found[name] for name in _PROFILE if name in found} if isinstance(found, dict) else None
+    sizes = [] if known is None else [known[name] for name in _BLOCK_SIZES if name in known]
+    if known is None or not all(type(size) is int and 1 <= size <= 1 << 16 for size in sizes):
+        told = reprlib.repr(found)
+        raise FormatError(path, found=f"the profile {told}", expected="that of a GeoTIFF file")
+    if known.get("tiled") and math.prod(sizes) > _MOST_TILE:
+        told = " x ".join(map(str, sizes))
+        raise FormatError(path, found=f"tiles of {told}", expected=f"at most {_MOST_TILE:,} pixels in a tile")
+    return known
 
 
 @contextmanager

@@ -4,11 +4,54 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from plait.errors import FormatError, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors, sync_folder, tell_replaced
 
-__all__ = ["HiddenOutput"]
+__all__ = ["HiddenOutput", "description_errors"]
+
+_WRONG: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def description_errors(path: str | os.PathLike[str], kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a library raises on a description that holds anything into errors that name the output.
+
+    Parameters
+    ----------
+    path
+        The output.
+    kind
+        Name of its format.
+    *errors
+        What else the library raises.
+
+    Raises
+    ------
+    FormatError
+        In their place.
+    """
+    try:
+        yield
+    except PlaitError:
+        raise
+    except _WRONG + errors as error:
+        raise FormatError(
+            path,
+            found=f"{type(error).__name__}: {error!s:.99}",
+            expected=f"a description of the cube that a {kind} file can hold",
+            hint="write another format, such as .npy",
+        ) from error
 
 
 class HiddenOutput:

@@ -21,7 +21,7 @@ _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_json(path: str | os.PathLike[str], expected: str, *, most: int | None = None) -> Any:
+def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 26) -> Any:
     """Content of a JSON file.
 
     Parameters
@@ -45,7 +45,7 @@ def read_json(path: str | os.PathLike[str], expected: str, *, most: int | None =
     """
     try:
         size = check_readable(path).st_size
-        if most is not None and size > most:
+        if size > most:
             raise FormatError(
                 path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes"
             )

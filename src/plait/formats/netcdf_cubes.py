@@ -14,7 +14,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.cube_layout import CubeLayout, check_sample_type
 from plait.formats.cube_sink import RowWriter
 from plait.formats.cube_source import FileCube
-from plait.formats.hidden_output import HiddenOutput
+from plait.formats.hidden_output import HiddenOutput, description_errors
 from plait.formats.optional_packages import load_package
 
 __all__ = ["NetCdfCube", "NetCdfWriter"]
@@ -25,6 +25,7 @@ _BAND_NAMES: Final = ("band", "channel", "lambda", "spectral", "wavelength", "wl
 #: Variables beside the cube are kept up to this size.
 _MOST_KEPT = 1 << 20
 _FILE_AXES = "yxz"
+_FILTERS: Final = ("zlib", "shuffle", "complevel")
 
 
 class NetCdfCube(FileCube):
@@ -160,11 +161,7 @@ def _metadata(file: Any, cube: Any, name: str) -> tuple[dict[str, Any], tuple[st
         "dimensions": list(cube.dimensions),
         "attributes": _attributes(cube),
         "global": _attributes(file),
-        "filters": {
-            key: value
-            for key, value in (cube.filters() or {}).items()
-            if key in ("zlib", "shuffle", "complevel")
-        },
+        "filters": {key: value for key, value in (cube.filters() or {}).items() if key in _FILTERS},
         "others": others,
     }
     return found, tuple(f"its variable {key} is not kept" for key in left_out)
@@ -227,7 +224,8 @@ class NetCdfWriter(RowWriter):
             found = error.strerror or error
             raise FormatError(path, found=found, expected="a NetCDF file that can be written") from error
         try:
-            self._describe(metadata)
+            with description_errors(path, _PURPOSE):
+                self._describe(metadata)
         except BaseException:
             self.abort()
             raise
@@ -251,7 +249,7 @@ class NetCdfWriter(RowWriter):
             self.dtype,
             dimensions,
             found.get("attributes", {}),
-            **found.get("filters", {}),
+            **{name: found["filters"][name] for name in _FILTERS if name in found.get("filters", {})},
         )
 
     def _create(

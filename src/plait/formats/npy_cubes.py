@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import tokenize
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,10 +15,20 @@ from plait.formats.cube_layout import CubeLayout, check_sample_type
 __all__ = ["npy_header", "npy_layout"]
 
 _DIMENSIONS = "yxz"
+_MOST_BYTES = 10_000
+#: What NumPy raises on headers that nobody wrote with it.
+_WRONG = (
+    ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError, tokenize.TokenError,
+)  # fmt: skip
 
 
 def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
+    start, width = file.tell(), 2 if version == (1, 0) else 4
+    size = int.from_bytes(file.read(width), "little")
+    if size > _MOST_BYTES:
+        raise ValueError(f"a header of {size:,} bytes")
+    file.seek(start)
     # Versions 2 and 3 differ in the encoding of names of fields, of which samples have none.
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, kind = read(file)
@@ -48,8 +59,9 @@ def npy_layout(path: str | os.PathLike[str], dimensions: str = _DIMENSIONS) -> C
             offset = file.tell()
     except OSError as error:
         raise FormatError(path, found=error.strerror or error, expected="a .npy file") from error
-    except ValueError as error:
-        raise FormatError(path, found=str(error).splitlines()[0], expected="a .npy file") from error
+    except _WRONG as error:
+        told = [line[:100] for line in str(error).splitlines()] or [type(error).__name__]
+        raise FormatError(path, found=told[0], expected="the header of a .npy file") from error
     check_sample_type(kind, os.fspath(path))
     if len(shape) == 2 and len(dimensions) == 3:
         dimensions = dimensions.replace("z", "") + "z"

@@ -95,6 +95,11 @@ class BlockGrid:
             block_columns=min(int(tile_columns or image.columns), image.columns),
         )
 
+    @property
+    def block_pixels(self) -> int:
+        """Pixels of a block, the last ones apart."""
+        return self.block_rows * self.block_columns
+
     def __len__(self) -> int:
         return -(-self.rows // self.block_rows) * -(-self.columns // self.block_columns)
 

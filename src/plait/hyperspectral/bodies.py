@@ -147,6 +147,11 @@ class BodyReader:
             raise BodyEnd("the body ends before its last sample")
 
     @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self._body)
+
+    @property
     def left(self) -> int:
         """Bits that were not read."""
         return 8 * len(self._body) - self.position

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
+import reprlib
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
-from pathlib import Path
+from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.json_text import read_json
 from plait.hyperspectral.parameters import StreamParameters
 from plait.hyperspectral.predictor_parameters import Representatives, WeightOffsets
 from plait.hyperspectral.presets import CODER_KINDS
 from plait.hyperspectral.supplementary import SupplementaryTable
 
-__all__ = ["named_parameters", "read_parameters", "tables_of", "typed"]
+__all__ = ["named_parameters", "outside_tables", "read_parameters", "tables_of", "typed"]
 
 #: Parameters that are made of several numbers.
 _PARTS: Final[dict[str, type]] = {"weight_offsets": WeightOffsets, "representatives": Representatives}
+#: No file of parameters is larger.
+_MOST_BYTES: Final = 1 << 28
 #: Tables that a stream may use and not carry, by the name that `parse_header` has for them.
 _TABLES: Final = ("weight_table", "weight_offsets", "accumulator_table", "initial_sums")
 
@@ -76,17 +78,14 @@ def read_parameters(path: str | os.PathLike[str]) -> dict[str, Any]:
     FormatError
         If it is no such file, or a name is unknown.
     """
-    try:
-        found = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise FormatError(path, found=error, expected="a JSON file with parameters by name") from error
+    found = read_json(path, "a JSON file with parameters by name", most=_MOST_BYTES)
     if isinstance(found, dict) and isinstance(found.get("parameters"), dict):
         found = found["parameters"]
     if not isinstance(found, dict):
         raise FormatError(path, found=type(found).__name__, expected="an object with parameters by name")
     try:
         return typed(found)
-    except (TypeError, InvalidInput) as error:
+    except InvalidInput as error:
         expected = "parameters by name, as plait hsi info --json prints them"
         raise FormatError(path, found=error, expected=expected) from error
 
@@ -98,24 +97,40 @@ def typed(found: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     found
         Parameters by name.
+
+    Raises
+    ------
+    InvalidInput
+        If a part has other names than it should have, or lists lie too deep in one another.
     """
-    plain = {name: _tuples(value) for name, value in found.items()}
+    try:
+        plain = {name: _tuples(value) for name, value in found.items()}
+    except RecursionError as error:
+        expected = "numbers, and lists of them"
+        raise InvalidInput("parameters", found="lists nested too deeply", expected=expected) from error
     for name, kind in _PARTS.items():
-        if isinstance(plain.get(name), Mapping):
-            plain[name] = kind(**_known(name, kind, plain[name]))
+        if plain.get(name) is not None:
+            plain[name] = _made(name, kind, plain[name])
     if "supplementary" in plain:
-        plain["supplementary"] = tuple(
-            SupplementaryTable(**_known("supplementary", SupplementaryTable, one))
-            for one in plain["supplementary"]
-        )
+        tables = plain["supplementary"]
+        if not isinstance(tables, tuple):
+            raise InvalidInput("supplementary", found=reprlib.repr(tables), expected="a list of tables")
+        plain["supplementary"] = tuple(_made("supplementary", SupplementaryTable, one) for one in tables)
     return plain
 
 
-def _known(name: str, kind: type, found: Mapping[str, Any]) -> Mapping[str, Any]:
-    names = {field.name for field in fields(kind)} if is_dataclass(kind) else set()
-    if left := sorted(set(found) - names):
-        raise InvalidInput(name, found=", ".join(left), expected=", ".join(sorted(names)))
-    return found
+def _made(name: str, kind: type, found: Any) -> Any:
+    if not isinstance(found, Mapping):
+        if isinstance(found, kind):
+            return found
+        raise InvalidInput(name, found=reprlib.repr(found), expected="an object with parameters by name")
+    names = {field.name for field in fields(kind)}
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    left, missing = sorted(set(found) - names), sorted(needed - set(found))
+    if left or missing:
+        told = ", ".join(left) if left else f"no {', '.join(missing)}"
+        raise InvalidInput(name, found=told, expected=", ".join(sorted(names)))
+    return kind(**found)
 
 
 def _tuples(value: Any) -> Any:
@@ -137,3 +152,22 @@ def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(representatives, Representatives) and not isinstance(representatives.damping, int):
         tables["damping"] = representatives.damping
     return tables
+
+
+def outside_tables(parameters: StreamParameters) -> dict[str, Any]:
+    """Tables that a stream may use and not carry, of those that it was made with.
+
+    Parameters
+    ----------
+    parameters
+        Of the stream.
+    """
+    predictor, coder = parameters.predictor, parameters.coder
+    found: dict[str, Any] = {
+        "weight_table": predictor.weight_table,
+        "weight_offsets": predictor.weight_offsets,
+        "accumulator_table": getattr(coder, "accumulator_table", None),
+    }
+    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
+        found["damping"] = predictor.representatives.damping
+    return {name: table for name, table in found.items() if table is not None}

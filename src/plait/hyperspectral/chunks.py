@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cube_layout import check_sample_type
-from plait.hyperspectral.block_grid import Window
+from plait.hyperspectral.block_grid import BlockGrid, Window
 from plait.hyperspectral.choices import typed
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.image_layout import ImageLayout
@@ -21,6 +22,17 @@ from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stre
 __all__ = ["ChunkCoding", "cube_of", "needed_bits"]
 
 _AXES = ("yxz", "yzx", "zyx", "zxy", "xyz", "xzy", "yx", "xy")
+_OF_BANDS = (
+    "interleaving_depth",
+    "weight_table",
+    "weight_table_resolution",
+    "weight_offsets",
+    "representatives",
+    "accumulator_table",
+    "supplementary",
+    "initial_sums",
+)
+_KINDS = {"parameters": "parameters by name", "checksum": "true or false", "blocks": "a text, or nothing"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +51,10 @@ class ChunkCoding:
         streams.
     parameters
         Parameters by name that differ from the preset.
+    checksum
+        Whether chunks carry checksums, which are compared when they are read: in containers, of a single
+        block where no blocks are asked for. Without, such chunks are plain standard streams, whose damage may
+        not be noticed.
 
     Raises
     ------
@@ -50,20 +66,23 @@ class ChunkCoding:
     preset: str = "default"
     blocks: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    checksum: bool = True
 
     def __post_init__(self) -> None:
+        for name, kind in (("parameters", Mapping), ("checksum", bool), ("blocks", str | None)):
+            if not isinstance(getattr(self, name), kind):
+                told, expected = reprlib.repr(getattr(self, name)), _KINDS[name]
+                raise InvalidInput(name, found=told, expected=expected)
         if self.axes not in _AXES:
             expected = f"one of {', '.join(_AXES)}: y rows, x columns, z bands"
             raise InvalidInput("axes", found=repr(self.axes), expected=expected)
         # Errors now, not when the first chunk is written.
         trial = ImageLayout(columns=2, rows=2, bands=2, dynamic_range=16)
-        simple = {
-            name: value
-            for name, value in self.parameters.items()
-            # What depends on the number of bands has to wait for it.
-            if isinstance(value, int | str) and name != "interleaving_depth"
-        }
+        # What depends on the number of bands has to wait for it.
+        simple = {name: value for name, value in typed(self.parameters).items() if name not in _OF_BANDS}
         preset_parameters(trial, self.preset, **simple)
+        if self.blocks is not None:
+            BlockGrid.parse(self.blocks, trial)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -74,8 +93,11 @@ class ChunkCoding:
         config
             What `config` gave; what is left out is as usual.
         """
-        known = {"axes", "preset", "blocks", "parameters"}
-        if left := sorted(set(config) - known):
+        if not isinstance(config, Mapping):
+            told, expected = reprlib.repr(config), "parameters of the codec by name"
+            raise InvalidInput("configuration", found=told, expected=expected)
+        known = {field.name for field in fields(cls)}
+        if left := sorted(str(name) for name in set(config) - known):
             raise InvalidInput("configuration", found=", ".join(left), expected=", ".join(sorted(known)))
         return cls(**config)
 
@@ -83,7 +105,8 @@ class ChunkCoding:
         """Everything that differs from the usual, ready for JSON."""
         found = {"axes": self.axes, "preset": self.preset}
         more = {"blocks": self.blocks, "parameters": dict(self.parameters)}
-        return found | {name: value for name, value in more.items() if value}
+        plain = {} if self.checksum else {"checksum": False}
+        return found | {name: value for name, value in more.items() if value} | plain
 
     def check(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
         """Check that chunks can be coded.
@@ -130,12 +153,15 @@ class ChunkCoding:
             dynamic_range=needed_bits(cube) if dynamic_range is None else dynamic_range,
             signed=chunk.dtype.kind == "i",
         )
+        pixels = None if self.blocks is None else BlockGrid.parse(self.blocks, image).block_pixels
         pieces: list[bytes] = []
         compress_cube(
             ArrayCube(cube),
             pieces.append,
-            parameters=preset_parameters(image, self.preset, **typed(self.parameters)),
-            blocks=self.blocks,
+            parameters=preset_parameters(image, self.preset, pixels, **typed(self.parameters)),
+            # A block of all rows: a container has room for checksums.
+            blocks=self.blocks or (f"rows:{image.rows}" if self.checksum else None),
+            checksum=self.checksum,
             threads=1,
         )
         return b"".join(pieces)

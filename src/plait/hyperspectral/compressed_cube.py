@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput
+from plait.formats.cube_origin import CubeOrigin
 from plait.hyperspectral.block_grid import Window
 from plait.hyperspectral.stream_parts import StreamParts
 from plait.settings import thread_count
@@ -44,6 +45,12 @@ class CompressedCube(StreamParts):
         The narrowest integer type that holds the samples.
     attachments
         Named bytes kept in a container.
+    origin
+        What it came from, if that is known.
+    has_checksums
+        Whether samples are compared with checksums of the original ones.
+    unknown
+        What `verify` cannot know, for lack of checksums; None if there is nothing.
     windows
         Parts that are decoded independently of one another, row by row of them.
     compressed_bytes
@@ -189,6 +196,10 @@ class CompressedCube(StreamParts):
             What is wrong, a line for each part; nothing if all is right.
         """
         threads = thread_count() if threads is None else threads
+        try:
+            self.check_bytes()
+        except FormatError as error:
+            return (str(error),)
         whole, done, wrong = self.shape[0] * self.shape[1] * self.shape[2], 0, []
         with ThreadPoolExecutor(max(threads, 1)) as pool:
             for part, fault in enumerate(pool.map(self.fault, range(len(self.windows)))):
@@ -229,6 +240,9 @@ def open_stream(
 ) -> CompressedCube:
     """Open a compressed cube, a plain stream or a container of blocks.
 
+    Of a file, what `plait.hyperspectral.files.compress_file` has kept beside it is read, too, and compared
+    with its bytes and samples when they are read.
+
     Parameters
     ----------
     stream
@@ -241,14 +255,25 @@ def open_stream(
     Raises
     ------
     FormatError
-        If it is neither, or is truncated or damaged where that shows.
+        If it is neither, or is truncated or damaged where that shows, or what stands beside it is damaged or
+        belongs to another cube.
     InvalidInput
         If there is no such file.
     """
-    if isinstance(stream, str | os.PathLike):
-        cube = CompressedCube(_mapped(stream), str(stream), **tables)
-    else:
-        cube = CompressedCube(stream, "stream", **tables)
+    if not isinstance(stream, str | os.PathLike):
+        return _indexed(CompressedCube(stream, "stream", **tables), index)
+    cube = CompressedCube(_mapped(stream), str(stream), **tables)
+    try:
+        beside = CubeOrigin.read_beside(stream)
+        if beside is not None:
+            cube.use_description(*beside)
+        return _indexed(cube, index)
+    except BaseException:
+        cube.close()
+        raise
+
+
+def _indexed(cube: CompressedCube, index: str | os.PathLike[str] | None) -> CompressedCube:
     if index is not None:
         cube.use_index(index)
     return cube

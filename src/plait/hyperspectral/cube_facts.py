@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -9,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.errors import FormatError
 from plait.formats.cube_origin import CubeOrigin
 from plait.formats.envi import EnviHeader, parse_envi_header
 
@@ -70,14 +72,22 @@ class CubeFacts:
     @classmethod
     def _of_geotiff(cls, origin: CubeOrigin) -> Self:
         found = origin.metadata
-        attributes = dict(found.get("tags", {}))
+        for name, kind in (("tags", dict), ("crs", str), ("descriptions", list), ("transform", list)):
+            if not isinstance(found.get(name), kind | None):
+                told = f"{name} of a GeoTIFF file: {reprlib.repr(found[name])}"
+                raise FormatError(origin.names.get("data", "cube"), found=told, expected=kind.__name__)
+        attributes = dict(found.get("tags") or {})
         if found.get("crs"):
             attributes["crs_wkt"] = found["crs"]
         bands = {}
-        if any(found.get("descriptions") or ()):
-            bands["band_name"] = np.array([name or "" for name in found["descriptions"]])
+        descriptions = found.get("descriptions") or []
+        if any(descriptions) and len(descriptions) == origin.layout.bands:
+            bands["band_name"] = np.array([str(name or "") for name in descriptions])
         place = None
         transform = found.get("transform")
+        if transform and (len(transform) != 6 or not all(type(one) in (int, float) for one in transform)):
+            told = f"transform of a GeoTIFF file: {reprlib.repr(transform)}"
+            raise FormatError(origin.names.get("data", "cube"), found=told, expected="six numbers")
         if transform and transform[1] == transform[3] == 0:
             place = (transform[2], transform[5], transform[0], -transform[4])
         return cls(attributes, bands, None, place)

@@ -158,15 +158,38 @@ class StreamDecoder:
             source.get(values, row)
             waves.run(values.reshape(-1, image.bands))
             row = end
+            if row == image.rows:
+                source.check_end()
             if found is not None and every is not None and row % every == 0 and row < image.rows:
                 found(Checkpoint(row, *source.state(row), *waves.state()))
             values += image.middle
             yield values.astype(self.dtype)
         source.close()
 
+    @property
+    def body_bytes(self) -> int:
+        """Length of the body, with all that follows it."""
+        return len(self._body)
+
     def reader(self, position: int = 0) -> BodyReader:
         """A reader of the body."""
         return BodyReader(self._body, position) if position else body_reader(self.parameters, self._body)
+
+    def check_end(self, bits: int) -> None:
+        """Check that no more follows the last sample than fills up a word of the output.
+
+        Parameters
+        ----------
+        bits
+            How many do.
+
+        Raises
+        ------
+        BodyEnd
+            If more do.
+        """
+        if bits >= 8 * self.parameters.output_word_size:
+            raise BodyEnd(f"{bits // 8:,} bytes follow the last sample: they are none of the stream's")
 
     def check(self, residuals: NDArray[np.int64]) -> None:
         """Check that residuals are in their range.
@@ -196,6 +219,9 @@ class _InTurn:
     def get(self, values: NDArray[np.int64], row: int) -> None:
         self._coder.get(values, row)
         self._decoder.check(values)
+
+    def check_end(self) -> None:
+        self._decoder.check_end(self._bits.left)
 
     def state(self, row: int) -> tuple[tuple[int, ...], tuple[NDArray[np.int64], ...]]:
         return (self._bits.position,), (self._coder.state(None),)
@@ -261,6 +287,7 @@ class _Stored:
                     self._states.setdefault(row, []).append(coder.state(band))
                 self._read(coder, band, row, end, bands)
         self._last = wanted
+        self._decoder.check_end(self._bits.left)
 
     def _read_parts(self, start: Checkpoint) -> None:
         image = self._image
@@ -288,7 +315,12 @@ class _Stored:
             self._store.put(row, values)
         self._check_begin()
 
+    def check_end(self) -> None:
+        """What follows was looked at when the residuals were read."""
+
     def _check_begin(self) -> None:
+        # Zeros that the reader has left out are of the last word, too.
+        self._decoder.check_end(8 * (self._decoder.body_bytes - self._bits.size))
         if self._bits.left:
             found = f"the first sample begins {self._bits.left:,} bits behind the header"
             raise BodyEnd(f"{found}: the body is damaged, or its end is missing")

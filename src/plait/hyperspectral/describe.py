@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.hyperspectral.choices import named_parameters
-from plait.hyperspectral.origins import origin_of
 from plait.hyperspectral.streams import open_stream
 
 __all__ = ["describe"]
@@ -46,7 +45,7 @@ def describe(path: str | os.PathLike[str], *, tables: Mapping[str, Any] | None =
             "checksums": cube.has_checksums,
             "parameters": named_parameters(cube.parameters),
         }
-        origin = origin_of(path, cube)
+        origin = cube.origin
         if origin is not None:
             found["origin"] = {
                 "format": origin.format,

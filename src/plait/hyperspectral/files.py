@@ -16,14 +16,16 @@ from plait.formats.cube_layout import ByteOrder, CubeLayout
 from plait.formats.cube_origin import origin_path
 from plait.formats.cube_output import CubeFormat, create_cube
 from plait.formats.cube_source import FileCube
+from plait.hyperspectral.block_grid import BlockGrid
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.origins import attachment_of, origin_of
+from plait.hyperspectral.origins import attachment_of
 from plait.hyperspectral.presets import check_interoperable, preset_parameters
 from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
 
 __all__ = [
     "CompressedFile",
+    "Verification",
     "compress_file",
     "decompress_file",
     "verify_file",
@@ -52,6 +54,22 @@ class CompressedFile:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found when a compressed cube was decoded and compared.
+
+    Attributes
+    ----------
+    faults
+        What is wrong, one line each; nothing if all is right.
+    unknown
+        What there was nothing to compare with, or None.
+    """
+
+    faults: tuple[str, ...]
+    unknown: str | None
+
+
 def compress_file(
     path: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -72,7 +90,8 @@ def compress_file(
     """Compress the cube of a file.
 
     What the file was is kept: in the container, or beside the stream in a file of its name with ``.json``
-    added. With it `decompress_file` writes ENVI, .npy and raw files as they were, byte for byte.
+    added, with checksums of the stream and of the samples. With it `decompress_file` writes ENVI, .npy and
+    raw files as they were, byte for byte.
 
     Parameters
     ----------
@@ -93,7 +112,7 @@ def compress_file(
     blocks, index, checksum, threads, progress
         As in `plait.hyperspectral.streams.compress_cube`.
     keep_origin
-        Whether to keep what the file was.
+        Whether to keep what the file was, and the checksums of a plain stream.
     interoperable
         Whether to refuse what programs read differently, see
         `plait.hyperspectral.presets.check_interoperable`.
@@ -119,7 +138,8 @@ def compress_file(
             dynamic_range=bits,
             signed=source.dtype.kind == "i",
         )
-        chosen = preset_parameters(image, preset, **(parameters or {}))
+        pixels = None if blocks is None else BlockGrid.parse(blocks, image).block_pixels
+        chosen = preset_parameters(image, preset, pixels, **(parameters or {}))
         if interoperable:
             check_interoperable(chosen)
         attached = attachment_of(opened_cube.origin) if blocks is not None and keep_origin else None
@@ -131,13 +151,11 @@ def compress_file(
             index=index,
             checksum=checksum,
             attachments=attached,
+            origin=opened_cube.origin,
+            bare=not keep_origin,
             threads=threads,
             progress=progress,
         )
-        if keep_origin and attached is None:
-            opened_cube.origin.write_beside(output)
-        else:
-            opened_cube.origin.remove_beside(output)
     finally:
         source.close()
     return CompressedFile(summary, opened_cube.origin.layout, source.notes)
@@ -160,6 +178,7 @@ def decompress_file(
     byte_order: ByteOrder | None = None,
     index: str | os.PathLike[str] | None = None,
     tables: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> CubeLayout:
@@ -175,6 +194,8 @@ def decompress_file(
         Its side index.
     tables
         Tables that the stream uses and does not carry.
+    overwrite
+        Whether files that are there already may be written over.
     threads
         Number of threads; None for as many as there are processors.
     progress
@@ -190,18 +211,19 @@ def decompress_file(
     FormatError
         If the compressed cube is truncated or damaged; no output is left then.
     InvalidInput
-        If the output cannot be written so.
+        If the output cannot be written so, or is there already.
     """
-    check_not_input(output, [path, origin_path(path)])
     with open_stream(path, index=index, **(tables or {})) as cube:
         sink = create_cube(
             output,
             cube.shape,
             cube.dtype,
-            origin=origin_of(path, cube),
+            origin=cube.origin,
             format=format,
             interleave=interleave,
             byte_order=byte_order,
+            inputs=[path, origin_path(path), *([] if index is None else [index])],
+            overwrite=overwrite,
         )
         try:
             done, whole = 0, int(np.prod(cube.shape, dtype=np.int64))
@@ -227,7 +249,7 @@ def verify_file(
     tables: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> tuple[str, ...]:
+) -> Verification:
     """Decode a compressed cube and compare it with its checksums, or with the original.
 
     Parameters
@@ -243,15 +265,15 @@ def verify_file(
 
     Returns
     -------
-    tuple of str
-        What is wrong, one line each; nothing if all is right.
+    Verification
+        What is wrong, and what cannot be known.
     """
     with open_stream(path, index=index, **(tables or {})) as cube:
         if original is None:
-            return cube.verify(threads=threads, progress=progress)
+            return Verification(cube.verify(threads=threads, progress=progress), cube.unknown)
         known = open_cube(original, raw or RawShape(), variable=variable)
         try:
-            return _differences(cube, known.source, threads, progress)
+            return Verification(_differences(cube, known.source, threads, progress), None)
         finally:
             known.source.close()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numcodecs.abc import Codec
 from numcodecs.compat import ensure_bytes, ensure_ndarray_like, ndarray_copy
 
 from plait.errors import InvalidInput
+from plait.formats.cube_layout import check_sample_type
 from plait.hyperspectral.chunks import ChunkCoding
 
 __all__ = ["Ccsds123"]
@@ -27,7 +29,7 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
     dtype
         Type that `decode` gives, such as ``">u2"``; otherwise the plain type of the chunks that are encoded,
         in the byte order of this machine.
-    preset, blocks, parameters
+    preset, blocks, parameters, checksum
         As in `plait.hyperspectral.chunks.ChunkCoding`.
     """
 
@@ -40,9 +42,31 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
         preset: str = "default",
         blocks: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        checksum: bool = True,
     ) -> None:
-        self._coding = ChunkCoding(axes=axes, preset=preset, blocks=blocks, parameters=parameters or {})
-        self._dtype = None if dtype is None else np.dtype(dtype)
+        given = {} if parameters is None else parameters
+        self._coding = ChunkCoding(
+            axes=axes, preset=preset, blocks=blocks, parameters=given, checksum=checksum
+        )
+        try:
+            self._dtype = None if dtype is None else np.dtype(dtype)
+        except (TypeError, ValueError) as error:
+            expected = "a type such as >u2"
+            raise InvalidInput("dtype", found=reprlib.repr(dtype), expected=expected) from error
+        if self._dtype is not None:
+            check_sample_type(self._dtype, "dtype")
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Make one of a configuration.
+
+        Parameters
+        ----------
+        config
+            What `get_config` gave.
+        """
+        given = {name: value for name, value in config.items() if name not in ("id", "dtype")}
+        return cls(dtype=config.get("dtype"), **ChunkCoding.from_config(given).config())
 
     def get_config(self) -> dict[str, Any]:
         """Everything that makes another codec like this one."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from plait.hyperspectral.coder_parameters import BlockAdaptive, Coder, HybridCoder, SampleAdaptive
 from plait.hyperspectral.image_layout import ImageLayout, check_choice, check_number
+from plait.hyperspectral.parameter_types import check_types
 from plait.hyperspectral.predictor_parameters import (
     LocalSum,
     Mode,
@@ -73,6 +74,7 @@ class StreamParameters:
     supplementary: tuple[SupplementaryTable, ...] = ()
 
     def __post_init__(self) -> None:
+        check_types(self)
         self.predictor.check(self.image)
         self.coder.check(self.image)
         check_choice("order", self.order, ("bi", "bsq"))

@@ -19,8 +19,7 @@ CODER_KINDS: Final[dict[str, type]] = {
     "block-adaptive": BlockAdaptive,
     "hybrid": HybridCoder,
 }
-#: What each preset has that differs from the usual. Of Indian Pines (AVIRIS) they take 6.68, 6.53 and 6.49
-#: bits a sample; more than ten bands learn too slowly there.
+#: What each preset has that differs from the usual; benchmarks/hsi.py measures them.
 PRESETS: Final[dict[str, dict[str, Any]]] = {
     "fast": {"prediction_bands": 1},
     "default": {"prediction_bands": 3},
@@ -32,10 +31,20 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         "rescaling_counter_size": 5,
     },
 }
+#: What `best` has where fewer pixels than so many are predicted from one another, and less is learned.
+_BEST_OF_FEW: Final[tuple[tuple[int, dict[str, int]], ...]] = (
+    (
+        3_000,
+        {"prediction_bands": 3, "weight_interval": 64, "weight_final": 4, "rescaling_counter_size": 6},
+    ),
+    (16_000, {"prediction_bands": 5, "weight_interval": 128, "weight_final": 4}),
+)
 _STREAM = ("order", "interleaving_depth", "output_word_size", "user_field", "supplementary")
 
 
-def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any) -> StreamParameters:
+def preset_parameters(
+    image: ImageLayout, preset: str = "default", pixels: int | None = None, /, **named: Any
+) -> StreamParameters:
     """Parameters of a preset, with some of one's own.
 
     All presets write standard streams of 123.0-B-1 where the depth is at most 16 bits: full prediction,
@@ -48,6 +57,8 @@ def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any)
         Size and sample type.
     preset
         ``"fast"``, ``"default"`` or ``"best"``.
+    pixels
+        Pixels that are predicted from one another, those of a block; None for all of the image.
     **named
         Any field of `Predictor`, of the coder and of `StreamParameters`, by its name; ``coder`` is the name
         of its kind, one of `CODER_KINDS`.
@@ -66,11 +77,15 @@ def preset_parameters(image: ImageLayout, preset: str = "default", **named: Any)
     kind = named.pop("coder", "sample-adaptive")
     check_choice("coder", kind, tuple(CODER_KINDS))
     usual = dict(PRESETS[preset])
+    if preset == "best":
+        pixels = image.rows * image.columns if pixels is None else pixels
+        usual |= next((few for most, few in _BEST_OF_FEW if pixels < most), {})
     if kind == "block-adaptive":
         usual.pop("rescaling_counter_size", None)
-    if kind != "block-adaptive" and named.get("initial_count_exponent", 1) >= 5:
+    exponent = named.get("initial_count_exponent", 1)
+    if kind != "block-adaptive" and isinstance(exponent, int) and exponent >= 5:
         # The counter has to be larger than it begins.
-        usual["rescaling_counter_size"] = max(6, named["initial_count_exponent"] + 1)
+        usual["rescaling_counter_size"] = max(6, exponent + 1)
     own: dict[str, Any] = {**usual, **named}
     if image.columns == 1:
         own = {"mode": "reduced", "local_sum": "wide-column", **own}

@@ -21,7 +21,7 @@ from plait.hyperspectral.decoder import Checkpoint
 from plait.hyperspectral.mapped_bytes import pieces
 from plait.hyperspectral.parameters import SampleAdaptive, StreamParameters
 
-__all__ = ["SideIndex", "read_side_index", "write_side_index"]
+__all__ = ["SideIndex", "read_side_index", "stream_digest", "write_side_index"]
 
 _MAGIC: Final = b"\x89PLHSX\r\n"
 _VERSION = 1
@@ -68,7 +68,14 @@ class SideIndex:
             ) from error
 
 
-def _digest(stream: Any) -> bytes:
+def stream_digest(stream: Any) -> bytes:
+    """SHA-256 of a stream.
+
+    Parameters
+    ----------
+    stream
+        The stream, as a buffer.
+    """
     found = hashlib.sha256()
     for piece in pieces(memoryview(stream).cast("B")):
         found.update(piece)
@@ -137,7 +144,7 @@ def write_side_index(
     payloads = [_packed(checkpoint) for checkpoint in checkpoints]
     flags = int(checksums is not None)
     head = _HEAD.pack(
-        _MAGIC, _VERSION, flags, len(stream), _digest(stream), len(payloads), (checksums or [0])[0], 0
+        _MAGIC, _VERSION, flags, len(stream), stream_digest(stream), len(payloads), (checksums or [0])[0], 0
     )
     parts, offset = [], _HEAD.size + _PART.size * len(payloads) + 4
     for k, payload in enumerate(payloads):
@@ -150,15 +157,15 @@ def write_side_index(
         write(payload)
 
 
-def read_side_index(data: bytes, stream: Any, path: object, rows: int) -> SideIndex:
+def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: int) -> SideIndex:
     """Read a side index, and check that it is that of a stream.
 
     Parameters
     ----------
     data
         All of its bytes.
-    stream
-        The stream, as a buffer.
+    size, digest
+        Bytes of the stream, and SHA-256 of them.
     path
         Name of the index, for messages.
     rows
@@ -171,25 +178,25 @@ def read_side_index(data: bytes, stream: Any, path: object, rows: int) -> SideIn
     """
     if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
         raise FormatError(path, found="other first bytes", expected="a side index")
-    _, version, flags, length, digest, count, first, _ = _HEAD.unpack_from(data)
+    _, version, flags, length, known, count, first, _ = _HEAD.unpack_from(data)
     if version != _VERSION or flags > 1:
         found = f"version {version} of the side index"
         raise FormatError(path, found=found, expected="version 1", hint="a newer plait wrote it: upgrade")
-    size = _HEAD.size + count * _PART.size
-    if len(data) < size + 4 or zlib.crc32(data[:size]) != struct.unpack_from("<I", data, size)[0]:
+    end = _HEAD.size + count * _PART.size
+    if len(data) < end + 4 or zlib.crc32(data[:end]) != struct.unpack_from("<I", data, end)[0]:
         raise FormatError(path, found="a damaged table", expected="the checksum that it carries")
-    if length != len(stream) or digest != _digest(stream):
+    if length != size or known != digest:
         raise FormatError(
             path,
             found=f"the index of another stream, or of an earlier state of it ({length:,} bytes)",
-            expected=f"that of this stream ({len(stream):,} bytes)",
+            expected=f"that of this stream ({size:,} bytes)",
             hint="make it anew",
         )
     table = [_PART.unpack_from(data, _HEAD.size + k * _PART.size) for k in range(count)]
     payloads = []
-    for row, _, offset, size, crc in table:
-        payload = data[offset : offset + size]
-        if len(payload) != size or zlib.crc32(payload) != crc:
+    for row, _, offset, length, crc in table:
+        payload = data[offset : offset + length]
+        if len(payload) != length or zlib.crc32(payload) != crc:
             found = f"a damaged entry of row {row}"
             raise FormatError(path, found=found, expected="the checksum that the table has for it")
         payloads.append(payload)

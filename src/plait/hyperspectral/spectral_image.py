@@ -14,7 +14,6 @@ from plait.formats.optional_packages import load_package
 from plait.hyperspectral.block_grid import Window
 from plait.hyperspectral.cube_facts import CubeFacts
 from plait.hyperspectral.kept_parts import KeptParts
-from plait.hyperspectral.origins import origin_of
 from plait.hyperspectral.streams import CompressedCube, open_stream
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _image_class() -> Any:
             self._cube, self._kept = cube, KeptParts(cube)
             # SPy closes it when the image is forgotten.
             self.fid = cube
-            origin = origin_of(path, cube)
+            origin = cube.origin
             facts = CubeFacts.of(origin)
             metadata: dict[str, Any] = {}
             if facts.header is not None:

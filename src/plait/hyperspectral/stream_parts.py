@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.cube_origin import CubeOrigin, StreamSeal, origin_path
 from plait.hyperspectral.block_container import MAGIC, BlockEntry, BlockIndex, read_container
 from plait.hyperspectral.block_grid import Window
 from plait.hyperspectral.bodies import BodyEnd
 from plait.hyperspectral.decoder import Checkpoint, StreamDecoder, sample_type
 from plait.hyperspectral.header_bits import HeaderEnd
 from plait.hyperspectral.mapped_bytes import pieces
+from plait.hyperspectral.origins import check_origin, origin_in
 from plait.hyperspectral.parameters import StreamParameters
-from plait.hyperspectral.side_index import SideIndex, read_side_index
+from plait.hyperspectral.side_index import SideIndex, read_side_index, stream_digest
 
 __all__ = ["StreamParts", "samples_crc"]
 
@@ -71,6 +75,8 @@ class StreamParts:
         self._index: SideIndex | None = None
         self._blocks: BlockIndex | None = None
         self._stream: StreamDecoder | None = None
+        self._beside: tuple[CubeOrigin, StreamSeal] | None = None
+        self._lock, self._intact = threading.Lock(), False
         self.attachments = {}
         self.compressed_bytes = len(self._view)
         if bytes(self._view[: len(MAGIC)]) == MAGIC:
@@ -132,7 +138,7 @@ class StreamParts:
         except OSError as error:
             found = f"{os.fspath(path)!r}: {error.strerror or error}"
             raise InvalidInput("index", found=found, expected="a file that can be read") from error
-        self._index = read_side_index(data, self._view, path, rows)
+        self._index = read_side_index(data, len(self._view), self._digest, path, rows)
         ends = (0, *self._index.rows, rows)
         self.windows = tuple(Window(a, b, 0, columns) for a, b in itertools.pairwise(ends))
 
@@ -143,10 +149,87 @@ class StreamParts:
 
     @property
     def has_checksums(self) -> bool:
-        """Whether `verify` compares samples with checksums of the original ones."""
+        """Whether samples are compared with checksums of the original ones."""
+        return self._samples_crc(0) is not None
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return stream_digest(self._view)
+
+    def use_description(self, origin: CubeOrigin, seal: StreamSeal) -> None:
+        """Use what stands beside the file: what the cube came from, and what its stream is known by.
+
+        Parameters
+        ----------
+        origin, seal
+            As they were read.
+
+        Raises
+        ------
+        FormatError
+            If they are those of another cube.
+        """
+        check_origin(origin, self.shape, self.dtype, self._name)
+        self._beside = origin, seal
+
+    @cached_property
+    def origin(self) -> CubeOrigin | None:
+        """What it came from, if that is known.
+
+        Raises
+        ------
+        FormatError
+            If what is known is damaged, or is that of another cube.
+        """
+        found = origin_in(self.attachments, self._name)
+        if found is None:
+            return None if self._beside is None else self._beside[0]
+        check_origin(found, self.shape, self.dtype, self._name)
+        return found
+
+    @property
+    def unknown(self) -> str | None:
+        """What `verify` cannot know, for lack of checksums; None if there is nothing."""
+        if self.kind == "blocks":
+            told = "its bytes are those that were written; it has no checksums of samples to compare"
+            return None if self.has_checksums else told
+        if self._beside is not None and self._beside[1].sha256 is not None:
+            return None
+        if self._index is not None:
+            return "it is as it was when its index was made; nothing tells what it was before"
+        name = origin_path(Path(self._name).name)
+        why = (
+            f"{name} is not there" if self._beside is None else f"{name} is of an earlier plait and has none"
+        )
+        return f"damage that still decodes is not noticed, for lack of checksums: {why}"
+
+    def check_bytes(self) -> None:
+        """Compare the bytes of a plain stream with what is known of them, once.
+
+        Raises
+        ------
+        FormatError
+            If they are others than were written.
+        """
+        if self._beside is None or self._beside[1].sha256 is None:
+            return
+        with self._lock:
+            if not self._intact and self._digest.hex() != self._beside[1].sha256:
+                raise FormatError(
+                    self._name,
+                    found=f"bytes with the SHA-256 {self._digest.hex()}",
+                    expected=f"{self._beside[1].sha256}, as {origin_path(Path(self._name).name)} says",
+                    hint="it was damaged or replaced: copy it again",
+                )
+            self._intact = True
+
+    def _samples_crc(self, part: int) -> int | None:
+        """CRC-32 of the original samples of a part, if known."""
         if self._blocks is not None:
-            return self._blocks.checksums
-        return self._index is not None and self._index.checksums is not None
+            return self._blocks.entries[part].samples_crc if self._blocks.checksums else None
+        if self._index is not None:
+            return None if self._index.checksums is None else self._index.checksums[part]
+        return None if self._beside is None else self._beside[1].samples_crc32
 
     @contextmanager
     def _errors(self, part: int | None) -> Iterator[None]:
@@ -202,16 +285,28 @@ class StreamParts:
         return decoder
 
     def part_rows(self, part: int, last: int, step: int | None = None) -> Iterator[NDArray[Any]]:
-        """Samples of a part up to a row of the cube."""
+        """Samples of a part up to a row of the cube; those of a whole part are compared with its checksum."""
         window = self.windows[part]
+        expected = self._samples_crc(part) if last == window.last_row else None
         with self._errors(part):
             if self._blocks is not None:
-                yield from self._block(part).rows(last=last - window.first_row, step=step)
+                found = self._block(part).rows(last=last - window.first_row, step=step)
             else:
                 assert self._stream is not None
-                parameters = self.parameters
-                start = None if self._index is None else self._index.checkpoint(part, parameters)
-                yield from self._stream.rows(start, last, step=step)
+                self.check_bytes()
+                start = None if self._index is None else self._index.checkpoint(part, self.parameters)
+                found = self._stream.rows(start, last, step=step)
+            row, crc = window.first_row, 0
+            for rows in found:
+                row += len(rows)
+                if expected is not None:
+                    crc = samples_crc(rows, self.dtype, crc)
+                    # Before the last rows are given away, after which nobody need ask again.
+                    if row == last and crc != expected:
+                        raise BodyEnd(
+                            f"samples with the checksum {crc:08x}, not {expected:08x} of the original"
+                        )
+                yield rows
 
     @property
     def data(self) -> memoryview:
@@ -224,23 +319,14 @@ class StreamParts:
         """All samples of a plain stream in order, and checkpoints; see `StreamDecoder.rows`."""
         assert self._stream is not None
         with self._errors(None):
+            self.check_bytes()
             yield from self._stream.rows(every=every, found=found)
 
     def fault(self, part: int) -> str | None:
         """What is wrong with a part."""
-        expected: int | None = None
-        if self._blocks is not None and self._blocks.checksums:
-            expected = self._blocks.entries[part].samples_crc
-        elif self._index is not None and self._index.checksums is not None:
-            expected = self._index.checksums[part]
-        crc = 0
         try:
-            for rows in self.part_rows(part, self.windows[part].last_row):
-                crc = crc if expected is None else samples_crc(rows, self.dtype, crc)
+            for _ in self.part_rows(part, self.windows[part].last_row):
+                pass
         except FormatError as error:
             return str(error)
-        if expected is not None and crc != expected:
-            what = "block" if self.kind == "blocks" else "part"
-            where = f"{self._name}, {what} {part} ({self.windows[part]})"
-            return f"{where}: found samples with another checksum, expected those that were compressed"
         return None

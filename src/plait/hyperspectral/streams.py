@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -15,13 +16,16 @@ import numpy as np
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.cube_origin import CubeOrigin, StreamSeal, check_beside
 from plait.hyperspectral.block_container import ContainerWriter
 from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
+from plait.hyperspectral.choices import outside_tables
 from plait.hyperspectral.codec import Compressor
 from plait.hyperspectral.compressed_cube import CompressedCube, Progress, open_stream
 from plait.hyperspectral.cubes import CubeSource
 from plait.hyperspectral.decoder import Checkpoint, sample_type
 from plait.hyperspectral.image_layout import ImageLayout
+from plait.hyperspectral.origins import array_origin
 from plait.hyperspectral.parameters import HybridCoder, StreamParameters
 from plait.hyperspectral.presets import preset_parameters
 from plait.hyperspectral.side_index import write_side_index
@@ -77,10 +81,11 @@ class StreamSummary:
 
 
 class _Counter:
-    """Bytes written and samples done, from whatever thread."""
+    """Bytes written and samples done, from whatever thread; SHA-256 of the bytes if asked for."""
 
-    def __init__(self, write: _Write, samples: int, progress: Progress | None) -> None:
+    def __init__(self, write: _Write, samples: int, progress: Progress | None, digest: bool) -> None:
         self._write = write
+        self.digest = hashlib.sha256() if digest else None
         self._lock = threading.Lock()
         self._samples, self._progress = samples, progress
         self._done = 0
@@ -88,6 +93,8 @@ class _Counter:
 
     def write(self, data: bytes) -> None:
         self.size += len(data)
+        if self.digest is not None:
+            self.digest.update(data)
         self._write(data)
 
     def advance(self, samples: int) -> None:
@@ -107,10 +114,15 @@ def compress_cube(
     index: str | os.PathLike[str] | None = None,
     checksum: bool = False,
     attachments: Mapping[str, bytes] | None = None,
+    origin: CubeOrigin | None = None,
+    bare: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> StreamSummary:
     """Compress a cube.
+
+    Beside the file of a plain stream, a file of its name with ``.json`` added keeps checksums of the stream
+    and of the samples, with which they are compared when they are read.
 
     Parameters
     ----------
@@ -130,6 +142,10 @@ def compress_cube(
         Whether to keep checksums of the samples: in the container, or in the side index.
     attachments
         Named bytes to keep in a container, such as the ENVI header.
+    origin
+        What the cube came from, to be kept beside a plain stream.
+    bare
+        Keep nothing beside the stream, and no checksums.
     threads
         Blocks that are compressed at a time; None for as many as there are processors.
     progress
@@ -147,17 +163,24 @@ def compress_cube(
     FormatError
         If the file cannot be written.
     """
-    if parameters is None:
-        parameters = preset_parameters(_image_of(source), preset)
-    image = parameters.image
-    _check_options(source, parameters, target, blocks, index, checksum, attachments)
+    image = _image_of(source) if parameters is None else parameters.image
     grid = None if blocks is None else BlockGrid.parse(blocks, image)
+    if parameters is None:
+        parameters = preset_parameters(image, preset, None if grid is None else grid.block_pixels)
+    _check_options(source, parameters, target, blocks, index, checksum, attachments)
     crcs: list[int] | None = [] if checksum and index is not None else None
+    seal: StreamSeal | None = None
+    sealed = grid is None and not bare and not callable(target)
+    if sealed:
+        check_beside(target)  # type: ignore[arg-type]  # it is the name of a file
 
     def run(write: _Write) -> int:
-        counter = _Counter(write, image.samples, progress)
+        nonlocal seal
+        counter = _Counter(write, image.samples, progress, sealed)
         if grid is None:
-            _compress_plain(source, parameters, counter, crcs)
+            samples = _compress_plain(source, parameters, counter, crcs, sealed)
+            if counter.digest is not None:
+                seal = StreamSeal(counter.size, counter.digest.hexdigest(), samples)
         else:
             workers = thread_count() if threads is None else max(threads, 1)
             container = ContainerWriter(counter.write, image, grid, checksums=checksum)
@@ -170,8 +193,12 @@ def compress_cube(
     else:
         with AtomicFile(target) as file, output_errors(target):
             size = run(file.stream.write)
+        if seal is None:
+            CubeOrigin.remove_beside(target)
+        else:
+            (origin or array_origin(image, sample_type(image))).write_beside(target, seal)
         if index is not None:
-            make_index(target, index, checksums=crcs, tables=_outside(parameters))
+            make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
     return StreamSummary(
         kind="stream" if grid is None else "blocks",
         parameters=parameters,
@@ -225,36 +252,26 @@ def _check_options(
         raise InvalidInput("attachments", found="a plain stream", expected="room for them", hint=hint)
 
 
-def _outside(parameters: StreamParameters) -> dict[str, Any]:
-    """Tables that a stream uses and does not carry."""
-    predictor, coder = parameters.predictor, parameters.coder
-    found: dict[str, Any] = {
-        "weight_table": predictor.weight_table,
-        "weight_offsets": predictor.weight_offsets,
-        "accumulator_table": getattr(coder, "accumulator_table", None),
-    }
-    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
-        found["damping"] = predictor.representatives.damping
-    return {name: table for name, table in found.items() if table is not None}
-
-
 def index_rows(image: ImageLayout) -> int:
     """Rows between the entries of a side index: an entry takes about as much room as two or three rows."""
     return max(64, -(-image.rows // 64))
 
 
 def _compress_plain(
-    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None
-) -> None:
+    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None, sealed: bool
+) -> int:
+    """Compress a cube into a plain stream; the CRC-32 of its samples, if asked for."""
     image, kind = parameters.image, sample_type(parameters.image)
     compressor = Compressor(parameters, counter.write)
     every = index_rows(image)
     step = min(rows_at_a_time(image), every)
-    row = 0
+    row = samples = 0
     while row < image.rows:
         end = min(row + step, row - row % every + every, image.rows)
         rows = source.read(row, end)
         compressor.write(rows)
+        if sealed:
+            samples = samples_crc(rows, kind, samples)
         if crcs is not None:
             if row % every == 0:
                 crcs.append(0)
@@ -262,6 +279,7 @@ def _compress_plain(
         counter.advance((end - row) * image.columns * image.bands)
         row = end
     compressor.close()
+    return samples
 
 
 def _compress_block(

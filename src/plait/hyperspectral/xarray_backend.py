@@ -15,7 +15,6 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from plait.hyperspectral.cube_facts import CubeFacts
-from plait.hyperspectral.origins import origin_of
 
 if TYPE_CHECKING:
     from plait.hyperspectral.kept_parts import KeptParts
@@ -53,7 +52,7 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
         cube = self.cube()
         rows, columns, bands = cube.shape
         self.shape = (bands, rows, columns)
-        origin = origin_of(path, cube)
+        origin = cube.origin
         self.dtype = np.dtype(cube.dtype if origin is None else origin.layout.dtype.newbyteorder("="))
 
     def cube(self) -> CompressedCube:
@@ -170,7 +169,7 @@ class CubeBackend(BackendEntrypoint):  # type: ignore[misc]
         path = os.fspath(filename_or_obj)
         lazy = LazyCube(path, None if index is None else os.fspath(index))
         cube = lazy.cube()
-        facts = CubeFacts.of(origin_of(path, cube))
+        facts = CubeFacts.of(cube.origin)
         block = cube.windows[0]
         variable = xr.Variable(
             _DIMENSIONS,

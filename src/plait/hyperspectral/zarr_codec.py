@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -36,7 +36,7 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
 
     Attributes
     ----------
-    axes, preset, blocks, parameters
+    axes, preset, blocks, parameters, checksum
         As in `plait.hyperspectral.chunks.ChunkCoding`.
     """
 
@@ -44,6 +44,7 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
     preset: str = "default"
     blocks: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    checksum: bool = True
 
     is_fixed_size: ClassVar[bool] = False
 
@@ -52,7 +53,8 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
         self._coding()
 
     def _coding(self) -> ChunkCoding:
-        return ChunkCoding(axes=self.axes, preset=self.preset, blocks=self.blocks, parameters=self.parameters)
+        names = [field.name for field in fields(ChunkCoding)]
+        return ChunkCoding(**{name: getattr(self, name) for name in names})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -63,8 +65,8 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
         data
             What `to_dict` gave.
         """
-        _, found = parse_named_configuration(data, _NAME, require_configuration=False)
-        return cls(**ChunkCoding.from_config(found or {}).config())
+        parse_named_configuration({**data, "configuration": {}}, _NAME, require_configuration=False)
+        return cls(**ChunkCoding.from_config(data.get("configuration", {})).config())
 
     def to_dict(self) -> dict[str, Any]:
         """The metadata of an array that uses it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.errors import FormatError
+from plait.vdj.germline.files import read_text
 
 __all__ = ["Sample", "SampleSheet", "read_sample_sheet"]
 
@@ -164,20 +165,7 @@ def read_sample_sheet(path: str | os.PathLike[str]) -> SampleSheet:
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """Cells of all lines that are not blank, stripped, with line numbers."""
-    try:
-        text = path.read_bytes().decode("utf-8").removeprefix(_BOM)
-    except OSError as error:
-        raise FormatError(
-            path, found=error.strerror or str(error), expected="a sample sheet that can be read"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            path,
-            found="bytes that are not UTF-8",
-            expected="a text file: the sample sheet, not one of the samples",
-        ) from error
-    if "\0" in text:
-        raise FormatError(path, found="binary data", expected="a text file: the sample sheet")
+    text = read_text(path, "a text file: the sample sheet, not one of the samples")
     first = next((line for line in text.splitlines() if line.strip()), "")
     separator = "\t" if "\t" in first else ","
     source = io.StringIO(text, newline="")

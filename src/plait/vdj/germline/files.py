@@ -11,11 +11,14 @@ from pathlib import Path
 
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.compression import check_readable
 
 __all__ = ["PathLike", "fasta_stem", "read_text", "write_texts"]
 
 PathLike = str | os.PathLike[str]
 
+#: The largest germline sets and models have a few million bytes.
+_MOST_BYTES = 1 << 26
 _FASTA_SUFFIXES = (".fasta", ".fa", ".fna", ".fas")
 
 
@@ -43,17 +46,22 @@ def read_text(path: PathLike, expected: str) -> str:
     Raises
     ------
     FormatError
-        If the file cannot be read, is empty, cut off, or no UTF-8 text.
+        If the file cannot be read, is empty, cut off, far too large, or no UTF-8 text.
     """
     try:
-        raw = Path(path).read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
+        check_readable(path)
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+            if raw[:2] == b"\x1f\x8b":
+                file.seek(0)
+                raw = gzip.GzipFile(fileobj=file).read(_MOST_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         found = f"damaged or cut-off gzip data ({error})"
         raise FormatError(path, expected=expected, found=found, hint="copy the file again") from error
     except OSError as error:
         raise FormatError(path, expected=expected, found=error.strerror or str(error)) from error
+    if len(raw) > _MOST_BYTES:
+        raise FormatError(path, expected=expected, found=f"more than {_MOST_BYTES:,} bytes of text")
     if not raw.strip():
         raise FormatError(path, expected=expected, found="an empty file")
     try:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
+from plait.vdj.germline.files import read_text
 
 __all__ = [
     "MODEL_FILES",
@@ -22,7 +23,6 @@ __all__ = [
     "read_anchors",
     "read_marginals",
     "read_parameters",
-    "read_text",
 ]
 
 #: Names of the files in a model folder.
@@ -103,37 +103,8 @@ def model_paths(folder: Path) -> list[Path]:
     return found
 
 
-def read_text(path: Path, *, expected: str) -> str:
-    """The text of a file in UTF-8, without a byte order mark.
-
-    Parameters
-    ----------
-    path
-        The file.
-    expected
-        What it should be, for errors.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or is no text.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FormatError(path, found="no such file", expected=expected) from None
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or str(error), expected=expected) from error
-    except UnicodeDecodeError as error:
-        packed = error.object.startswith(b"\x1f\x8b")
-        found = "a gzip file" if packed else f"a byte at {error.start} that is not UTF-8"
-        raise FormatError(
-            path, found=found, expected=expected, hint="unpack it first" if packed else None
-        ) from None
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    text = read_text(path, expected=f"a model folder with {', '.join(MODEL_FILES)}")
+    text = read_text(path, f"a model folder with {', '.join(MODEL_FILES)}")
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             yield number, line.strip()

@@ -29,8 +29,9 @@ from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.json_text import parse_json
+from plait.vdj.germline.files import read_text
 from plait.vdj.model.igor_files import read_igor_model
-from plait.vdj.model.igor_text import MODEL_FILES, read_text
+from plait.vdj.model.igor_text import MODEL_FILES
 from plait.vdj.model.igor_write import write_igor_model
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
@@ -75,9 +76,7 @@ def read_model(path: str | os.PathLike[str]) -> RecombinationModel:
         if not own.is_file() or (place / MODEL_FILES[0]).exists():
             return read_igor_model(place)
         place = own
-    return _parse(
-        place, read_text(place, expected="a model: a JSON file of plait, or a folder of IGoR or OLGA")
-    )
+    return _parse(place, read_text(place, "a model: a JSON file of plait, or a folder of IGoR or OLGA"))
 
 
 def write_model(model: RecombinationModel, path: str | os.PathLike[str]) -> None:
