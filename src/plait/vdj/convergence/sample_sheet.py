@@ -26,7 +26,6 @@ _TAKEN = (
     "shared_clonotypes",
     "duplicate_count",
 )
-_BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
