@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Provenance"]
+__all__ = ["Availability", "Provenance"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +42,11 @@ class Provenance:
             "algebra": self.algebra,
             "parameters": dict(self.parameters),
         }
+
+
+class Availability(NamedTuple):
+    """Whether a target can be used here, and if not, why and what to do."""
+
+    ok: bool
+    reason: str = ""
+    fix: str = ""

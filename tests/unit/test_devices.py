@@ -12,7 +12,7 @@ from plait.targets import devices
 from plait.targets.cuda_driver import DriverDevice, DriverFacts
 from plait.targets.cuda_target import CudaTarget
 from plait.targets.devices import DEVICES, check_device, resolve, used_devices
-from plait.targets.protocol import Availability
+from plait.types import Availability
 
 NEW = DriverDevice(0, "NVIDIA H200", (9, 0), 132, 10**11)
 OLD = DriverDevice(1, "Tesla V100", (7, 0), 80, 10**10)

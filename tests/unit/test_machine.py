@@ -16,7 +16,7 @@ from plait.reports.doctor_text import doctor_text
 from plait.targets import device_monitor, device_trials, machine
 from plait.targets.cuda_driver import DriverDevice, DriverFacts
 from plait.targets.machine import EXTRAS, examine
-from plait.targets.protocol import Availability
+from plait.types import Availability
 
 H200 = DriverDevice(0, "NVIDIA H200", (9, 0), 132, 150 << 30, "GPU-1")
 V100 = DriverDevice(1, "Tesla V100", (7, 0), 80, 16 << 30, "GPU-2")

@@ -34,10 +34,10 @@ from plait.targets.pair_kernels import (
     walk_kernel,
 )
 from plait.targets.pair_lists import run_pair_list
-from plait.targets.protocol import Availability
 from plait.targets.reference import longest_text
 from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 from plait.targets.trace_lists import trace_targets
+from plait.types import Availability
 
 __all__ = ["CpuTarget"]
 

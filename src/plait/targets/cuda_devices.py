@@ -13,7 +13,7 @@ from plait.errors import PlaitError, TargetUnavailable
 from plait.targets.cuda import SIMULATED, cuda
 from plait.targets.cuda_driver import usable
 from plait.targets.cuda_errors import translate
-from plait.targets.protocol import Availability
+from plait.types import Availability
 
 __all__ = [
     "Device",

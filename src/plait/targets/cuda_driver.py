@@ -17,7 +17,7 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plait.targets.protocol import Availability
+from plait.types import Availability
 
 __all__ = ["LEAST_CAPABILITY", "DriverDevice", "DriverFacts", "device_problem", "probe", "usable"]
 

@@ -40,9 +40,10 @@ from plait.targets.block_lists import TargetBlocks
 from plait.targets.cpu import CpuTarget
 from plait.targets.cuda_driver import probe, usable
 from plait.targets.device_trials import failed, has_left, leave
-from plait.targets.protocol import Availability, Target
+from plait.targets.protocol import Target
 from plait.targets.sweep_shape import SweepShape, cuda_shape
 from plait.targets.told_cells import Told
+from plait.types import Availability
 
 __all__ = ["CudaTarget"]
 

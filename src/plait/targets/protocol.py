@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,9 @@ from plait.schedules.pair_sweep import PairList, PairResults
 from plait.schedules.tiles import TileSteps
 from plait.targets.block_lists import TargetBlocks
 from plait.targets.sweep_shape import SweepShape
+from plait.types import Availability
 
-__all__ = ["Availability", "Target"]
-
-
-class Availability(NamedTuple):
-    """Whether a target can be used here, and if not, why and what to do."""
-
-    ok: bool
-    reason: str = ""
-    fix: str = ""
+__all__ = ["Target"]
 
 
 class Target(Protocol):

@@ -24,9 +24,9 @@ from plait.schedules.tiles import TileSteps
 from plait.targets.block_kernels import score_some_blocks, trace_some_targets
 from plait.targets.block_lists import TargetBlocks, run_blocks
 from plait.targets.pair_lists import run_pair_list
-from plait.targets.protocol import Availability
 from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
 from plait.targets.trace_lists import trace_targets
+from plait.types import Availability
 
 __all__ = ["ReferenceTarget", "longest_text"]
 
