@@ -31,14 +31,13 @@ import pyopal
 from scoring_matrices import ScoringMatrix
 
 from plait.align import align, align_many, score, score_many
-from plait.align.modes import free_ends_of
-from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.codes import ALPHABETS
+from plait.align.layout import SequenceDatabase, pack_sequences
+from plait.align.scoring import Scoring, free_ends_of, make_scoring
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.blocks import TargetBlocks
+from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.formats.fasta import Sequences, read_fasta
-from plait.schedules.block_setup import BlockQuery
-from plait.targets.block_lists import TargetBlocks
-from plait.targets.cpu import CpuTarget
 
 OPEN, EXTEND = 11, 1
 #: GCUPS of the same scheme in C with intrinsics on one core of a Zen 4 at 3.67 GHz, by bits of a lane.

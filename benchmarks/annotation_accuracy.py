@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from support.read_library import Library, block_of, simulate_reads
+from support.read_simulation import SimulatedRead
 
 from plait.formats.reads import open_reads
-from plait.testing.read_library import Library, block_of, simulate_reads
-from plait.testing.read_simulation import SimulatedRead
-from plait.vdj.annotation.annotation_settings import AnnotationSettings
-from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.reads.annotator import ReadAnnotator
+from plait.vdj.reads.settings import AnnotationSettings
 
 BLOCK = 8192
 #: Simulated errors lie at bases of score 12, which the default limit would leave out.

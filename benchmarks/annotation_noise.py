@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 from annotation_accuracy import BLOCK
+from support.molecule_simulation import random_sequence
+from support.read_library import Library, block_of, simulate_reads
 
-from plait.formats.read_block import ReadBlock
-from plait.testing.molecule_simulation import random_sequence
-from plait.testing.read_library import Library, block_of, simulate_reads
-from plait.vdj.annotation.annotator import ReadAnnotator
+from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.annotator import ReadAnnotator
 
 LENGTH = 150
 ASKED = "; asked < 1e-5"

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from support.read_library import Library, block_of, simulate_reads
+from support.read_simulation import Sequencing, SimulatedRead
 
 from plait.formats.reads import open_reads
-from plait.testing.read_library import Library, block_of, simulate_reads
-from plait.testing.read_simulation import Sequencing, SimulatedRead
-from plait.vdj.annotation.annotation_settings import AnnotationSettings
-from plait.vdj.annotation.annotator import ReadAnnotator
-from plait.vdj.annotation.clonotypes import ClonotypeCollector, ClonotypeSettings
 from plait.vdj.calls import first_gene
+from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeSettings
 from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.annotator import ReadAnnotator
+from plait.vdj.reads.settings import AnnotationSettings
 
 LIMITS = (0, 2, 5, 10, 15, 20, 25, 30)
 BLOCK = 8192

@@ -14,14 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from support.read_library import Library, simulate_reads, write_fastq
+from support.read_simulation import Sequencing
+
 from plait.formats.reads import ReadItem, open_reads
 from plait.formats.tables import open_table
-from plait.testing.read_library import Library, simulate_reads, write_fastq
-from plait.testing.read_simulation import Sequencing
-from plait.vdj.annotation.alignment import GermlineAligner
-from plait.vdj.annotation.mates import merge_mates
-from plait.vdj.annotation.rearrangements import AnnotationSettings, RearrangementBuilder
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.mates import merge_mates
+from plait.vdj.reads.rearrangements import RearrangementBuilder
+from plait.vdj.reads.settings import AnnotationSettings
 
 #: Where each figure comes from; none of these programs can be installed here.
 PUBLISHED = (

@@ -34,16 +34,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from support.ccsds123_coders import coding_order
+from support.ccsds123_predictor import model_residuals
 
-from plait.hyperspectral.codec import compress, decompress
+from plait.hyperspectral.codec import StreamDecoder, compress, decompress
 from plait.hyperspectral.cubes import ArrayCube
-from plait.hyperspectral.decoder import StreamDecoder
-from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.parameters import StreamParameters
+from plait.hyperspectral.parameters import ImageLayout, StreamParameters
 from plait.hyperspectral.presets import PRESETS, preset_parameters
 from plait.hyperspectral.streams import compress_cube, open_stream
-from plait.testing.ccsds123_coders import coding_order
-from plait.testing.ccsds123_predictor import model_residuals
 
 #: What issue 7 asks for, in million samples a second.
 ASKED = 40.0

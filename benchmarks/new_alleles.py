@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-
-from plait.testing.allele_simulation import (
+from support.allele_simulation import (
     Individual,
     changed_allele,
     hide_alleles,
@@ -37,12 +36,13 @@ from plait.testing.allele_simulation import (
     simulate_individual,
     truth_rows,
 )
-from plait.testing.read_simulation import Sequencing, SimulatedRead
-from plait.vdj.annotation.allele_evidence import AlleleEvidence
-from plait.vdj.annotation.annotation_settings import AnnotationSettings
-from plait.vdj.annotation.annotator import ReadAnnotator
-from plait.vdj.annotation.new_alleles import NewAlleles, new_alleles_of
+from support.read_simulation import Sequencing, SimulatedRead
+
+from plait.vdj.alleles.evidence import AlleleEvidence
+from plait.vdj.alleles.new_alleles import NewAlleles, new_alleles_of
 from plait.vdj.germline import Allele, GermlineSet, load_germline
+from plait.vdj.reads.annotator import ReadAnnotator
+from plait.vdj.reads.settings import AnnotationSettings
 
 FEWEST = 30
 BLOCK = 8192

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait._jit import kernel
-from plait.algebras import COUNT, choice, extend
-from plait.lanes import PADDING, host_lanes, load, store
+from plait.lang.algebras import COUNT, choice, extend
+from plait.lang.compile import kernel
+from plait.lang.lanes import PADDING, host_lanes, load, store
 
 __all__ = ["Tally", "lane_operations_per_second"]
 

@@ -3,8 +3,8 @@
     python benchmarks/paired_ranks.py [--draws 600] [--studies 250]
 
 The share of the intervals of 95 % that hold the population difference is printed: for rows drawn
-independently of each other (`plait.statistics.paired_ranks`), and for studies whose subjects differ in what
-their sharing follows, there beside those of leaving subjects out (`plait.vdj.convergence.subject_jackknife`)
+independently of each other (`plait.stats.rank_correlation`), and for studies whose subjects differ in what
+their sharing follows, there beside those of leaving subjects out (`plait.vdj.convergence.pgen_tables`)
 and the share of studies in which both intervals name a winner.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from plait.statistics.paired_ranks import PAIRED_MEASURES, Triples, paired_differences, triples_of
-from plait.vdj.convergence.subject_jackknife import JACKKNIFE_MEASURES, SubjectCells, subject_intervals
+from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differences, triples_of
+from plait.vdj.convergence.pgen_tables import JACKKNIFE_MEASURES, SubjectCells, subject_intervals
 
 ROWS = ((0.5, 0.5, -3.0, 0.7), (0.2, 0.8, -2.0, 0.7), (0.0, 0.0, -3.0, 0.7), (0.8, 0.3, -1.0, 0.0))
 STUDIES = ((0.4, 0.4, 0.0), (0.4, 0.4, 0.3), (0.1, 0.7, 0.3), (0.0, 0.0, 0.0))

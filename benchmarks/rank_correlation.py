@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.statistics.contingency import ContingencyTable, Pairs
-from plait.statistics.rank_correlation import kendall, spearman
+from plait.stats.contingency import ContingencyTable, Pairs
+from plait.stats.rank_correlation import kendall, spearman
 
 SIZES = (20, 50, 200, 1000, 5000)
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from plait._jit import kernel
-from plait.lanes import load, store
-from plait.schedules.row_products import PARTS
-from plait.statistics.design_file import DesignFile
-from plait.statistics.model_passes import GradientPass
-from plait.statistics.row_draws import RowDraws
-from plait.statistics.standard_rows import LANES, StandardRows
+from plait.lang.compile import kernel
+from plait.lang.lanes import load, store
+from plait.stats.design_file import DesignFile
+from plait.stats.logistic import PARTS
+from plait.stats.path_fits import GradientPass
+from plait.stats.rows import LANES, RowDraws, StandardRows
 
 __all__ = ["gradient_seconds", "multiply_adds_per_second"]
 

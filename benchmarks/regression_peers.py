@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.executors.local import LocalExecutor
-from plait.statistics.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.statistics.regression_settings import AdaptiveLassoSettings
+from plait.run.local import LocalExecutor
+from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
+from plait.stats.design_file import DesignFile, DesignWriter
+from plait.stats.path_fits import AdaptiveLassoSettings
 
 __all__ = ["agreement"]
 

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from regression_limit import gradient_seconds, multiply_adds_per_second
 from regression_peers import agreement
 
-from plait.executors.local import LocalExecutor
-from plait.statistics.adaptive_lasso import fit_adaptive_lasso
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.statistics.regression_settings import AdaptiveLassoSettings, FitProgress
+from plait.run.local import LocalExecutor
+from plait.stats.adaptive_lasso import fit_adaptive_lasso
+from plait.stats.design_file import DesignFile, DesignWriter
+from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
 
 PARTS = ("agreement", "target", "scaling")
 TARGET_ROWS = 3_400_000

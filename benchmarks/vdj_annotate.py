@@ -20,11 +20,11 @@ from annotation_accuracy import genbank, own_reads, productive, shared_reads
 from annotation_noise import noise
 from annotation_quality import clonotype_curve
 from annotation_speed import PUBLISHED, stages, whole_command, write_inputs
+from support.read_library import Library
+from support.read_simulation import Sequencing
 
-from plait.testing.read_library import Library
-from plait.testing.read_simulation import Sequencing
-from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.reads.annotator import ReadAnnotator
 
 PARTS = ("accuracy", "genbank", "quality", "noise", "speed")
 SHARED_READS = "sim_mouse_TRB_10k_150nt.fastq.gz"

@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from operation_rate import Tally, lane_operations_per_second
 
-from plait.algebras import COUNT
-from plait.lanes import LANES, host_lanes
-from plait.schedules.chain_tables import Texts
-from plait.targets.cpu import CpuTarget
-from plait.targets.reference import ReferenceTarget
+from plait.dp.chain.tables import Texts
+from plait.dp.cpu import CpuTarget
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.count_files import count_files
 from plait.vdj.counting import PathCounter

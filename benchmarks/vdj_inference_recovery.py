@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait import __version__
-from plait.schedules.scenario_sampling import FIELDS
+from plait.dp.chain.sample import FIELDS
 from plait.vdj.germline import load_germline
 from plait.vdj.model import JunctionSampler, RecombinationModel, infer_model, load_model, uniform_model
-from plait.vdj.model.encoded_junctions import JunctionEncoder
 from plait.vdj.model.expectations import Expectation
-from plait.vdj.model.germline_model import model_from_germline
 from plait.vdj.model.inference import Iteration, observable_model
+from plait.vdj.model.recombination_model import model_from_germline
+from plait.vdj.model.texts import JunctionEncoder
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ import pyarrow as pa
 from vdj_pgen_limit import instructions_per_text, pairs_per_second
 
 from plait import __version__
-from plait.lanes import host_lanes
+from plait.lang.lanes import host_lanes
 from plait.vdj.model import (
     GenerationProbability,
     JunctionSampler,
@@ -38,8 +38,8 @@ from plait.vdj.model import (
     infer_model,
     read_model,
 )
-from plait.vdj.model.generation_files import generate_file
 from plait.vdj.model.pgen_files import pgen_files
+from plait.vdj.model.sampling import generate_file
 
 #: What is computed: name, column, whether V and J are given, sequences a second that are asked for.
 CASES = (
@@ -149,8 +149,8 @@ def others(
 
 def inference(model: RecombinationModel, table: dict[str, list[str]], repeat: int) -> float:
     """Junctions a second and iteration."""
-    from plait.schedules.text_graphs import WeightedTexts
-    from plait.vdj.model.end_shapes import model_shapes
+    from plait.dp.chain.texts import WeightedTexts
+    from plait.vdj.model.gene_ends import model_shapes
     from plait.vdj.model.texts import encode_texts
 
     encoded, shapes = encode_texts(pa.array(table["junction"]), "nt"), model_shapes(model)

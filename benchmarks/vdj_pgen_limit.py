@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from regression_limit import multiply_adds_per_second
 
-from plait.lanes import host_lanes, width_of
-from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.lang.lanes import host_lanes, width_of
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.encoded_junctions import JunctionEncoder
-from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.gene_ends import model_shapes
+from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.model.weights import make_scratch, weighted_chain
 
 __all__ = ["instructions_per_text", "pairs_per_second"]

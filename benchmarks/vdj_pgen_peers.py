@@ -32,9 +32,9 @@ import numpy as np
 from vdj_pgen import CASES, best, drawn, ours
 
 from plait import __version__
-from plait.lanes import host_lanes
+from plait.lang.lanes import host_lanes
 from plait.vdj.model import JunctionSampler, RecombinationModel, read_model
-from plait.vdj.model.generation_files import generate_file
+from plait.vdj.model.sampling import generate_file
 
 #: What ``--install`` brings. All but righor are under the GPL: plait neither needs nor contains them.
 PACKAGES = ("vdjtools==5.2.2", "olga==1.3.0", "numba", "olha==0.1.2", "righor==0.2.97")

@@ -3,7 +3,7 @@
     python benchmarks/vdj_study.py [--rows 300000 3000000 10000000] [--subjects 8] [--threads 2]
         [--folder DIR] [--no-regression] [--json OUT.json]
 
-Rows are simulated from the bundled germline set (`plait.testing.repertoires`): independent V-D-J joins of as
+Rows are simulated from the bundled germline set (`support.repertoires`): independent V-D-J joins of as
 many subjects, so that what is shared was made again. Each size is a process of its own, whose greatest memory
 is told by the operating system. At the smallest size, clonotypes, rows, subjects, reads and path counts are
 compared with `plait.vdj.sharing`, which holds all of them in memory.
@@ -26,8 +26,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from support.repertoires import simulated_repertoire
 
-from plait.testing.repertoires import simulated_repertoire
 from plait.vdj import sharing
 
 _PIECE = 500_000

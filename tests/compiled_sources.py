@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from plait import _jit
+from plait.lang import compile as _jit
 
 PACKAGE = Path(_jit.__file__).parent
 #: Part of every digest, by their files or by what they say of this machine.
@@ -57,7 +57,7 @@ def forget() -> None:
     from numba.core.typing.templates import builtin_registry  # noqa: TID251
 
     for template in builtin_registry.functions:
-        if getattr(getattr(template, "_overload_func", None), "__module__", "") == "plait._jit":
+        if getattr(getattr(template, "_overload_func", None), "__module__", "") == "plait.lang.compile":
             template._impl_cache.clear()
 
 

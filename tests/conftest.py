@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from plait.executors.dask import DaskExecutor
+    from plait.run.dask import DaskExecutor
 
 # No deadline: the first example of a test may compile a kernel.
 settings.register_profile("dev", max_examples=30, deadline=None)
@@ -74,7 +74,7 @@ def missing_gpu() -> str | None:
     status = driver.cuDeviceGetCount(ctypes.byref(devices))
     if status != 0 or devices.value < 1:
         return f"the CUDA driver reports no device (cuDeviceGetCount returned {status})"
-    from plait.targets.cuda_driver import usable
+    from plait.devices.driver import usable
 
     able = usable()
     return None if able.ok else f"{able.reason}; {able.fix}"
@@ -91,7 +91,7 @@ _OF_EVERY_TARGET = {"describe_kernel"}
 
 
 def _watch_kernels() -> None:
-    from plait import _jit
+    from plait.lang import compile as _jit
 
     def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -126,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _without_compiler():
         _watch_kernels()
     if missing_simulator() is None:
-        from plait.testing.simulator import quicken
+        from support.simulator import quicken
 
         quicken()
 
@@ -137,7 +137,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return "cuda: simulated"
     if missing_gpu() is not None:
         return None
-    from plait.targets.cuda_driver import probe
+    from plait.devices.driver import probe
 
     facts = probe()
     told = ", ".join(f"{d.number}: {d.name} ({d.capability[0]}.{d.capability[1]})" for d in facts.devices)
@@ -191,7 +191,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def dask_cluster() -> Iterator[DaskExecutor]:
     """Two worker processes; tests that kill one of them get another."""
-    from plait.executors.dask import DaskExecutor
+    from plait.run.dask import DaskExecutor
 
     with DaskExecutor(workers=2) as executor:
         yield executor

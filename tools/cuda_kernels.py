@@ -11,8 +11,9 @@ import importlib
 import pkgutil
 
 import plait.targets
-from plait.targets.cuda import KERNELS
-from plait.targets.cuda_build import build
+
+from plait.devices.cuda import KERNELS
+from plait.devices.cuda_build import build
 
 
 def main() -> None:

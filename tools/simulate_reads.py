@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plait.testing.read_library import Library, simulate_reads, write_fastq, write_truth
-from plait.testing.read_simulation import Sequencing
+from support.read_library import Library, simulate_reads, write_fastq, write_truth
+from support.read_simulation import Sequencing
+
 from plait.vdj.germline import load_germline
 
 

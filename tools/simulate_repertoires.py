@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from plait.testing.repertoires import simulated_repertoire
+from support.repertoires import simulated_repertoire
 
 
 def main() -> None:

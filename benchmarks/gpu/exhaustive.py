@@ -25,12 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from plait.executors.mpi import MpiExecutor
-from plait.schedules.chain_tables import ChainTables, Texts
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda_devices import device_facts, devices
-from plait.targets.cuda_enumeration import FINDING, run_enumeration
-from plait.targets.cuda_enumeration_layouts import Layout
+from plait.devices.cuda_devices import device_facts, devices
+from plait.dp.chain.gpu_enumerate_launch import FINDING, Layout, run_enumeration
+from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.cpu import CpuTarget
+from plait.run.mpi import MpiExecutor
 from plait.vdj.chain import chain_tables
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline

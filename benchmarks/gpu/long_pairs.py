@@ -31,7 +31,7 @@ import numpy as np
 
 from plait.align import align, score
 from plait.align.results import rescore
-from plait.targets.devices import resolve
+from plait.dp.choice import resolve
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 AFFINE, LINEAR = {"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}
@@ -98,7 +98,7 @@ def limit_of(mode: str, costs: dict[str, int], device: str) -> float:
     """Cells a second that the units for maxima allow."""
     if not device.startswith("cuda"):
         return math.inf
-    from plait.targets.cuda_devices import device_facts
+    from plait.devices.cuda_devices import device_facts
 
     numbers = getattr(resolve(device), "devices", (0,))
     clock = float(facts().get("clocks.max.sm", "1980")) * 1e6

@@ -37,14 +37,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plait._version import __version__
-from plait.schedules.text_graphs import WeightedTexts
-from plait.targets import cuda_weighted
-from plait.targets.cuda import cuda
-from plait.targets.cuda_devices import device_facts
-from plait.targets.cuda_memory import Slot
-from plait.targets.cuda_target import CudaTarget
+from plait.devices.cuda import cuda
+from plait.devices.cuda_devices import device_facts
+from plait.devices.cuda_memory import Slot
+from plait.dp.chain import gpu_weigh_launch as cuda_weighted
+from plait.dp.chain.texts import WeightedTexts
+from plait.dp.cuda import CudaTarget
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
-from plait.vdj.model.generation_files import generate_file
+from plait.vdj.model.sampling import generate_file
 
 #: Name, column, whether V and J are given, texts/s asked for with data resident on one H200 (of mouse TRB).
 CASES = (

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pgen import CASES, Recorder, arguments_of, columns_of, compute, facts_of, median, rows_of, tiled, timed
 
-from plait.targets import cuda_weighted
-from plait.targets.cuda_devices import devices as all_devices
-from plait.targets.cuda_devices import on_device
-from plait.targets.cuda_memory import Slot
-from plait.targets.cuda_target import CudaTarget
+from plait.devices.cuda_devices import devices as all_devices
+from plait.devices.cuda_devices import on_device
+from plait.devices.cuda_memory import Slot
+from plait.dp.chain import gpu_weigh_launch as cuda_weighted
+from plait.dp.cuda import CudaTarget
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
 
 NAMES = ("resident", "arrays to arrays", "Arrow to values")

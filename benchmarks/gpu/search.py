@@ -19,20 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from plait.align.many import block_query
+from plait.align.batches import block_query
+from plait.align.layout import SequenceDatabase, pack_sequences
 from plait.align.matrices import match_mismatch
-from plait.align.packing import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.search import search
 from plait.align.search_sources import matrix_columns
 from plait.align.sweeps import LOCAL
+from plait.devices.cuda import cuda
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs import gpu_search as cuda_search
+from plait.dp.pairs import gpu_search as cuda_search_slots
+from plait.dp.pairs.blocks import TargetBlocks
+from plait.dp.pairs.gpu_packed import PackedTargets, packed_scores
+from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.formats.fasta import Sequences
-from plait.schedules.block_setup import BlockQuery
-from plait.targets import cuda_search, cuda_search_slots
-from plait.targets.block_lists import TargetBlocks
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import cuda
-from plait.targets.cuda_packed import PackedTargets, packed_scores
 
 #: Residues in the order of ARNDCQEGHILKMFPSTWYV, and how often they occur in Swiss-Prot, in thousandths.
 RESIDUES = "ARNDCQEGHILKMFPSTWYV"

@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from plait.align.batches import score_many_codes
 from plait.align.codes import CodeList
-from plait.align.many import score_many_codes
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.sweeps import LOCAL
-from plait.lanes.packed import PACKED_LIMIT
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import cuda
-from plait.targets.cuda_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
-from plait.targets.cuda_search_arrays import SlotArrays
+from plait.devices.cuda import cuda
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.gpu_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
+from plait.dp.pairs.gpu_search import SlotArrays
+from plait.lang.packed import PACKED_LIMIT
 
 LONGEST = 35_213
 #: Integer operations of two cells.

@@ -38,14 +38,13 @@ from typing import Any
 
 import numpy as np
 
-from plait.algebras import COUNT
-from plait.lanes import host_lanes
-from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import cuda
-from plait.targets.cuda_chain import ChainLaunch, run_chain
-from plait.targets.cuda_chain_kernels import DeviceCounts, DeviceTexts
-from plait.targets.cuda_devices import device_facts
+from plait.devices.cuda import cuda
+from plait.devices.cuda_devices import device_facts
+from plait.dp.chain.gpu_count_launch import ChainLaunch, DeviceCounts, DeviceTexts, run_chain
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
+from plait.dp.cpu import CpuTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel

@@ -1,6 +1,6 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
-The kernels are those of every module ``plait.targets.cuda*``, each for the types of its own examples.
+The kernels are those of every module ``plait.devices.cuda*``, each for the types of its own examples.
 ``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
 """
 
@@ -11,9 +11,8 @@ import importlib.util
 import pkgutil
 from typing import Any
 
-import pytest
-
 import plait.targets
+import pytest
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -21,8 +20,8 @@ if importlib.util.find_spec("numba_cuda") is None:
         allow_module_level=True,
     )
 
-from plait.targets.cuda import KERNELS, SIMULATED
-from plait.targets.cuda_build import assemble
+from plait.devices.cuda import KERNELS, SIMULATED
+from plait.devices.cuda_build import assemble
 
 if SIMULATED:
     pytest.skip("nothing is compiled in the CUDA simulator", allow_module_level=True)
@@ -51,7 +50,7 @@ def test_every_kernel_has_examples() -> None:
 
 def test_loaded_code_is_not_given_back_twice() -> None:
     # With two devices of one generation numba-cuda would; two in a machine are not needed to see how.
-    from plait.targets.cuda import teach
+    from plait.devices.cuda import teach
 
     driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
     assert "_module_finalizer" in driver.load_module_image.__code__.co_names

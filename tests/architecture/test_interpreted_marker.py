@@ -9,7 +9,7 @@ import pytest
 TESTS = """
 import pytest
 
-from plait._jit import kernel
+from plait.lang.compile import kernel
 
 @kernel
 def entry(a):

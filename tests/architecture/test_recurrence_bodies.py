@@ -2,7 +2,7 @@
 
 The static methods of the named tuples in ``plait.recurrences`` may use arithmetic, bit operations,
 comparison, conditionals, tuples and named tuples of their module, fields of their parameters, entries of a
-tuple by a literal index, and calls to operations of `plait.algebras`, `plait.lanes` or of this package.
+tuple by a literal index, and calls to operations of `plait.lang.algebras`, `plait.lang.lanes` or of this package.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
-IMPORTS = ("__future__", "typing", "plait._jit", "plait.algebras", "plait.lanes", "plait.recurrences")
-OPERATIONS = ("plait.algebras", "plait.lanes", "plait.recurrences")
+IMPORTS = (
+    "__future__",
+    "typing",
+    "plait.lang.compile",
+    "plait.lang.algebras",
+    "plait.lang.lanes",
+    "plait.recurrences",
+)
+OPERATIONS = ("plait.lang.algebras", "plait.lang.lanes", "plait.recurrences")
 STATEMENTS = (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If)
 EXPRESSIONS = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.Name, ast.Constant,
@@ -144,8 +151,8 @@ def test_recurrences_are_plain_arithmetic(package: Path) -> None:
 
 MODULE = """
 from typing import Any, NamedTuple
-from plait._jit import by_type
-from plait.algebras import choice, extend
+from plait.lang.compile import by_type
+from plait.lang.algebras import choice, extend
 {imports}
 
 class Chain(NamedTuple):

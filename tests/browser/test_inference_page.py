@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
 
+from support.recombination import drawn_junctions, small_model
+
 from plait.reports.inference_report import inference_figures, read_inference, write_inference_report
-from plait.testing.recombination import drawn_junctions, small_model
 from plait.vdj.model import EvidenceChoice, infer_files, uniform_model
 
 

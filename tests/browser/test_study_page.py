@@ -13,10 +13,11 @@ import pytest
 
 pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
 
+from support.study_folder import write_study_folder
+
+from plait.reports.figure import THEMES
 from plait.reports.study_inputs import read_study
-from plait.reports.study_palette import THEMES
 from plait.reports.study_report import study_figures, write_study_report
-from plait.testing.study_folder import write_study_folder
 
 SIZES = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.width, box.height])"
 #: Every one would do something if it were taken for HTML, a script, an expression or a colour.

@@ -18,11 +18,10 @@ import pytest
 from plait import __version__
 from plait.align import align, load_matrix
 from plait.align.aligner import Traceback
-from plait.align.file_pairs import Pairing
+from plait.align.files import Pairing
 from plait.align.matrices import Kind
-from plait.align.modes import Mode
-from plait.align.output import FORMATS
-from plait.align.pairs import DEFAULT_COLUMNS
+from plait.align.scoring import Mode
+from plait.align.writers import DEFAULT_COLUMNS, FORMATS
 from plait.cli import align as command
 
 QUERIES = {"q1": "ACGTACGTTA", "q2": "ttgacca", "q3": "GGCAACG"}
@@ -298,7 +297,7 @@ def test_progress_on_a_terminal(on_terminal: Any, inputs: tuple[Path, Path]) -> 
 TELLING_TILES = (
     # A parent may have had Ctrl-C ignored for its children.
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "import os, plait.schedules.tile_sweep as s; run = s.sweep_tile;"
+    "import os, plait.dp.pairs.tiles as s; run = s.sweep_tile;"
     "s.sweep_tile = lambda *words: (run(*words), os.write(1, b'tile\\n'))[0]"
 )
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
 
-from plait.testing.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
 from plait.vdj.germline import load_germline
 
 MOUSE = load_germline("mouse_trb")

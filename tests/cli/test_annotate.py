@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.read_library import Library, simulate_reads, write_fastq
+from support.read_simulation import Sequencing, SimulatedRead
 
 from plait.cli.annotate import Limits
-from plait.testing.read_library import Library, simulate_reads, write_fastq
-from plait.testing.read_simulation import Sequencing, SimulatedRead
-from plait.vdj.annotation.annotation_settings import AnnotationSettings
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.settings import AnnotationSettings
 
 BASE = ("--germline", "mouse_trb")
 #: A block for every so many reads, so that small files have several.
 BLOCK = 500
-SMALL_BLOCKS = f"import plait.vdj.annotation.annotate_files as m; m._BLOCK_READS = {BLOCK}"
+SMALL_BLOCKS = f"import plait.vdj.reads.annotate_files as m; m._BLOCK_READS = {BLOCK}"
 #: Enough blocks that a run can be stopped between the first and the last.
 COPIES = 10
 
@@ -45,7 +45,7 @@ def other_reads(reads: Path) -> tuple[Path, list[SimulatedRead]]:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", BLOCK)
+    monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", BLOCK)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -189,7 +189,7 @@ def test_threads_and_blocks_do_not_change_a_row(
     write_fastq(simulate_reads([load_germline("mouse_trb")], library, seed=5), poor)
     written = []
     for threads, block in ((1, BLOCK), (2, BLOCK), (3, BLOCK), (2, 77)):
-        monkeypatch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", block)
+        monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", block)
         out, clonotypes = tmp_path / "out.tsv", tmp_path / "clonotypes.tsv"
         words = (reads, poor, *BASE, "--clonotypes", clonotypes, "--threads", threads, "-o", out)
         assert plait("vdj", "annotate", *words).status == 0
@@ -307,7 +307,7 @@ def whole_run(many_reads: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", BLOCK)
+        patch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", BLOCK)
         assert main(["vdj", "annotate", str(many_reads), *STOPPED]) == 0
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -349,7 +349,7 @@ def test_another_run_is_not_resumed(
 
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("plait.vdj.annotation.further_results.FurtherResults.add", stop)
+        patch.setattr("plait.vdj.reads.annotate_files.FurtherResults.add", stop)
         assert plait("vdj", "annotate", many_reads, *STOPPED).status == 130
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet.checkpoint"]
     found = plait("vdj", "annotate", many_reads, *STOPPED, "--max-error-rate", "0.1", "--resume")

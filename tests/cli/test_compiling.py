@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait._compiling import compiling, compiling_seconds, work_time
 from plait.cli.console import compilation_told
+from plait.lang.compiling import compiling, compiling_seconds, work_time
 
 TOLD = (
     r"plait: compiling for this machine\n"
@@ -68,7 +68,7 @@ def test_nothing_is_said_where_nothing_is_compiled(capsys: pytest.CaptureFixture
 
 def test_the_clock_of_work_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("plait._compiling.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("plait.lang.compiling.time.perf_counter", lambda: now[0])
     start, before = work_time(), compiling_seconds()
     now[0] += 1
     with compiling("outer"):

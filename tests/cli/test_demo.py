@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait.errors import InvalidInput
-from plait.vdj.demo_data import demo_repertoires
+from plait.reports.demo import demo_repertoires
 from plait.vdj.germline import load_germline
 
 DONORS = ("A", "B", "C")

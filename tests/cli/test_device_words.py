@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from plait.devices import trials as device_trials
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, TargetUnavailable
-from plait.targets import device_trials
 
 FIX = "choose another one, or use device='cpu'"
 

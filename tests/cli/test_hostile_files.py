@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.study_folder import write_study_folder
 
 from plait.formats.checkpoints import Checkpoint
-from plait.testing.study_folder import write_study_folder
 from plait.vdj.germline import load_germline, write_airr_json
 from plait.vdj.model import model_from_germline, write_model
-from plait.vdj.model.inference_folder import StateStore
+from plait.vdj.model.inference import StateStore
 
 DEEP = "[" * 100_000
 DIGITS = "9" * 5000

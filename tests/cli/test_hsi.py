@@ -13,11 +13,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from plait.cli import stream_options
-from plait.formats.cube_layout import ByteOrder
-from plait.formats.cube_output import CubeFormat
-from plait.hyperspectral.parameters import Order
-from plait.hyperspectral.predictor_parameters import LocalSum, Mode, Predictor
+from plait.cli import hsi as stream_options
+from plait.formats.cubes.layout import ByteOrder
+from plait.formats.cubes.output import CubeFormat
+from plait.hyperspectral.parameters import LocalSum, Mode, Order, Predictor
 from plait.hyperspectral.presets import CODER_KINDS, PRESETS
 
 CUBE = np.random.default_rng(0).integers(0, 4000, (23, 19, 7)).astype(np.uint16)

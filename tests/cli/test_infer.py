@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.recombination import small_model
 
 from plait.formats.atomic import AtomicFile
-from plait.testing.recombination import small_model
 from plait.vdj.model import (
     EvidenceChoice,
     JunctionSampler,
@@ -29,8 +29,8 @@ from plait.vdj.model import (
 
 #: Few junctions in a batch, and all that is added up kept at once: a small run has many places to stop at.
 SMALL_BATCHES = (
-    "import plait.vdj.model.evidence_files as f; f.BATCH_ROWS = 300;"
-    "import plait.vdj.model.inference_run as r; r._SECONDS = 0.0"
+    "import plait.vdj.model.evidence as f; f.BATCH_ROWS = 300;"
+    "import plait.vdj.model.inference as r; r._SECONDS = 0.0"
 )
 
 
@@ -99,7 +99,7 @@ def facts_of(folder: Path) -> dict[str, Any]:
 def whole(rows: Path, start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run in one go, in the small batches of those that are stopped."""
     from plait.cli import main
-    from plait.vdj.model import evidence_files
+    from plait.vdj.model import evidence as evidence_files
 
     out = tmp_path_factory.mktemp("whole") / "out"
     with pytest.MonkeyPatch.context() as patch:
@@ -186,7 +186,7 @@ def stopping(puts: int, number: int) -> str:
     """Statements after which a run sends itself a signal when a state is kept for the so-manieth time."""
     return (
         f"{SMALL_BATCHES};import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from plait.vdj.model.inference_folder import StateStore as s; put = s.put; n = [0];"
+        "from plait.vdj.model.inference import StateStore as s; put = s.put; n = [0];"
         "s.put = lambda self, state: (put(self, state), n.append(0),"
         f" os.kill(os.getpid(), {int(number)}) if len(n) == {puts + 1} else None)[0]"
     )
@@ -220,7 +220,8 @@ def test_a_stopped_run_is_resumed_to_the_byte(
         other = plait(*words, "--resume", "--seed", 3)
         assert other.status == 2 and "resume: found a checkpoint of another run" in other.err
         assert "seed (stored 0, now 3)" in other.err
-    from plait.vdj.model import evidence_files, inference_run
+    from plait.vdj.model import evidence as evidence_files
+    from plait.vdj.model import inference as inference_run
 
     monkeypatch.setattr(evidence_files, "BATCH_ROWS", 300)
     batches: list[int] = []

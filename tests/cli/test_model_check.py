@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.repertoires import simulated_repertoire
 
 from plait.alphabets import reverse_complement
-from plait.testing.repertoires import simulated_repertoire
 from plait.vdj.germline import load_germline, write_airr_json
 from plait.vdj.model import bundled_model, load_model, read_model, write_model
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.recombination import small_model
 
-from plait.reports.pgen_text import PGEN_MEANINGS
-from plait.testing.recombination import small_model
+from plait.reports.model_text import PGEN_MEANINGS
 from plait.vdj.model import (
     PGEN_STATUSES,
     GenerationProbability,

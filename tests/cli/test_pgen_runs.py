@@ -12,8 +12,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.recombination import small_model
 
-from plait.testing.recombination import small_model
 from plait.vdj.model import ModelGene, pgen_files, write_model
 
 #: Draws of a block in these tests.
@@ -23,7 +23,7 @@ SMALL = {
     "plait.vdj.model.pgen_files._BLOCK_ROWS": 16,
     "plait.vdj.model.pgen_files._FEWEST_ROWS": 16,
     "plait.vdj.model.scenario_files._MOST_ROWS": 16,
-    "plait.vdj.model.generation_files._BLOCK_DRAWS": DRAWS,
+    "plait.vdj.model.sampling._BLOCK_DRAWS": DRAWS,
 }
 COMMANDS = {
     "pgen": ("--of", "nt,aa", "--log10"),

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from plait.testing.study_folder import write_study_folder
+from support.study_folder import write_study_folder
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from typing import Any, get_args
 import pyarrow.parquet as pq
 import pytest
 
-from plait.align.blast_columns import BLAST_COLUMNS
-from plait.align.search_output import HIT_FORMATS
-from plait.align.search_runs import SearchSettings
+from plait.align.search import SearchSettings
+from plait.align.search_files import BLAST_COLUMNS, HIT_FORMATS
 from plait.cli import search as command
 
 QUERY = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQ"

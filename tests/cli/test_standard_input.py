@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plait.cli.standard_input import with_hyphens
+from plait.cli.options import with_hyphens
 
 QUERIES, TARGETS = {"a": "ACGTACGT", "b": "GGATTACA"}, {"c": "ACGTTCGT", "d": "GATTACA"}
 QUICK = ("--device", "reference")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.repertoires import simulated_repertoire
 
 from plait.formats.atomic import AtomicFile
 from plait.formats.checkpoints import Checkpoint
-from plait.testing.repertoires import simulated_repertoire
 from plait.vdj.convergence import stages
 
 SUBJECTS = ("ann", "bob", "cyd", "dan")

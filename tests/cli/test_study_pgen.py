@@ -15,7 +15,7 @@ import pytest
 
 from plait.errors import InvalidInput
 from plait.vdj import count_paths, study
-from plait.vdj.convergence import pgen_columns
+from plait.vdj.convergence import pgen_tables as pgen_columns
 from plait.vdj.convergence.table_text import read_table
 from plait.vdj.germline import load_germline
 from plait.vdj.model import GenerationProbability, load_model, write_model
@@ -203,7 +203,7 @@ def test_a_run_stopped_after_pgen_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("plait.vdj.convergence.part_work.write_clonotypes", stopped)
+        patched.setattr("plait.vdj.convergence.stages.write_clonotypes", stopped)
         assert plait(*words).status == 130
     assert not (out / "study.json").exists() and len(list((out / "counts").glob("pgen-*"))) == 1
     monkeypatch.setattr(pgen_columns.PgenColumns, "_computed", stopped)

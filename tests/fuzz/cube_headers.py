@@ -16,8 +16,8 @@ from tests.fuzz.mutation import bundle, bundle_mutation, json_mutation, mutated_
 from tests.fuzz.tables import new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.formats.cube_input import RawShape, open_cube
-from plait.hyperspectral.describe import describe
+from plait.formats.cubes.input import RawShape, open_cube
+from plait.hyperspectral.files import describe
 from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import ImageLayout
 
@@ -151,8 +151,7 @@ def _raw_parser() -> Parser:
 
 
 def _parameters(data: bytes, folder: Path) -> None:
-    from plait.hyperspectral.choices import read_parameters, tables_of
-    from plait.hyperspectral.presets import preset_parameters
+    from plait.hyperspectral.presets import preset_parameters, read_parameters, tables_of
 
     named = read_parameters(place(folder, data, "case.json"))
     tables_of(named)
@@ -184,7 +183,7 @@ def _parameter_parser() -> Parser:
 
 
 def _origin(data: bytes, folder: Path) -> None:
-    from plait.formats.cube_origin import CubeOrigin, origin_path
+    from plait.formats.cubes.origin import CubeOrigin, origin_path
 
     stream = place(folder, bytes(100), "case.c123")
     origin_path(stream).write_bytes(data)

@@ -17,8 +17,7 @@ from tests.fuzz.trial import Parser
 
 from plait.errors import PlaitError
 from plait.hyperspectral.codec import compress
-from plait.hyperspectral.compressed_cube import open_stream
-from plait.hyperspectral.describe import describe
+from plait.hyperspectral.files import describe
 from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
@@ -28,7 +27,7 @@ from plait.hyperspectral.parameters import (
     SampleAdaptive,
     StreamParameters,
 )
-from plait.hyperspectral.streams import compress_cube, make_index
+from plait.hyperspectral.streams import compress_cube, make_index, open_stream
 
 _SHAPE = (7, 9, 4)
 _CODERS = (SampleAdaptive(), BlockAdaptive(block_size=8), HybridCoder())

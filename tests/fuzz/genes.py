@@ -8,16 +8,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from support.recombination import small_model
 from tests.fuzz.mutation import bundle, bundle_mutation, json_mutation, text_mutation
 from tests.fuzz.tables import folder_of, new_place, place
 from tests.fuzz.trial import Parser
 
 from plait.errors import FormatError, InvalidInput
-from plait.testing.recombination import small_model
 from plait.vdj.germline import load_germline, validate
-from plait.vdj.germline.airr_json import parse_airr_json
-from plait.vdj.germline.airr_write import airr_text
-from plait.vdj.germline.overrides import apply_overrides, read_anchor_table
+from plait.vdj.germline.airr_json import airr_text, parse_airr_json
+from plait.vdj.germline.anchors import apply_overrides, read_anchor_table
 from plait.vdj.model import RecombinationModel, read_model, write_model
 
 _V = "GATGGGTACAAGGCCACCAGAACAACGCAAGAAGACTTCTTCCTCCTGCTGGAATTGGCTTCTCCCTCTCAGACATCTTTGTACTTCTGTGCCAGCAGTGATG"

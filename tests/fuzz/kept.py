@@ -13,6 +13,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+from support.recombination import small_model
 from tests.fuzz.mutation import (
     bundle,
     bundle_mutation,
@@ -25,16 +26,14 @@ from tests.fuzz.mutation import (
 from tests.fuzz.tables import folder_of, new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.align.database import open_database
-from plait.align.database_build import build_database
+from plait.align.database import build_database, open_database
 from plait.align.matrices import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
 from plait.reports.study_inputs import read_study
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.testing.recombination import small_model
+from plait.stats.design_file import DesignFile, DesignWriter
 from plait.vdj.convergence.sample_sheet import read_sample_sheet
-from plait.vdj.model.inference_folder import InferenceState, StateStore
+from plait.vdj.model.inference import InferenceState, StateStore
 
 
 def _database(data: bytes, folder: Path) -> None:

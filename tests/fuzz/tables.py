@@ -20,10 +20,9 @@ from plait.errors import PlaitError
 from plait.formats.compression import ByteSource, FileKind, sniff
 from plait.formats.fasta import read_fasta
 from plait.formats.layouts import LAYOUTS
-from plait.formats.read_file import ReadFile
-from plait.formats.reads import open_reads
+from plait.formats.reads import ReadFile, open_reads
 from plait.formats.rearrangements import open_rearrangements
-from plait.formats.text import check_columns, header, rows_as_text
+from plait.formats.tables import check_columns, header, rows_as_text
 
 _FASTA = (
     b">a first\nACGTNACGT\nAC GT\n>b\n\n>c|x y z\r\nMKVL\r\nWW*\n",

@@ -13,11 +13,11 @@ import pyarrow as pa
 from tests.fuzz.mutation import mutated_bytes, text_mutation
 from tests.fuzz.trial import Parser
 
-from plait.align.cigar import parse_cigar
+from plait.align.results import parse_cigar
 from plait.cli import main
 from plait.errors import InvalidInput
-from plait.formats.read_umis import UmiPlace
-from plait.vdj.junctions import encode_junctions
+from plait.formats.umis import UmiPlace
+from plait.vdj.calls import encode_junctions
 
 
 def _texts(data: bytes, folder: Path) -> None:

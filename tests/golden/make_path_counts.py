@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plait.testing.oracles import call_regions, count_dp1, count_dp2, letter_counts
+from support.oracles import call_regions, count_dp1, count_dp2, letter_counts
 
 V = {
     "V1": "TGCACCTGCAGTGCAGA",

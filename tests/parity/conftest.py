@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from plait.testing.alignment_problems import (
+from support.alignment_problems import (
     ALIGNMENT_PROBLEMS,
     AlignmentCombination,
     alignment_combinations,
     solve_alignment,
 )
-from plait.testing.generation_problems import (
+from support.generation_problems import (
     GENERATION_PROBLEMS,
     GenerationCombination,
     generation_combinations,
     solve_generation,
 )
-from plait.testing.problems import PROBLEMS, Combination, combinations, solve
+from support.problems import PROBLEMS, Combination, combinations, solve
 
 #: Seconds after which no other worker is waited for.
 PATIENCE = 300

@@ -11,7 +11,7 @@ import pytest
 from plait.align import Alignment, align, score
 from plait.align import batches as whole_pairs
 from plait.align.results import rescore
-from plait.schedules import tile_grid
+from plait.dp.pairs import tiles as tile_grid
 
 MODES = ("global", "local", "overlap", "extension", "semiglobal")
 Pair = tuple[str, str]

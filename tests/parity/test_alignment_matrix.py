@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from plait.schedules import tile_grid
-from plait.testing.alignment import AlignmentCase, BestAlignment, score_columns
-from plait.testing.alignment_batches import AlignmentBatch, long_batches
-from plait.testing.alignment_problems import (
+from support.alignment import AlignmentCase, BestAlignment, score_columns
+from support.alignment_batches import AlignmentBatch, long_batches
+from support.alignment_problems import (
     ALIGNMENT_PROBLEMS,
     ALIGNMENT_TARGETS,
     NUMBERS,
@@ -24,8 +22,10 @@ from plait.testing.alignment_problems import (
     alignment_combinations,
     solve_alignment,
 )
-from plait.testing.alignment_runs import swept
-from plait.testing.alignment_solvers import as_told
+from support.alignment_runs import swept
+from support.alignment_solvers import as_told
+
+from plait.dp.pairs import tiles as tile_grid
 
 Prepare = Callable[[str], None]
 

@@ -9,20 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.alignment import best_by_gotoh
+from support.alignment_batches import AlignmentBatch, edge_batches
+from support.alignment_runs import swept
+from support.alignment_solvers import SweepForm, pair_list, solve_pairs
 
-from plait.align.many import block_query
+from plait.align.batches import block_query
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.blocks import TargetBlocks, run_blocks
+from plait.dp.pairs.inter_sequence import LANE_TYPES, block_setup, score_blocks_kernel, score_some_blocks
+from plait.dp.pairs.lists import PairList, make_setup, stretch_limits
 from plait.errors import Unsupported
-from plait.lanes import host_lanes
-from plait.schedules.block_setup import LANE_TYPES, block_setup
-from plait.schedules.pair_setup import make_setup, stretch_limits
-from plait.schedules.pair_sweep import PairList
-from plait.targets.block_kernels import score_blocks_kernel, score_some_blocks
-from plait.targets.block_lists import TargetBlocks, run_blocks
-from plait.targets.cpu import CpuTarget
-from plait.testing.alignment import best_by_gotoh
-from plait.testing.alignment_batches import AlignmentBatch, edge_batches
-from plait.testing.alignment_runs import swept
-from plait.testing.alignment_solvers import SweepForm, pair_list, solve_pairs
+from plait.lang.lanes import host_lanes
 
 INTERPRETED = pytest.param(score_some_blocks, id="reference", marks=pytest.mark.interpreted(alone=True))
 CALLS = [INTERPRETED, pytest.param(score_blocks_kernel, id="cpu")]

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from plait.align import align_pairs, load_matrix, match_mismatch, score_many, score_pairs
-from plait.align.modes import END_NAMES
 from plait.align.results import rescore
-from plait.align.scoring import make_scoring
+from plait.align.scoring import END_NAMES, make_scoring
 
 BASES = "ACGT"
 RESIDUES = "ARNDCQEGHILKMFPSTWYV"

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from plait.align import SubstitutionMatrix, align, score_many
-from plait.align.database import open_database
-from plait.align.database_build import build_database
+from plait.align.database import build_database, open_database
 from plait.align.scoring import make_scoring
 from plait.align.statistics import karlin_altschul
 from plait.errors import FormatError, InvalidInput

@@ -7,21 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.germline_matches import read_block
 
 from plait.align import Alignment, align_pairs
 from plait.align.matrices import SubstitutionMatrix
 from plait.alphabets import MASK_SYMBOL, decode, encode, reverse_complement
-from plait.schedules.diagonals import Segments, find_segment
-from plait.schedules.word_votes import Candidates, VoteLimits, VoteScratch, vote_text
-from plait.targets.devices import resolve
-from plait.targets.vote_kernels import segments_kernel, votes_kernel
-from plait.testing.germline_matches import read_block
-from plait.vdj.annotation.alignment import GermlineAligner
-from plait.vdj.annotation.allele_paths import NOWHERE, Paths, find_paths
-from plait.vdj.annotation.allele_scores import Parts, score_all, score_pairs
-from plait.vdj.annotation.germline_index import SegmentIndex, germline_index
-from plait.vdj.annotation.oriented_reads import texts_of
+from plait.dp.choice import resolve
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.allele_alignment import NOWHERE, Parts, Paths, find_paths, score_all, score_pairs
+from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.germline_index import SegmentIndex, germline_index
+from plait.vdj.reads.oriented_reads import texts_of
+from plait.vdj.reads.votes import (
+    Candidates,
+    Segments,
+    VoteLimits,
+    VoteScratch,
+    find_segment,
+    segments_kernel,
+    vote_text,
+    votes_kernel,
+)
 
 SETS = (load_germline("mouse_tra"), load_germline("mouse_trb"))
 INDEX = germline_index(SETS)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.cases import Answer, Batch, Junction, run_chain, run_enumeration
+from support.problems import PROBLEMS
 
-from plait.algebras import COUNT
-from plait.lanes import host_lanes
-from plait.targets.cpu import CpuTarget
-from plait.testing.cases import Answer, Batch, Junction, run_chain, run_enumeration
-from plait.testing.problems import PROBLEMS
+from plait.dp.cpu import CpuTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import host_lanes
 from plait.vdj.models import PathModel
 
 #: More texts than one thread takes at a time.

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.ccsds123_predictor import model_residuals
+from support.ccsds123_streams import model_stream
 
 from plait.hyperspectral.codec import compress, decompress
 from plait.hyperspectral.parameters import (
@@ -23,8 +25,6 @@ from plait.hyperspectral.parameters import (
     StreamParameters,
     WeightOffsets,
 )
-from plait.testing.ccsds123_predictor import model_residuals
-from plait.testing.ccsds123_streams import model_stream
 
 WORKED = np.array(
     [[[100, 103, 101], [105, 108, 110]], [[120, 124, 121], [126, 131, 133]]], np.uint8

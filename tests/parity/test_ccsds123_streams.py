@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.ccsds123_coders import decode_block_adaptive, decode_sample_adaptive
+from support.ccsds123_hybrid import decode_hybrid
+from support.ccsds123_predictor import model_residuals, model_samples
+from support.ccsds123_strategies import PREDICTOR_KINDS, cubes, stream_parameters
+from support.ccsds123_streams import model_stream
 
-from plait.hyperspectral.codec import compress, decompress
-from plait.hyperspectral.decoder import Checkpoint, StreamDecoder
+from plait.hyperspectral.codec import Checkpoint, StreamDecoder, compress, decompress
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     Coder,
@@ -27,11 +31,6 @@ from plait.hyperspectral.parameters import (
     WeightOffsets,
 )
 from plait.hyperspectral.waves import BandWaves
-from plait.testing.ccsds123_coders import decode_block_adaptive, decode_sample_adaptive
-from plait.testing.ccsds123_hybrid import decode_hybrid
-from plait.testing.ccsds123_predictor import model_residuals, model_samples
-from plait.testing.ccsds123_strategies import PREDICTOR_KINDS, cubes, stream_parameters
-from plait.testing.ccsds123_streams import model_stream
 
 COMPILED = (("wide-neighbor", False, False), ("narrow-column", True, True))
 KINDS = PREDICTOR_KINDS if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0") else COMPILED

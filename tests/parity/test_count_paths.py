@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.answers import expected
+from support.cases import Answer, Batch
+from support.problems import PROBLEMS, WORKED_EXAMPLE
 
-from plait.testing.answers import expected
-from plait.testing.cases import Answer, Batch
-from plait.testing.problems import PROBLEMS, WORKED_EXAMPLE
 from plait.vdj import PathCounts, count_paths
 from plait.vdj.models import PathModel
 

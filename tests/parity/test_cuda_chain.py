@@ -19,17 +19,20 @@ from hypothesis import strategies as st
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
-from plait.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
+from support.cases import Batch, Junction, make_germline, run_chain
+from support.problems import PROBLEMS, WORKED_EXAMPLE
+
 from plait.alphabets import encode
-from plait.lanes import LANES, host_lanes
-from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.targets import cuda_chain, cuda_devices, cuda_pieces
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import SIMULATED
-from plait.targets.cuda_devices import devices
-from plait.targets.cuda_target import CudaTarget
-from plait.testing.cases import Batch, Junction, make_germline, run_chain
-from plait.testing.problems import PROBLEMS, WORKED_EXAMPLE
+from plait.devices import cuda_devices
+from plait.devices.cuda import SIMULATED
+from plait.devices.cuda_devices import devices
+from plait.dp.chain import gpu_count_launch as cuda_chain
+from plait.dp.chain import gpu_pieces as cuda_pieces
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
+from plait.dp.cpu import CpuTarget
+from plait.dp.cuda import CudaTarget
+from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
+from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel

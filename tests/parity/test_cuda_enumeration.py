@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.cases import make_germline
 
 from plait.alphabets import encode
+from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.reference import ReferenceTarget
 from plait.errors import InvalidInput, Unsupported
-from plait.schedules.chain_tables import ChainTables, Texts
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import make_germline
 from plait.vdj.chain import chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel
@@ -44,7 +44,7 @@ def texts_of(germline: GermlineSet, rows: Sequence[tuple[str, str, str]]) -> Tex
 def enumerated(
     tables: ChainTables, texts: Texts, most: int, devices: Sequence[int] = (0,), **options: Any
 ) -> np.ndarray:
-    from plait.targets.cuda_enumeration import run_enumeration
+    from plait.dp.chain.gpu_enumerate_launch import run_enumeration
 
     out = np.full((texts.start.size, tables.words.length.size + 1, most + 1), -1, np.int64)
     run_enumeration(devices, tables, texts, most, out, **options)
@@ -98,7 +98,7 @@ def test_longer_strings(layout: str, mouse: GermlineSet) -> None:
 
 @pytest.mark.parametrize("layout", ["2bit", "8bit"])
 def test_longest_strings(layout: str, mouse: GermlineSet) -> None:
-    from plait.targets.cuda import SIMULATED
+    from plait.devices.cuda import SIMULATED
 
     if SIMULATED:
         pytest.skip(reason="4^10 strings are too many for the simulator")
@@ -120,7 +120,7 @@ def test_shares_add_up(shares: int, mouse: GermlineSet) -> None:
 @pytest.mark.parametrize("devices", [1, 2, 5])
 @pytest.mark.parametrize("sizes", [(100_000, 70), (3,), (1, 511, 20_000)])
 def test_pieces_are_all_texts_once(sizes: tuple[int, ...], devices: int) -> None:
-    from plait.targets.cuda_enumeration import _pieces
+    from plait.dp.chain.gpu_enumerate_launch import _pieces
 
     pieces = _pieces(sizes, devices, 9000)
     for group, size in enumerate(sizes):
@@ -135,9 +135,9 @@ def test_pieces_are_all_texts_once(sizes: tuple[int, ...], devices: int) -> None
 
 
 def test_several_devices(mouse: GermlineSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from plait.targets import cuda_enumeration
-    from plait.targets.cuda import SIMULATED
-    from plait.targets.cuda_devices import devices
+    from plait.devices.cuda import SIMULATED
+    from plait.devices.cuda_devices import devices
+    from plait.dp.chain import gpu_enumerate_launch as cuda_enumeration
 
     monkeypatch.setattr(cuda_enumeration, "_LEAST_TEXTS", 1)
     most = 2 if SIMULATED else 8
@@ -160,7 +160,7 @@ def test_an_error_on_one_device_stops_all(mouse: GermlineSet) -> None:
 
 
 def test_chunks_of_texts(mouse: GermlineSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    from plait.targets import cuda_enumeration
+    from plait.dp.chain import gpu_enumerate_launch as cuda_enumeration
 
     tables = chain_tables(mouse, PathModel(name="exhaustive", max_n=2), "vdj")
     texts = texts_of(mouse, (*PLAIN, *CODED))

@@ -15,8 +15,8 @@ import pytest
 from plait.align import SubstitutionMatrix, align, score
 from plait.align import batches as whole_pairs
 from plait.align.results import rescore
-from plait.schedules.tile_grid import Grid, Tile
-from plait.targets.cuda_long_plan import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
+from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
+from plait.dp.pairs.tiles import Grid, Tile
 
 EITHER = (pytest.mark.gpu, pytest.mark.cuda_simulator)
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "") not in ("", "0")
@@ -56,7 +56,9 @@ def related(letters: str, rows: int = SIZE, *, seed: int = 5) -> tuple[str, str]
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles and stripes of a few rows where kernels are simulated, and little memory, so that all is cut."""
-    from plait.targets import cuda_long, cuda_long_kernel, cuda_long_plan
+    from plait.dp.pairs import gpu_long as cuda_long
+    from plait.dp.pairs import gpu_long as cuda_long_plan
+    from plait.dp.pairs import gpu_stripes as cuda_long_kernel
 
     memory = 1 << 12 if SIMULATED else 1 << 19
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
@@ -138,8 +140,8 @@ def test_two_pairs_at_the_same_time() -> None:
 @pytest.mark.gpu
 @pytest.mark.cuda_simulator
 def test_what_is_still_copied_is_not_written_over() -> None:
-    from plait.targets import cuda_long
-    from plait.targets.cuda_devices import on_device
+    from plait.devices.cuda_devices import on_device
+    from plait.dp.pairs import gpu_long as cuda_long
 
     device, go_on, order = cuda_long._Device(0), threading.Event(), list[bool]()
 
@@ -169,7 +171,7 @@ def test_what_is_still_copied_is_not_written_over() -> None:
     SIMULATED or importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda compiles nothing here"
 )
 def test_no_loop_is_split_for_threads_that_differ() -> None:
-    from plait.targets.cuda_long_kernel import sweep_stripes
+    from plait.dp.pairs.gpu_stripes import sweep_stripes
 
     # Two exchanges a step, for whole stripes and for the last one. Split loops run one after the other.
     ptx = sweep_stripes.ptx(sweep_stripes.examples()[0], (9, 0))

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from plait.align import align, score
 from plait.align import batches as whole_pairs
-from plait.align.host_memory import free_bytes
+from plait.align.batches import free_bytes
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, cuts, edges_of, sweep_tile
 from plait.errors import DeviceFailure, DeviceMemoryError
-from plait.schedules.tile_grid import Grid, LongPair, Tile, TileSteps, Visit, cuts, edges_of
-from plait.schedules.tile_sweep import sweep_tile
-from plait.targets.cpu import CpuTarget
 
 MODES = ("global", "local", "overlap", "extension")
 SIDE = 64

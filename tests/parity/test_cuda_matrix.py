@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import problems
+from support.cases import Batch
+from support.problems import PROBLEMS, Combination, TargetChoice, solve
 
-from plait.lanes import host_lanes
-from plait.targets.cuda_target import CudaTarget
-from plait.testing import problems
-from plait.testing.cases import Batch
-from plait.testing.problems import PROBLEMS, Combination, TargetChoice, solve
+from plait.dp.cuda import CudaTarget
+from plait.lang.lanes import host_lanes
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")
 #: Junctions of a batch that are simulated.

@@ -13,23 +13,26 @@ import pytest
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
+from plait.align.batches import score_many_codes
 from plait.align.codes import CodeList
-from plait.align.many import score_many_codes
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
-from plait.errors import InvalidInput, Unsupported
-from plait.targets.cpu import CpuTarget
-from plait.targets.cuda import SIMULATED, cuda
-from plait.targets.cuda_packed import (
+from plait.devices.cuda import SIMULATED, cuda
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.gpu_packed import (
     PackedQuery,
     PackedTargets,
+    Shape,
+    longest_span,
     packed_bytes,
     packed_scores,
+    pieces_of,
     scores_in_shape,
+    shape_of,
+    shared_bytes,
 )
-from plait.targets.cuda_packed_kernels import GAP, search_kernel, striped_kernel
-from plait.targets.cuda_packed_plan import Shape, longest_span, pieces_of, shape_of, shared_bytes
-from plait.targets.cuda_packed_sweep import PADDING_LETTER
+from plait.dp.pairs.gpu_packed_kernels import GAP, PADDING_LETTER, search_kernel, striped_kernel
+from plait.errors import InvalidInput, Unsupported
 
 on_either = [pytest.mark.cuda_simulator, pytest.mark.gpu]
 
@@ -152,7 +155,7 @@ class TestScores:
         cuts = pieces_of(np.array([60, 9]), 9, 16, least=8)
         assert len(cuts[0]) > 2
         assert cuts[1] == 1
-        monkeypatch.setattr("plait.targets.cuda_packed.pieces_of", lambda *args: cuts)
+        monkeypatch.setattr("plait.dp.pairs.gpu_packed.pieces_of", lambda *args: cuts)
         query = np.random.default_rng(8).integers(0, 4, 7).astype(np.uint8)
         targets = some_targets(9, query, [60, 58, 60, 51, 60, 33, 9, 8, 9], 4)
         check(Shape(8, 4, 1), query, targets, some_table(10), (4, 4))

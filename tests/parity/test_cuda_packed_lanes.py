@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.algebras import SaturatingMaxPlus, choice, extend
-from plait.lanes import add_saturating, maximum
-from plait.lanes.packed import (
+from plait.dp.pairs.gaps import AffineGap, cell, gaps
+from plait.lang.algebras import SaturatingMaxPlus, choice, extend
+from plait.lang.lanes import add_saturating, maximum
+from plait.lang.packed import (
     PACKED_LIMIT,
     AddedBefore,
     HalfPair,
@@ -22,7 +23,6 @@ from plait.lanes.packed import (
     pack,
     unpack,
 )
-from plait.recurrences.gaps import AffineGap, cell, gaps
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

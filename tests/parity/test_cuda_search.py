@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plait.align.modes import free_ends_of
+from plait.align.scoring import free_ends_of
+from plait.align.search import SearchSettings
 from plait.align.search_files import search_files
-from plait.align.search_runs import SearchSettings
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.blocks import TargetBlocks, arrange, packed_columns
+from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.lists import FreeEnds
 from plait.errors import DeviceMemoryError, Unsupported
-from plait.schedules.block_setup import BlockQuery
-from plait.schedules.pair_sweep import FreeEnds
-from plait.targets.block_lists import TargetBlocks
-from plait.targets.cpu import CpuTarget
-from plait.targets.lane_blocks import arrange, packed_columns
 
 SMALL = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 LOCAL = free_ends_of("local")
@@ -72,7 +71,7 @@ class Case:
 
 
 def on_gpu(query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]) -> Scores:
-    from plait.targets import cuda_search
+    from plait.dp.pairs import gpu_search as cuda_search
 
     return cuda_search.run_blocks([0], query, blocks, progress)
 
@@ -80,7 +79,7 @@ def on_gpu(query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], No
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """32 bits for all scores."""
-    from plait.targets.cuda_search_slots import QueryForms
+    from plait.dp.pairs.gpu_search import QueryForms
 
     monkeypatch.setattr(QueryForms, "packed", lambda self: None)
 
@@ -138,21 +137,21 @@ class TestSmall:
 
     def test_parts_and_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Several queries, targets in several parts, and those in halves since memory is said to be short."""
-        from plait.targets import cuda_search
-        from plait.targets.cuda_search_slots import SLOTS, Slot
+        from plait.dp.pairs import gpu_search as cuda_search
+        from plait.dp.pairs.gpu_search import SLOTS, SearchSlot
 
         case, other = Case(3, [1] * 200, letters=4), Case(2, [1], letters=4, seed=1)
         plan = SLOTS.plan([0])
         monkeypatch.setattr(SLOTS, "plan", lambda devices: plan._replace(residues=140, slots=1))
-        send, refused = Slot.send, []
+        send, refused = SearchSlot.send, []
 
-        def short(slot: Slot, part: TargetBlocks, *rest: Any) -> Any:
+        def short(slot: SearchSlot, part: TargetBlocks, *rest: Any) -> Any:
             if len(part.lengths) > 1:
                 refused.append(len(part.lengths))
                 raise DeviceMemoryError("cuda:0", needed=None, free=None, fix="")
             return send(slot, part, *rest)
 
-        monkeypatch.setattr(Slot, "send", short)
+        monkeypatch.setattr(SearchSlot, "send", short)
         told: list[int] = []
         found = cuda_search.sweep_blocks([0], [case.query, other.query], case.blocks, told.append)
         assert refused == [2, 2] and sum(told) == 200 * (3 + 2)
@@ -162,12 +161,12 @@ class TestSmall:
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""
-        from plait.targets import cuda_search_slots
-        from plait.targets.cuda_search_slots import Slot, Slots
+        from plait.dp.pairs import gpu_search as cuda_search_slots
+        from plait.dp.pairs.gpu_search import SearchSlot, Slots
 
         monkeypatch.setattr(cuda_search_slots, "on_device", lambda device: contextlib.nullcontext())
         slots, served = Slots(), []
-        slots._free = {0: [], 1: [Slot(1)]}
+        slots._free = {0: [], 1: [SearchSlot(1)]}
 
         def take(device: int) -> None:
             with slots.slot([device]):
@@ -183,12 +182,12 @@ class TestSmall:
         assert served == [1]
 
     def test_what_does_not_fit_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from plait.targets.cuda_search_slots import Slot
+        from plait.dp.pairs.gpu_search import SearchSlot
 
-        def short(slot: Slot, *arguments: Any) -> Any:
+        def short(slot: SearchSlot, *arguments: Any) -> Any:
             raise DeviceMemoryError("cuda:0", needed=None, free=None, fix="buy more")
 
-        monkeypatch.setattr(Slot, "send", short)
+        monkeypatch.setattr(SearchSlot, "send", short)
         case = Case(4, [3])
         with pytest.raises(DeviceMemoryError, match="buy more"):
             on_gpu(case.query, case.blocks, nothing)
@@ -250,9 +249,9 @@ class TestLarge:
 
     @pytest.mark.parametrize("residues", [1 << 14, 1 << 17])
     def test_no_part_changes_a_score(self, monkeypatch: pytest.MonkeyPatch, residues: int) -> None:
-        from plait.targets import cuda_search
-        from plait.targets.cuda_devices import devices
-        from plait.targets.cuda_search_slots import SLOTS
+        from plait.devices.cuda_devices import devices
+        from plait.dp.pairs import gpu_search as cuda_search
+        from plait.dp.pairs.gpu_search import SLOTS
 
         plan = SLOTS.plan(devices())
         monkeypatch.setattr(SLOTS, "plan", lambda own: plan._replace(residues=residues, piece=1 << 13))

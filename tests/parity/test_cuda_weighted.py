@@ -23,20 +23,20 @@ from hypothesis import strategies as st
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
+from support.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
+from support.recombination import GENETIC_CODE, drawn_junctions, probability_of, small_model
+
+from plait.devices import cuda_devices
+from plait.devices import trials as device_trials
+from plait.devices.cuda import SIMULATED
+from plait.devices.cuda_devices import devices
+from plait.dp import cuda as cuda_target
+from plait.dp.chain import gpu_pieces as cuda_pieces
+from plait.dp.chain import gpu_weigh_launch as cuda_weighted
+from plait.dp.chain.gpu_tables import warp_parts
 from plait.errors import DeviceFailure, DeviceMemoryError
-from plait.schedules.warp_weighted_tables import warp_parts
-from plait.targets import cuda_devices, cuda_pieces, cuda_target, cuda_weighted, device_trials
-from plait.targets.cuda import SIMULATED
-from plait.targets.cuda_devices import devices
-from plait.testing.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
-from plait.testing.recombination import (
-    GENETIC_CODE,
-    drawn_junctions,
-    probability_of,
-    small_model,
-)
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.end_shapes import model_shapes
+from plait.vdj.model.gene_ends import model_shapes
 from plait.vdj.model.weights import parts_of, weighted_chain
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
@@ -299,7 +299,7 @@ def test_tables_of_the_model_stay_while_those_of_motifs_come_and_go(monkeypatch:
 START = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from plait.testing.recombination import drawn_junctions, small_model
+from support.recombination import drawn_junctions, small_model
 from plait.vdj.model import GenerationProbability
 model = small_model(8)
 texts = drawn_junctions(model, 8, 4)

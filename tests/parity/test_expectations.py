@@ -13,21 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
-from plait.targets.weighted_kernels import expect_kernel, expect_pairs_kernel
-from plait.testing.recombination import (
-    GENETIC_CODE,
-    Way,
-    coding_texts,
-    drawn_junctions,
-    small_model,
-    ways_of,
-)
+from plait.dp.chain.weigh_kernels import expect_kernel, expect_pairs_kernel
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.encoded_junctions import JunctionEncoder
-from plait.vdj.model.expectations import Evidence, Expectation
-from plait.vdj.model.expected_counts import CountingPairs, CountingWithD
+from plait.vdj.model.expectations import CountingPairs, CountingWithD, Evidence, Expectation
 from plait.vdj.model.posteriors import Posteriors, posteriors
+from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.results import STATUSES
 
 BOUND = 1e-11

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from plait.testing.generation_problems import (
+from support.generation_problems import (
     GENERATION_ALGEBRAS,
     GENERATION_PROBLEMS,
     GENERATION_TARGETS,
@@ -24,7 +23,7 @@ from plait.testing.generation_problems import (
     generation_combinations,
     solve_generation,
 )
-from plait.testing.problems import SPLITS
+from support.problems import SPLITS
 
 Prepare = Callable[[str], None]
 

@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from plait.algebras import COUNT, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
-from plait.lanes import OneLane, host_lanes
-from plait.testing.cases import make_germline
-from plait.testing.generation_problems import GenerationBatch, insertion_amounts, weigh_batch
-from plait.testing.recombination import (
+from support.cases import make_germline
+from support.generation_problems import GenerationBatch, insertion_amounts, weigh_batch
+from support.recombination import (
     GENETIC_CODE,
     coding_texts,
     drawn_junctions,
@@ -27,6 +24,9 @@ from plait.testing.recombination import (
     small_model,
     ways_of,
 )
+
+from plait.lang.algebras import COUNT, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
+from plait.lang.lanes import OneLane, host_lanes
 from plait.vdj import PathModel, count_paths
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
 from plait.vdj.model.posteriors import posteriors

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import Answer, Batch, Junction, make_germline, run_chain
+from support.problems import TARGETS
 
-from plait.algebras import COUNT
-from plait.lanes import LANES
-from plait.schedules.chain_tables import REGION_FIELDS
-from plait.testing.cases import Answer, Batch, Junction, make_germline, run_chain
-from plait.testing.problems import TARGETS
+from plait.dp.chain.tables import REGION_FIELDS
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import LANES
 from plait.vdj.models import PathModel
 
 ON_TARGETS = pytest.mark.parametrize(

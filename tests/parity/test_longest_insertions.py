@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.recombination import small_model
 
-from plait.testing.recombination import small_model
 from plait.vdj.germline.codons import translate
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from plait.testing.cases import Answer, Batch
-from plait.testing.problems import ALGEBRAS, PROBLEMS, TARGETS, Combination, combinations, solve
+from support.cases import Answer, Batch
+from support.problems import ALGEBRAS, PROBLEMS, TARGETS, Combination, combinations, solve
 
 COMBINATIONS = list(combinations())
 ON_TARGETS = {

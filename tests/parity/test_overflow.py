@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cases import Answer, Batch, Junction, make_germline, run_chain
+from support.problems import WORKED_EXAMPLE
+from support.strategies import batches, dp1_models, dp2_models
 
-from plait.algebras import BIG_COUNT, COUNT, SATURATING_COUNT
-from plait.lanes import LANES, host_lanes
-from plait.targets.cpu import CpuTarget
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import Answer, Batch, Junction, make_germline, run_chain
-from plait.testing.problems import WORKED_EXAMPLE
-from plait.testing.strategies import batches, dp1_models, dp2_models
+from plait.dp.cpu import CpuTarget
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import BIG_COUNT, COUNT, SATURATING_COUNT
+from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.models import PathModel
 
 COUNTS = ("full", "empty", "none", "pair")

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.answers import expected
+from support.cases import Batch, Junction, run_chain, run_enumeration
 
-from plait.algebras import COUNT
-from plait.lanes import host_lanes
-from plait.targets.cpu import CpuTarget
-from plait.testing.answers import expected
-from plait.testing.cases import Batch, Junction, run_chain, run_enumeration
+from plait.dp.cpu import CpuTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import host_lanes
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel
 

@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cases import Answer, Batch, Junction, ends_of, run_chain
+from support.oracles import LETTERS, choices
+from support.problems import WORKED_EXAMPLE
+from support.scenarios import ScenarioModel, natural_model, scenario_weights, weighted_tables
+from support.strategies import CODES, germline_sets, junctions
 
-from plait.algebras import MAX_PRODUCT, PROBABILITY
-from plait.lanes import LANES, host_lanes
-from plait.targets.cpu import CpuTarget
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import Answer, Batch, Junction, ends_of, run_chain
-from plait.testing.oracles import LETTERS, choices
-from plait.testing.problems import WORKED_EXAMPLE
-from plait.testing.scenarios import ScenarioModel, natural_model, scenario_weights, weighted_tables
-from plait.testing.strategies import CODES, germline_sets, junctions
+from plait.dp.cpu import CpuTarget
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import MAX_PRODUCT, PROBABILITY
+from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.models import PathModel
 
 BOUND = 1000 * 2.0**-53

@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from plait.lanes import LANES
-from plait.testing.cases import Junction, make_germline, run_chain, run_enumeration
-from plait.testing.oracles import (
+from support.cases import Junction, make_germline, run_chain, run_enumeration
+from support.oracles import (
     Dp2Counts,
     count_dp1,
     count_dp2,
@@ -19,8 +17,10 @@ from plait.testing.oracles import (
     extended_d,
     fragment_ways,
 )
-from plait.testing.problems import ALGEBRAS, TARGETS, WORKED_EXAMPLE
-from plait.testing.simulation import simulate_dp2
+from support.problems import ALGEBRAS, TARGETS, WORKED_EXAMPLE
+from support.simulation import simulate_dp2
+
+from plait.lang.lanes import LANES
 from plait.vdj.models import PathModel, end_weight
 
 READ = "ACCTGCAGTGCAGACCTGGGGAACACAGAAGTCTTC"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.alignment import AlignmentCase, BestAlignment, score_columns
+from support.alignment_runs import prepare, sum_task, swept
+from support.alignment_strategies import alignment_cases, bands
 
-from plait.targets.alignment_sums import count_all, count_best, log_sum, pair_log_sums
-from plait.testing.alignment import AlignmentCase, BestAlignment, score_columns
-from plait.testing.alignment_runs import prepare, sum_task, swept
-from plait.testing.alignment_strategies import alignment_cases, bands
+from plait.dp.pairs.states import count_all, count_best, log_sum, pair_log_sums
 
 pytestmark = pytest.mark.interpreted
 

@@ -8,14 +8,14 @@ from functools import lru_cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.molecule_simulation import chimera, random_molecule, simulate_rearrangement
+from support.oracles import reverse_complement
+from support.read_library import Library, block_of, simulate_reads
+from support.read_simulation import Sequencing, SimulatedRead
+from support.rearrangement_rows import check_rows
 
-from plait.testing.molecule_simulation import chimera, random_molecule, simulate_rearrangement
-from plait.testing.oracles import reverse_complement
-from plait.testing.read_library import Library, block_of, simulate_reads
-from plait.testing.read_simulation import Sequencing, SimulatedRead
-from plait.testing.rearrangement_rows import check_rows
-from plait.vdj.annotation.annotator import ReadAnnotator
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.annotator import ReadAnnotator
 
 NAMES = ("mouse_trb", "mouse_tra", "human_trb", "human_tra")
 #: What does not depend on the strand that was read.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from support.germline_matches import read_block
 
 from plait.alphabets import encode, reverse_complement
-from plait.testing.germline_matches import read_block
-from plait.vdj.annotation.alignment import GermlineAligner
-from plait.vdj.annotation.germline_index import J_SCORING, V_SCORING
-from plait.vdj.annotation.matches import GermlineMatches, SegmentMatches
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.germline_index import J_SCORING, V_SCORING
+from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 
 TRB = load_germline("mouse_trb")
 ALIGNER = GermlineAligner([TRB], device="cpu")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import InvalidInput
-from plait.hyperspectral.codec import BodyEnd, HeaderEnd, compress, decompress
-from plait.hyperspectral.decoder import StreamDecoder
-from plait.hyperspectral.header import write_header
+from plait.hyperspectral.codec import StreamDecoder, compress, decompress
+from plait.hyperspectral.codewords import BodyEnd
+from plait.hyperspectral.header import HeaderEnd, write_header
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     HybridCoder,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.formats.blocks import reblock
+from plait.formats.parquet import reblock
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import TABLE_SUFFIXES, open_table
 

@@ -10,14 +10,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
 
 from plait.alphabets import reverse_complement
-from plait.schedules.span_differences import UNKNOWN, Differing, Spans, count_differing, list_differing
-from plait.targets.span_kernels import count_differing_kernel, list_differing_kernel
-from plait.testing.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
-from plait.vdj.annotation import clonotype_sample
-from plait.vdj.annotation.allele_evidence import AlleleEvidence
-from plait.vdj.annotation.new_alleles import NewAlleles, new_alleles_of
+from plait.vdj.alleles import sample as clonotype_sample
+from plait.vdj.alleles.evidence import (
+    UNKNOWN,
+    AlleleEvidence,
+    Differing,
+    Spans,
+    count_differing,
+    count_differing_kernel,
+    list_differing,
+    list_differing_kernel,
+)
+from plait.vdj.alleles.new_alleles import NewAlleles, new_alleles_of
 from plait.vdj.germline import load_germline
 
 MOUSE = load_germline("mouse_trb")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import Answer, Batch, Junction, make_germline, run_chain
+from support.oracles import LETTERS, alike, end_ways, reverse_complement
+from support.strategies import batches, dp1_models, dp2_models, lane_widths, sequences
 
-from plait.algebras import COUNT
-from plait.lanes import LANES
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import Answer, Batch, Junction, make_germline, run_chain
-from plait.testing.oracles import LETTERS, alike, end_ways, reverse_complement
-from plait.testing.strategies import batches, dp1_models, dp2_models, lane_widths, sequences
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import LANES
 from plait.vdj.models import PathModel
 
 pytestmark = pytest.mark.interpreted(alone=True)

@@ -8,9 +8,8 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from plait.testing.cases import Batch, ends_of
-from plait.testing.oracles import (
+from support.cases import Batch, ends_of
+from support.oracles import (
     LETTERS,
     alike,
     choices,
@@ -24,9 +23,9 @@ from plait.testing.oracles import (
     palindrome_before,
     reverse_complement,
 )
-from plait.testing.problems import PROBLEMS
-from plait.testing.simulation import simulate_dp2
-from plait.testing.strategies import CODES, batches, dp1_models, dp2_models, sequences
+from support.problems import PROBLEMS
+from support.simulation import simulate_dp2
+from support.strategies import CODES, batches, dp1_models, dp2_models, sequences
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource, FileKind
-from plait.formats.read_fastq import fastq_reads
-from plait.formats.read_letters import checked_reads
-from plait.formats.read_names import RepeatedNames, hash_names, pair_names
+from plait.formats.fastq import checked_reads, fastq_reads
 from plait.formats.reads import open_reads
+from plait.formats.record_names import RepeatedNames, hash_names, pair_names
 
 Read = tuple[str, str, str | None]
 

@@ -7,10 +7,10 @@ import random
 
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
+from support.oracles import fragment_ways, palindrome_after, palindrome_before, reverse_complement
+from support.simulation import simulate_dp2
 
-from plait.testing.cases import make_germline
-from plait.testing.oracles import fragment_ways, palindrome_after, palindrome_before, reverse_complement
-from plait.testing.simulation import simulate_dp2
 from plait.vdj.counting import PathCounter
 from plait.vdj.models import PathModel
 

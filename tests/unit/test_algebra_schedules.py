@@ -13,9 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from support.alignment import AlignmentCase, all_alignments, best_by_gotoh
+from support.alignment_batches import AlignmentBatch
+from support.alignment_runs import prepare
+from support.alignment_solvers import pair_list
+from support.alignment_strategies import alignment_cases
+from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
-from plait._jit import kernel
-from plait.algebras import (
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.gaps import AffineGap, GapStates, LinearGap
+from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, Forget, RowEnds, block_scores
+from plait.dp.pairs.lists import make_setup
+from plait.dp.pairs.rows import Drop, NoDirections, Rows, _sweep_rows, sweep_rows
+from plait.dp.pairs.states import COLUMNS, Paired, Plain, Scope, StatePair, _sweep_states, sweep_states
+from plait.dp.pairs.states import Forget as ForgetVertices
+from plait.dp.reference import ReferenceTarget
+from plait.errors import Unsupported
+from plait.lang.algebras import (
     BIG_COUNT,
     COUNT,
     EXACTNESS,
@@ -28,26 +42,9 @@ from plait.algebras import (
     Optimal,
     SaturatingMaxPlus,
 )
-from plait.errors import Unsupported
-from plait.lanes import LANES, add_saturating, lanes_of, minimum, splat
-from plait.recurrences.gap_states import GapStates
-from plait.recurrences.gaps import AffineGap, LinearGap
-from plait.schedules.inter_sequence import Block, BlockScratch, EveryCell, Forget, RowEnds, block_scores
-from plait.schedules.pair_setup import make_setup
-from plait.schedules.row_sweep import Drop, NoDirections, Rows, sweep_rows
-from plait.schedules.state_sweep import COLUMNS, Paired, Plain, Scope, StatePair, sweep_states
-from plait.schedules.state_sweep import Forget as ForgetVertices
-from plait.targets.alignment_rows import _sweep_rows
-from plait.targets.alignment_sums import _sweep_states
-from plait.targets.cpu import CpuTarget
-from plait.targets.reference import ReferenceTarget
-from plait.testing.alignment import AlignmentCase, all_alignments, best_by_gotoh
-from plait.testing.alignment_batches import AlignmentBatch
-from plait.testing.alignment_runs import prepare
-from plait.testing.alignment_solvers import pair_list
-from plait.testing.alignment_strategies import alignment_cases
-from plait.testing.generation_problems import GENERATION_PROBLEMS, weigh_batch
-from plait.vdj.model import chain_values
+from plait.lang.compile import kernel
+from plait.lang.lanes import LANES, add_saturating, lanes_of, minimum, splat
+from plait.vdj.model import gene_ends as chain_values
 
 pytestmark = pytest.mark.interpreted
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import algebras
-from plait.algebras import (
+from plait.lang import algebras
+from plait.lang.algebras import (
     BIG_COUNT,
     COUNT,
     EXACTNESS,
@@ -30,7 +30,7 @@ from plait.algebras import (
     repeat,
     with_zero,
 )
-from plait.lanes import LANES, lanes_of, load
+from plait.lang.lanes import LANES, lanes_of, load
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.cases import run_chain
+from support.problems import PROBLEMS
 
-from plait.algebras import BIG_COUNT, LOG_SUM, WEIGHTED_SUM, MaxPlus, Optimal, SaturatingMaxPlus
+from plait.dp.cpu import CpuTarget
+from plait.dp.reference import ReferenceTarget
 from plait.errors import Unsupported
-from plait.lanes import LANES
-from plait.targets.cpu import CpuTarget
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import run_chain
-from plait.testing.problems import PROBLEMS
+from plait.lang.algebras import BIG_COUNT, LOG_SUM, WEIGHTED_SUM, MaxPlus, Optimal, SaturatingMaxPlus
+from plait.lang.lanes import LANES
 
 MAX_PLUS = MaxPlus(-math.inf, 0.0)
 NO_COUNTS = [
@@ -44,7 +44,7 @@ PROGRAM = """
 import sys
 from typing import NamedTuple
 import numpy as np
-from plait.targets.alignment_rows import row_sweep
+from plait.dp.pairs.rows import row_sweep
 
 HIGH = sys.argv[1] == "high"
 

@@ -13,21 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import database_build, packing
+from plait.align import database as database_build
+from plait.align import layout as packing
+from plait.align.codes import ALPHABETS, PAD_CODE, Kind, common_kind, count_letters, kind_of
 from plait.align.database import (
     DIGESTS,
     FORMAT_VERSION,
     HEADER_BYTES,
     SECTIONS,
+    build_database,
     is_database,
     open_database,
 )
-from plait.align.database_build import build_database
-from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, PAD_CODE, Kind, common_kind, count_letters, kind_of
+from plait.align.layout import SequenceDatabase, pack_sequences
+from plait.dp.pairs.blocks import BLOCK_LANES, arrange
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.fasta import Sequences, read_fasta
-from plait.targets.lane_blocks import BLOCK_LANES, arrange
 
 TEXT = {"protein": ALPHABETS["protein"], "dna": ALPHABETS["dna"]}
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, open_database
-from plait.align.database_build import build_database
-from plait.align.residues import ALPHABETS, Kind
+from plait.align.codes import ALPHABETS, Kind
+from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, open_database
 from plait.errors import FormatError
 
 TEXT = {"protein": ALPHABETS["protein"], "dna": ALPHABETS["dna"]}

@@ -15,13 +15,11 @@ import pytest
 
 from plait.align import align, make_aligner
 from plait.align.aligner import Aligner
-from plait.align.coded_files import CodedFile
-from plait.align.file_pairs import FilePairs, batches_of, codes_of
-from plait.align.file_runs import AlignProgress
-from plait.align.files import AlignedFiles, align_files
-from plait.align.pairs import COLUMNS, needs_alignment
+from plait.align.file_inputs import CodedFile
+from plait.align.files import AlignedFiles, AlignProgress, FilePairs, align_files, batches_of, codes_of
 from plait.align.scoring import make_scoring
 from plait.align.statistics import karlin_altschul
+from plait.align.writers import COLUMNS, needs_alignment
 from plait.errors import FormatError, InvalidInput, Unsupported
 
 DNA = make_scoring(kind="dna")
@@ -57,7 +55,7 @@ def fasta(tmp_path: Path) -> Callable[..., Path]:
 def most_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     if request.param == "kept":
         return 1 << 20
-    monkeypatch.setattr("plait.align.coded_files._BLOCK_BYTES", 40)
+    monkeypatch.setattr("plait.align.file_inputs._BLOCK_BYTES", 40)
     return 0
 
 
@@ -122,7 +120,7 @@ def test_pairs(fasta: Any, most_kept: int, queries: Records, targets: Records | 
 def test_batches_are_bounded(
     fasta: Any, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, load: Callable[[int, int], int]
 ) -> None:
-    monkeypatch.setattr(f"plait.align.file_pairs.{bound}", value)
+    monkeypatch.setattr(f"plait.align.files.{bound}", value)
     files = FilePairs(CodedFile(fasta(QUERIES), DNA), CodedFile(fasta(TARGETS, "b.fa"), DNA), "all")
     batches = list(batches_of(files.stretches()))
     assert told(itertools.chain.from_iterable(batches)) == expected_pairs(QUERIES, TARGETS, "all")
@@ -139,7 +137,7 @@ def test_batches_are_bounded(
 
 
 def test_a_band_makes_batches_of_more_pairs(fasta: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.align.file_pairs._MOST_CELLS", 100)
+    monkeypatch.setattr("plait.align.files._MOST_CELLS", 100)
     files = FilePairs(CodedFile(fasta(QUERIES), DNA), CodedFile(fasta(TARGETS, "b.fa"), DNA), "all")
     whole, banded = (list(batches_of(files.stretches(), width=width)) for width in (None, 1))
     assert len(banded) < len(whole)
@@ -173,7 +171,7 @@ def test_names_that_come_again(fasta: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert (found[0].name, found[0].line, found[1]) == ("x", 5, 3)
     with pytest.raises(FormatError, match=r"a\.fa, line 5: found a second sequence named 'x', .* SAM refers"):
         FilePairs(other, own, "order").survey(unique_targets=True)
-    monkeypatch.setattr("plait.align.file_pairs._MOST_NAMES", 4)
+    monkeypatch.setattr("plait.align.files._MOST_NAMES", 4)
     assert FilePairs(own, other, "order").survey().duplicates == ()
     with pytest.raises(FormatError, match="a second sequence named 'x'"):
         FilePairs(other, own, "order").survey(unique_targets=True)
@@ -212,7 +210,7 @@ def test_alignments_are_those_of_single_pairs(
     targets: Records | None,
     pairing: str,
 ) -> None:
-    monkeypatch.setattr("plait.align.file_pairs._MOST_PAIRS", 3)
+    monkeypatch.setattr("plait.align.files._MOST_PAIRS", 3)
     out = tmp_path / "out.parquet"
     paths = fasta(queries), None if targets is None else fasta(targets, "b.fa")
     done = run(*paths, out, aligner(mode="overlap"), pairs=pairing if targets else None)
@@ -237,7 +235,7 @@ def test_how_it_is_split_changes_nothing(
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     written = []
     for threads, most in ((1, 100), (3, 100), (2, 4)):
-        monkeypatch.setattr("plait.align.file_pairs._MOST_PAIRS", most)
+        monkeypatch.setattr("plait.align.files._MOST_PAIRS", most)
         out = tmp_path / f"{threads}-{most}.tsv"
         how = aligner(device="cpu", threads=threads, **options)
         run(*paths, out, how, pairs="all", score_only=score_only)
@@ -356,13 +354,13 @@ def test_full_traceback_of_long_sequences_is_refused(fasta: Any, tmp_path: Path)
 def test_a_stopped_run_leaves_nothing(
     fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_in: str
 ) -> None:
-    monkeypatch.setattr("plait.align.file_pairs._MOST_PAIRS", 4)
+    monkeypatch.setattr("plait.align.files._MOST_PAIRS", 4)
 
     def stop(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
     if stop_in == "the writing":
-        monkeypatch.setattr("plait.align.table_writers.PairTableWriter._write", stop)
+        monkeypatch.setattr("plait.align.writers.PairTableWriter._write", stop)
     out = tmp_path / "out.parquet"
     out.write_text("of yesterday")
     with pytest.raises(KeyboardInterrupt):
@@ -377,7 +375,7 @@ def test_a_stopped_run_leaves_nothing(
 def test_progress(
     fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("plait.align.file_pairs._MOST_PAIRS", 4)
+    monkeypatch.setattr("plait.align.files._MOST_PAIRS", 4)
     seen: list[AlignProgress] = []
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     done = run(*paths, tmp_path / "out.tsv", aligner(**options), pairs="all", progress=seen.append)

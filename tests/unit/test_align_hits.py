@@ -12,11 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait import __version__
-from plait.align.blast_columns import BLAST_COLUMNS, DEFAULT_BLAST_COLUMNS, bit_score_text, evalue_text
-from plait.align.search import search
-from plait.align.search_files import SearchSummary, search_files
-from plait.align.search_output import hit_columns, hit_format
-from plait.align.search_runs import SearchSettings
+from plait.align.search import SearchSettings, search
+from plait.align.search_files import (
+    BLAST_COLUMNS,
+    DEFAULT_BLAST_COLUMNS,
+    SearchSummary,
+    bit_score_text,
+    evalue_text,
+    hit_columns,
+    hit_format,
+    search_files,
+)
 from plait.errors import FormatError, InvalidInput
 
 QUERY = ">q1\nAMLELTGISELAGRYPHELSGGQQQRVALARALAPDPELILLDEPFSALDEQLRRQIREDMIAALRANGKSAVFVSHDREEALQYADRIA\n"

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plait.align.cigar import parse_cigar
 from plait.align.matrices import load_matrix, match_mismatch
-from plait.align.results import Alignment, make_alignment, make_alignments, rescore
+from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar, rescore
 from plait.align.scoring import Scoring
 from plait.errors import InvalidInput
 
@@ -119,7 +118,7 @@ def test_alignments_are_as_described(
     codes = [DNA.encode(b"A" * len(before) + text + b"C" * len(after)) for text in (query, target)]
     ends = [len(before) + len(text) for text in (query, target)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plait.align.cigar._BLOCK_COLUMNS", block)
+        patch.setattr("plait.align.results._BLOCK_COLUMNS", block)
         found = make_alignment(*codes, DNA, expected["score"], *ends, as_array(runs))
         assert {name: getattr(found, name) for name in expected} == expected
         assert rescore(found, *codes, DNA) == expected["score"]

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from plait.align.matrices import load_matrix, match_mismatch
-from plait.align.output import open_alignments
-from plait.align.pairs import AlignedPair
 from plait.align.results import make_alignment
 from plait.align.scoring import Scoring
-from plait.align.writers import AlignmentWriter
+from plait.align.writers import AlignedPair, AlignmentWriter, open_alignments
 from plait.errors import InvalidInput, Unsupported
 from plait.types import Provenance
 

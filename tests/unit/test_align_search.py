@@ -12,24 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.align import search_runs, search_sources, sweeps
+from plait.align import search as search_runs
+from plait.align import search_sources, sweeps
 from plait.align.batches import choose_target, score_batch
 from plait.align.codes import PairBatch, code_list
-from plait.align.database import open_database
-from plait.align.database_build import build_database
+from plait.align.database import build_database, open_database
+from plait.align.layout import SequenceDatabase, pack_sequences
 from plait.align.matrices import match_mismatch
-from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.pairs import AlignedPair
 from plait.align.results import rescore
 from plait.align.scoring import Scoring, make_scoring
-from plait.align.search import SearchResult, search
+from plait.align.search import SearchResult, SearchSettings, search
 from plait.align.search_files import search_files
-from plait.align.search_runs import SearchSettings
 from plait.align.sweeps import LOCAL, SearchProgress
+from plait.align.writers import AlignedPair
+from plait.dp import cpu
+from plait.dp.pairs.blocks import CPU_SHAPE
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import read_fasta
-from plait.targets import cpu
-from plait.targets.sweep_shape import CPU_SHAPE
 
 PROTEIN = "ARNDCQEGHILKMFPSTWYV"
 Named = list[tuple[str, str]]

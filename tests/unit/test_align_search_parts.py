@@ -11,27 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import pieces, ranking, search_sources
-from plait.align.batches import align_batch, choose_target
-from plait.align.codes import PairBatch, code_list
-from plait.align.database_build import build_database
-from plait.align.many import block_query
+from plait.align import layout as pieces
+from plait.align import search_sources
+from plait.align import sweeps as ranking
+from plait.align.batches import align_batch, block_query, choose_target
+from plait.align.codes import PAD_CODE, PairBatch, code_list
+from plait.align.database import build_database
+from plait.align.layout import SequenceDatabase, align_long_target, lone_lanes, pack_sequences, reach_of
 from plait.align.matrices import SubstitutionMatrix, load_matrix, match_mismatch
-from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.pieces import align_long_target, reach_of
-from plait.align.ranking import Found, Ranking, distinct
-from plait.align.residues import PAD_CODE
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.search import search
 from plait.align.search_sources import FastaSource, matrix_columns, open_source
-from plait.align.sweeps import LOCAL
-from plait.align.target_chunks import lone_lanes
+from plait.align.sweeps import LOCAL, Found, Ranking, distinct
+from plait.dp import cpu
+from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, TargetBlocks
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
-from plait.targets import cpu
-from plait.targets.block_lists import TargetBlocks
-from plait.targets.lane_blocks import BLOCK_LANES
-from plait.targets.sweep_shape import CPU_SHAPE
 
 CPU = choose_target("cpu", 1)
 

@@ -11,23 +11,28 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.alignment import AlignmentCase, all_sums, best_by_gotoh
+from support.alignment_runs import sum_task
+from support.alignment_strategies import alignment_cases
 
-from plait.algebras import MaxPlus
 from plait.align.matrices import match_mismatch
 from plait.align.scoring import Scoring, make_scoring
-from plait.align.sums import (
-    count_alignments,
-    count_optimal,
-    log_partition,
-    match_posteriors,
+from plait.align.sums import count_alignments, count_optimal, log_partition, match_posteriors
+from plait.dp.pairs.gaps import GapStates
+from plait.dp.pairs.states import (
+    Forget,
+    Plain,
+    Scope,
+    StatePair,
+    SumTask,
+    count_all,
+    count_best,
+    log_sum,
+    pair_log_sums,
+    sweep_states,
 )
 from plait.errors import CountOverflow, InvalidInput, Unsupported
-from plait.recurrences.gap_states import GapStates
-from plait.schedules.state_sweep import Forget, Plain, Scope, StatePair, sweep_states
-from plait.targets.alignment_sums import SumTask, count_all, count_best, log_sum, pair_log_sums
-from plait.testing.alignment import AlignmentCase, all_sums, best_by_gotoh
-from plait.testing.alignment_runs import sum_task
-from plait.testing.alignment_strategies import alignment_cases
+from plait.lang.algebras import MaxPlus
 
 SUMMED = ("global", "local")
 TEMPERATURES = st.sampled_from((0.5, 1.0, 4.0))

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.align.matrices import load_matrix, match_mismatch
-from plait.align.results import Alignment, make_alignment, rescore
+from plait.align.results import Alignment, aligned_strings, alignment_lines, make_alignment, rescore
 from plait.align.scoring import Scoring
-from plait.align.text import aligned_strings, alignment_lines
 from plait.errors import InvalidInput
 
 DNA = Scoring(match_mismatch(2, -3), 7, 2)
@@ -226,7 +225,7 @@ def test_text_in_pieces_is_the_same(columns: list[str], width: int, lines: int) 
     whole = alignment.text(query, target, width=width)
     assert rows_of(whole.split("=\n\n")[1] if columns else "") == (first, second)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plait.align.text._BLOCK_LINES", lines)
+        patch.setattr("plait.align.results._BLOCK_LINES", lines)
         assert "".join(alignment_lines(alignment, query, target, width=width)) == whole
 
 

@@ -16,11 +16,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait.align.matrices import match_mismatch
-from plait.align.output import FORMATS, alignment_format, open_alignments
-from plait.align.pairs import COLUMNS, DEFAULT_COLUMNS, AlignedPair, check_columns, needs_alignment
 from plait.align.results import make_alignment
 from plait.align.scoring import Scoring
-from plait.align.writers import AlignmentWriter
+from plait.align.writers import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    FORMATS,
+    AlignedPair,
+    AlignmentWriter,
+    alignment_format,
+    check_columns,
+    needs_alignment,
+    open_alignments,
+)
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.output import TextOutput
 from plait.types import Provenance
@@ -173,7 +181,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["_BATCH_ROWS", "_BATCH_LETTERS"])
 def test_tables_are_written_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(f"plait.align.table_writers.{limit}", 3)
+    monkeypatch.setattr(f"plait.align.writers.{limit}", 3)
     written(tmp_path / "a.parquet", *[WHOLE] * 7, columns=["query", "score"])
     file = pq.ParquetFile(tmp_path / "a.parquet")
     assert file.num_row_groups == (3 if limit == "_BATCH_ROWS" else 4)
@@ -294,7 +302,7 @@ class TestFailures:
         path = tmp_path / f"a{SUFFIX[format]}"
         path.write_bytes(b"old")
         monkeypatch.setattr("plait.formats.output._PIECE_BYTES", 1000)
-        monkeypatch.setattr("plait.align.table_writers._BATCH_ROWS", 10)
+        monkeypatch.setattr("plait.align.writers._BATCH_ROWS", 10)
         small_disk(monkeypatch, room)
         many = [pair(b"ACGT" * n, b"ACGT" * n, [(0, 4 * n)], names=(f"q{n}", f"t{n}")) for n in range(1, 200)]
         with pytest.raises(FormatError) as caught:

@@ -10,13 +10,11 @@ import pytest
 
 from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.annotation.allele_evidence import AlleleEvidence
-from plait.vdj.annotation.allele_groups import BASES, NO_BASE, SegmentAlleles
-from plait.vdj.annotation.clonotype_bases import clonotype_bases, satellites
-from plait.vdj.annotation.clonotype_sample import ClonotypeSample, RowFacts, pack, unpack
-from plait.vdj.annotation.row_values import booleans, cigars, integers, text_bytes, texts
-from plait.vdj.annotation.text_hashes import salted, text_sums
+from plait.vdj.alleles.evidence import AlleleEvidence
+from plait.vdj.alleles.sample import ClonotypeSample, RowFacts, pack, salted, text_sums, unpack
+from plait.vdj.alleles.sites import BASES, NO_BASE, SegmentAlleles, clonotype_bases, satellites
 from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts
 
 V = "GATTACAGATTACCAGATGCATGTGCCAGC"
 J = "AACTTTGGAGGTGGCACCCGA"

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import oracles
+from support.strategies import CODES, sequences
 
 from plait.alphabets import (
     COMPLEMENT_MASK,
@@ -17,8 +19,6 @@ from plait.alphabets import (
     reverse_complement,
     reverse_complement_masks,
 )
-from plait.testing import oracles
-from plait.testing.strategies import CODES, sequences
 
 SYMBOLS = oracles.LETTERS + CODES
 

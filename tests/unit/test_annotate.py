@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.read_library import Library, block_of, simulate_reads, write_fastq
+from support.read_simulation import Sequencing, SimulatedRead
 
 from plait import vdj
 from plait.errors import FormatError, InvalidInput
-from plait.testing.read_library import Library, block_of, simulate_reads, write_fastq
-from plait.testing.read_simulation import Sequencing, SimulatedRead
 from plait.vdj.germline import load_germline
 
 
@@ -46,7 +46,7 @@ def test_every_form_of_reads(truth: list[SimulatedRead], tmp_path: Path) -> None
 def test_threads_do_not_matter(truth: list[SimulatedRead], monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [read.read.sequence for read in truth]
     found = vdj.annotate(texts, germline="mouse_trb", threads=1)
-    monkeypatch.setattr("plait.vdj.annotation.annotate._BLOCK_READS", 33)
+    monkeypatch.setattr("plait.vdj.reads.annotate._BLOCK_READS", 33)
     again = vdj.annotate(texts, germline="mouse_trb", threads=3)
     assert again.table.equals(found.table) and again.summary == found.summary
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.germline_matches import read_block
 
 from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
-from plait.formats.read_block import ReadBlock
-from plait.testing.germline_matches import read_block
+from plait.formats.fastq import ReadBlock
 from plait.vdj import annotate
-from plait.vdj.annotation.alignment import GermlineAligner
-from plait.vdj.annotation.matches import GermlineMatches, SegmentMatches
 from plait.vdj.germline import Allele, GermlineSet, load_germline
+from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 
 TRB = load_germline("mouse_trb")
 TRA = load_germline("mouse_tra")

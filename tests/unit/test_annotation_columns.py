@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.germline_matches import Hit, make_matches, read_block
+from support.rearrangement_rows import check_rows
 
 from plait.errors import Unsupported
 from plait.formats.tables import open_table
-from plait.testing.germline_matches import Hit, make_matches, read_block
-from plait.testing.rearrangement_rows import check_rows
-from plait.vdj.annotation.airr_columns import ALIGNMENT_PARTS, COLUMNS, SCHEMA
-from plait.vdj.annotation.rearrangements import AnnotationSettings, RearrangementBuilder
-from plait.vdj.annotation.text_columns import text_array
 from plait.vdj.germline import load_germline
+from plait.vdj.reads.junctions import text_array
+from plait.vdj.reads.rearrangements import ALIGNMENT_PARTS, COLUMNS, SCHEMA, RearrangementBuilder
+from plait.vdj.reads.settings import AnnotationSettings
 
 pytestmark = pytest.mark.interpreted
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.germline_matches import Hit, make_matches, read_block
+from support.rearrangement_rows import check_rows
 
-from plait.testing.germline_matches import Hit, make_matches, read_block
-from plait.testing.rearrangement_rows import check_rows
-from plait.vdj.annotation.rearrangements import RearrangementBuilder
 from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.reads.rearrangements import RearrangementBuilder
 
 pytestmark = pytest.mark.interpreted
 

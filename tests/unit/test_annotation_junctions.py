@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.germline_matches import Hit, make_matches, read_block
+from support.rearrangement_rows import check_rows
 
 from plait.errors import InvalidInput, Unsupported
-from plait.testing.germline_matches import Hit, make_matches, read_block
-from plait.testing.rearrangement_rows import check_rows
-from plait.vdj.annotation.rearrangements import AnnotationSettings, RearrangementBuilder
 from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.reads.rearrangements import RearrangementBuilder
+from plait.vdj.reads.settings import AnnotationSettings
 
 pytestmark = pytest.mark.interpreted
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.vdj.convergence.answers import answers
-from plait.vdj.convergence.driver_answers import chosen_answer, driver_answer
+from plait.vdj.convergence.answers import answers, chosen_answer, driver_answer
 
 STUDY = {"subjects": 8, "shared_by": 2, "clonotypes": 590_774, "shared_clonotypes": 36_555}
 ABOVE, BELOW, AROUND, MISSING = (0.2, 0.3), (-0.3, -0.2), (-0.1, 0.1), (None, None)

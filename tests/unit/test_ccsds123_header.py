@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from support.ccsds123_strategies import stream_parameters
 
 from plait.errors import InvalidInput
-from plait.hyperspectral.header import HeaderEnd, parse_header, write_header
-from plait.hyperspectral.header_bits import BitReader, BitWriter
+from plait.hyperspectral.header import BitReader, BitWriter, HeaderEnd, parse_header, write_header
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     HybridCoder,
@@ -20,11 +20,10 @@ from plait.hyperspectral.parameters import (
     Representatives,
     SampleAdaptive,
     StreamParameters,
+    SupplementaryTable,
     WeightOffsets,
 )
 from plait.hyperspectral.presets import CODER_KINDS
-from plait.hyperspectral.supplementary import SupplementaryTable
-from plait.testing.ccsds123_strategies import stream_parameters
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

@@ -13,21 +13,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.read_library import Library, simulate_reads, write_fastq
+from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint, digest_of
 from plait.formats.compression import check_readable, unchanged
 from plait.formats.fasta import read_fasta
 from plait.formats.reads import open_reads
-from plait.testing.read_library import Library, simulate_reads, write_fastq
-from plait.testing.recombination import small_model
 from plait.vdj import PathCounter
-from plait.vdj.annotation.annotate_files import annotate_files
 from plait.vdj.count_files import count_files
 from plait.vdj.germline import load_germline
 from plait.vdj.model import ModelGene, infer_files
 from plait.vdj.model.pgen_files import pgen_files
 from plait.vdj.model.scenario_files import scenario_files
+from plait.vdj.reads.annotate_files import annotate_files
 from plait.vdj.sharing_table import sharing
 
 BLOCK = 16
@@ -91,7 +91,7 @@ def test_junctions_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr("plait.vdj.model.pgen_files._BLOCK_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.pgen_files._FEWEST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.scenario_files._MOST_ROWS", BLOCK)
-    monkeypatch.setattr("plait.vdj.model.inference_run._SECONDS", 0.0)
+    monkeypatch.setattr("plait.vdj.model.inference._SECONDS", 0.0)
     v, j = ModelGene("TRBV1*01", "TGTGCA", 0, "F"), ModelGene("TRBJ1*01", "GCTTTC", 3, "F")
     two = small_model(1, zeros=False, most=4)
     model = replace(two, v=(v, replace(v, name="TRBV2*01")), j=(j, replace(j, name="TRBJ2*01")))
@@ -198,7 +198,7 @@ def test_a_file_that_stays_the_same(tmp_path: Path) -> None:
 
 
 def test_reads_and_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.formats.read_fastq._PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr("plait.formats.fastq._PIECE_BYTES", 1 << 16)
     fastq, fasta = tmp_path / "a.fastq", tmp_path / "a.fasta"
     for path, record in ((fastq, f"@a\n{'A' * 99}\n+\n{'I' * 99}\n"), (fasta, f">a\n{'A' * 99}\n")):
         path.write_text(record * 20_000)
@@ -211,7 +211,7 @@ def test_reads_and_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_reads_that_were_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", 40)
+    monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", 40)
     germlines = [load_germline("mouse_trb")]
     path, out = tmp_path / "a.fastq", tmp_path / "out.tsv"
     write_fastq(simulate_reads(germlines, Library(reads=120, clones=20, noise=0.1), seed=1), path)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.vdj.convergence.answers import answers
+from plait.vdj.convergence.answers import answers, correlation_answer, published_comparison
 from plait.vdj.convergence.claims import (
     Estimate,
     Verdict,
@@ -23,7 +23,6 @@ from plait.vdj.convergence.claims import (
     verdict,
     whole,
 )
-from plait.vdj.convergence.correlation_answers import correlation_answer, published_comparison
 
 ABOVE, BELOW, AROUND, MISSING = (0.2, 0.3), (-0.3, -0.2), (-0.1, 0.1), (None, None)
 SIDES = [ABOVE, BELOW, AROUND, MISSING]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import open_rearrangements
 from plait.formats.tables import open_table
-from plait.vdj.annotation.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
+from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
 
 KINDS = {
     "productive": pa.bool_(),

@@ -35,7 +35,7 @@ FILES = {
         import numpy as np
         import tables
         from classes import Rule
-        from plait._jit import by_type_of, closure, kernel, shared
+        from plait.lang.compile import by_type_of, closure, kernel, shared
         from steps import NUMBER, TABLE, choose, step
 
         NUMBERS = {"a": 1}
@@ -50,7 +50,7 @@ FILES = {
         import numpy as np
         from constants import NUMBER, TABLE
         from far import helper
-        from plait._jit import by_type, shared, specialise
+        from plait.lang.compile import by_type, shared, specialise
 
         @by_type
         def choose(rule, x): ...
@@ -79,7 +79,7 @@ FILES = {
                 return add(rule.cost, x)
         """,
     "inner": """
-        from plait._jit import shared
+        from plait.lang.compile import shared
 
         @shared
         def add(a, b):

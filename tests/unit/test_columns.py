@@ -6,12 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
 
-from plait.testing.cases import make_germline
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.columns import ResultColumns
+from plait.vdj.count_columns import REGION_COLUMNS, ResultColumns
 from plait.vdj.germline import load_germline
-from plait.vdj.regions import REGION_COLUMNS
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
 SWEEP = PathModel(sweep_pi=(0, 2), sweep_nu=(0, 5, 10))

@@ -1,4 +1,4 @@
-"""`plait.statistics.contingency` and `tally`: the same counts whatever the order and the parts; the bound."""
+"""`plait.stats.contingency` and `tally`: the same counts whatever the order and the parts; the bound."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.statistics.contingency import ContingencyTable, Pairs
-from plait.statistics.counted_keys import least_level
-from plait.statistics.ordered_keys import COARSEST, recoded
-from plait.statistics.tally import Tally
+from plait.stats.contingency import COARSEST, ContingencyTable, Pairs, least_level, recoded
+from plait.stats.tally import Tally
 
 Row = tuple[str, float, float, int]
 NAMES = ("b", "a", "c")

@@ -14,9 +14,9 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import RearrangementReader
+from plait.run.rows import Progress
 from plait.vdj import PathCounter, PathModel
 from plait.vdj.count_files import CountedFiles, count_files
-from plait.vdj.progress import Progress
 
 BLOCK = 16
 

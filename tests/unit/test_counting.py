@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
 
 from plait.errors import CountOverflow, InvalidInput, Unsupported
-from plait.testing.cases import make_germline
 from plait.vdj import STATUSES, PathCounter, PathModel, count_paths
 from plait.vdj.germline import load_germline
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plait.targets import cuda_driver
-from plait.targets.cuda_driver import probe, usable
+from plait.devices import driver as cuda_driver
+from plait.devices.driver import probe, usable
 
 H200 = ("NVIDIA H200", (9, 0), 132, 150_000_000_000)
 V100 = ("Tesla V100", (7, 0), 80, 16_000_000_000)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from plait.alphabets import encode
+from plait.dp.chain.gpu_enumerate import ByteLetters, PackedLetters
+from plait.dp.chain.gpu_enumerate_launch import arrange
+from plait.dp.chain.tables import ChainTables, Texts
 from plait.errors import InvalidInput, Unsupported
-from plait.schedules.chain_tables import ChainTables, Texts
-from plait.targets.cuda_enumeration_layouts import arrange
-from plait.targets.cuda_enumeration_letters import ByteLetters, PackedLetters
 from plait.vdj.chain import chain_tables
 from plait.vdj.germline import load_germline
 from plait.vdj.models import PathModel

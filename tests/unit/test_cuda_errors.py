@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plait.devices.cuda_devices import translate
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError
-from plait.targets.cuda_errors import translate
 
 
 def test_memory() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.targets.cuda import cuda, cuda_kernel
-from plait.targets.cuda_devices import device_facts, devices, free_memory, on_device, over_devices
-from plait.targets.cuda_memory import Slot
+from plait.devices.cuda import cuda, cuda_kernel
+from plait.devices.cuda_devices import device_facts, devices, free_memory, on_device, over_devices
+from plait.devices.cuda_memory import Slot
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plait.dp.chain.gpu_pieces import Plan, plan
 from plait.errors import DeviceMemoryError
-from plait.targets.cuda_plan import Plan, plan
 
 GIB = 1 << 30
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.errors import DeviceMemoryError
-from plait.targets.cuda_search_plan import (
+from plait.dp.pairs.blocks import cuda_shape
+from plait.dp.pairs.gpu_search import (
     TILE,
     SearchPlan,
     pieces_of,
@@ -17,7 +17,7 @@ from plait.targets.cuda_search_plan import (
     tiles_of,
     wide_warps,
 )
-from plait.targets.sweep_shape import cuda_shape
+from plait.errors import DeviceMemoryError
 
 GIGA = 1 << 30
 

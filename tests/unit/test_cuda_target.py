@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
+import plait.targets
 import pytest
 
-import plait.targets
+from plait.devices import trials as device_trials
+from plait.devices.progress import Told
+from plait.dp.cuda import CudaTarget
+from plait.dp.pairs.tiles import Tile
 from plait.errors import DeviceFailure, DeviceMemoryError, Unsupported
-from plait.schedules.tile_grid import Tile
-from plait.targets import device_trials
-from plait.targets.cuda_target import CudaTarget
-from plait.targets.told_cells import Told
 
 Calls = list[tuple[Any, ...]]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.statistics.design_file import DesignFile, DesignWriter
+from plait.stats.design_file import DesignFile, DesignWriter
 
 
 def write(

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pytest
 
 from plait.errors import FormatError, InvalidInput, PlaitError, TargetUnavailable, TaskFailed
-from plait.executors.dask import DaskExecutor
-from plait.executors.dask_calls import Call, own_sources, packed
+from plait.run.dask import Call, DaskExecutor, own_sources, packed
 
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 from plait.errors import TargetUnavailable
-from plait.executors import mpi
-from plait.executors.mpi import MpiExecutor
+from plait.run import mpi
+from plait.run.mpi import MpiExecutor
 
 PROGRAM = """
 from pathlib import Path
 
 import numpy as np
-from plait.executors.mpi import MpiExecutor
+from plait.run.mpi import MpiExecutor
 
 executor = MpiExecutor()
 results = list(executor.map(lambda x: (x, executor.rank), range(5)))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
 
 from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
-from plait.reports.explanation_text import explanation_text
-from plait.testing.cases import make_germline
+from plait.reports.count_text import explanation_text
 from plait.vdj import Explanation, PathModel, count_paths, explain
+from plait.vdj.count_files import zero_reasons
+from plait.vdj.explanation import longest_d, match_j, match_v
 from plait.vdj.germline import load_germline
-from plait.vdj.match_lattice import longest_d, match_j, match_v
-from plait.vdj.zero_counts import zero_reasons
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
 MOUSE = load_germline("mouse_trb")

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.convergence.composition import Composition
-from plait.vdj.convergence.figure_settings import FigureSettings
-from plait.vdj.convergence.figure_tables import FigureTables
+from plait.vdj.convergence.correlations import FigureSettings
+from plait.vdj.convergence.figure_tables import Composition, FigureTables
 from plait.vdj.convergence.table_text import number, read_table, write_table
 
 

@@ -17,13 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.statistics.contingency import ContingencyTable
-from plait.statistics.rank_correlation import kendall, spearman
+from plait.stats.contingency import ContingencyTable
+from plait.stats.rank_correlation import kendall, spearman
 from plait.vdj.convergence import figure_tables
-from plait.vdj.convergence.correlations import CORRELATION_COLUMNS
-from plait.vdj.convergence.figure_settings import PAIR_COLUMNS, FigureSettings
+from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, PAIR_COLUMNS, FigureSettings
 from plait.vdj.convergence.figure_tables import FigureTables
-from plait.vdj.convergence.sweep_counts import SWEEP_COLUMNS
+from plait.vdj.convergence.pgen_tables import SWEEP_COLUMNS
 from plait.vdj.convergence.table_text import number, read_table
 
 SETTINGS = FigureSettings(pi=(0, 4), nu=(0, 5, 10), fewest=5, most_shared=7)

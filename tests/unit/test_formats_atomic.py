@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors, write_json
-from plait.formats.hidden_output import HiddenOutput
+from plait.formats.atomic import AtomicFile, HiddenOutput, output_errors, write_json
 
 
 def names(folder: Path) -> list[str]:

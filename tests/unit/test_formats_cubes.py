@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.formats.cube_input import RawShape, open_cube
-from plait.formats.cube_layout import CubeLayout
-from plait.formats.cube_origin import CubeOrigin, StreamSeal, origin_path
-from plait.formats.cube_output import create_cube
-from plait.formats.envi import envi_type, new_envi_header, parse_envi_header
+from plait.formats.cubes.envi import envi_type, new_envi_header, parse_envi_header
+from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.layout import CubeLayout
+from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
+from plait.formats.cubes.output import create_cube
 
 CUBE = np.arange(2 * 3 * 4, dtype=np.uint16).reshape(2, 3, 4)
 HEADER = """ENVI

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats import read_fastq
-from plait.formats.read_block import ReadBlock
-from plait.formats.read_file import join_reads, slice_reads
-from plait.formats.reads import ReadFiles, open_reads
+from plait.formats import fastq as read_fastq
+from plait.formats.fastq import ReadBlock
+from plait.formats.reads import ReadFiles, join_reads, open_reads, slice_reads
 
 Read = tuple[str, str, str | None]
 

@@ -138,7 +138,7 @@ def test_cells_of_every_type(tmp_path: Path, values: pa.Array, texts: list[str])
 
 def test_text_in_many_pieces_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = written(tmp_path / "a.tsv", BATCH)
-    monkeypatch.setattr("plait.formats.text._PIECE_BYTES", 1)
+    monkeypatch.setattr("plait.formats.tables._PIECE_BYTES", 1)
     assert written(tmp_path / "b.tsv", BATCH) == whole
 
 
@@ -147,7 +147,7 @@ def test_text_in_many_pieces_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_cell_that_would_break_the_table_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symbol: str, piece: int
 ) -> None:
-    monkeypatch.setattr("plait.formats.text._PIECE_BYTES", piece)
+    monkeypatch.setattr("plait.formats.tables._PIECE_BYTES", piece)
     good = pa.record_batch({"a": ["1", "2"], "b": ["3", "4"]})
     bad = pa.record_batch({"a": ["1", "2"], "b": ["3", f"x{symbol}y"]})
     with pytest.raises(FormatError) as caught:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait._jit import kernel
-from plait.algebras import MaxPlus, SaturatingMaxPlus, algebra_in_lanes
-from plait.lanes import lanes_of, load, mask_bits, store
-from plait.recurrences.gaps import AffineGap, LinearGap, cell, choices, gaps, in_lanes
+from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, choices, gaps, in_lanes
+from plait.lang.algebras import MaxPlus, SaturatingMaxPlus, algebra_in_lanes
+from plait.lang.compile import kernel
+from plait.lang.lanes import lanes_of, load, mask_bits, store
 
 MATCH, MISMATCH = 5, -4
 NEVER = -math.inf

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.recombination import drawn_junctions, small_model
 
 from plait.errors import InvalidInput
-from plait.testing.recombination import drawn_junctions, small_model
 from plait.vdj.model import PGEN_STATUSES, GenerationProbability, ModelGene, RecombinationModel
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from plait.errors import FormatError
 from plait.vdj.germline import apply_overrides, load_germline, read_olga_model, validate
-from plait.vdj.germline.overrides import read_anchor_table
+from plait.vdj.germline.anchors import read_anchor_table
 
 PARAMETERS = """@Event_list
 #GeneChoice;V_gene;Undefined_side;7;v_choice

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.statistics.group_comparison import compare_groups
-from plait.statistics.held_out import calibration_table, roc_area, roc_points, wilson
-from plait.statistics.regression_settings import AdaptiveLassoSettings
-from plait.statistics.row_draws import RowDraws, random_words
+from plait.stats.design_file import DesignFile, DesignWriter
+from plait.stats.held_out import calibration_table, compare_groups, roc_area, roc_points, wilson
+from plait.stats.path_fits import AdaptiveLassoSettings
+from plait.stats.rows import RowDraws, random_words
 
 GOLDEN = 0x9E3779B97F4A7C15
 NAMES = ["count", "n2", "n2_at", "other"]

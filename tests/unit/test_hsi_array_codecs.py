@@ -87,7 +87,7 @@ def test_zarr_format_3(axes: str, blocks: str | None) -> None:
 
 
 def test_zarr_reads_only_the_blocks_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.hyperspectral.chunk_ranges._END", 300)
+    monkeypatch.setattr("plait.hyperspectral.zarr_codec._END", 300)
     asked: list[int] = []
     found, array, kept = stored("yxz", "rows:2")
     store = found.store_path.store
@@ -117,7 +117,7 @@ def test_parts_of_chunks_about_as_long_as_what_is_asked_for_first(
     # Asked for more last bytes than there are, zarr's MemoryStore may give fewer than there are.
     found, array, kept = stored("yxz", "rows:2")
     size = len(kept["c/0/0/0"].to_bytes())
-    monkeypatch.setattr("plait.hyperspectral.chunk_ranges._END", size + more)
+    monkeypatch.setattr("plait.hyperspectral.zarr_codec._END", size + more)
     assert np.array_equal(found[3:9, 2], array[3:9, 2]) and np.array_equal(found[...], array)
 
 

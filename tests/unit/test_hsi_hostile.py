@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cube_origin import origin_path
-from plait.formats.npy_cubes import npy_layout
-from plait.hyperspectral.choices import read_parameters
+from plait.formats.cubes.npy import npy_layout
+from plait.formats.cubes.origin import origin_path
 from plait.hyperspectral.chunks import ChunkCoding
 from plait.hyperspectral.files import compress_file, decompress_file
-from plait.hyperspectral.image_layout import ImageLayout
 from plait.hyperspectral.numcodecs_codec import Ccsds123
-from plait.hyperspectral.presets import preset_parameters
+from plait.hyperspectral.parameters import ImageLayout
+from plait.hyperspectral.presets import preset_parameters, read_parameters
 from plait.hyperspectral.streams import open_stream
 from plait.hyperspectral.zarr_codec import Ccsds123Codec
 

@@ -13,16 +13,15 @@ import pytest
 import xarray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cube_layout import CubeLayout
-from plait.formats.cube_origin import CubeOrigin, origin_path
-from plait.hyperspectral.block_container import MAGIC
+from plait.formats.cubes.layout import CubeLayout
+from plait.formats.cubes.origin import CubeOrigin, origin_path
 from plait.hyperspectral.chunks import ChunkCoding
+from plait.hyperspectral.containers import MAGIC
 from plait.hyperspectral.cubes import ArrayCube
-from plait.hyperspectral.describe import describe
-from plait.hyperspectral.files import compress_file, decompress_file, verify_file
+from plait.hyperspectral.files import compress_file, decompress_file, describe, verify_file
 from plait.hyperspectral.numcodecs_codec import Ccsds123
-from plait.hyperspectral.origins import attachment_of
 from plait.hyperspectral.spectral_image import open_image
+from plait.hyperspectral.stream_parts import attachment_of
 from plait.hyperspectral.streams import compress_cube, make_index, open_stream
 from plait.hyperspectral.xarray_backend import CubeBackend
 

@@ -14,10 +14,10 @@ import pytest
 import xarray as xr
 
 from plait.errors import InvalidInput, TargetUnavailable
-from plait.formats.cube_input import RawShape
+from plait.formats.cubes.input import RawShape
 from plait.hyperspectral import as_cube, compress_cube, compress_file, open_image
-from plait.hyperspectral.block_grid import Window
-from plait.hyperspectral.kept_parts import KeptParts
+from plait.hyperspectral.containers import Window
+from plait.hyperspectral.cube_objects import KeptParts
 from plait.hyperspectral.streams import CompressedCube, open_stream
 from plait.hyperspectral.xarray_backend import CubeBackend
 

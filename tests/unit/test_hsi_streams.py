@@ -13,14 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.hyperspectral.block_grid import BlockGrid, Window, block_parameters
+from plait.hyperspectral.codec import ResidualStore
+from plait.hyperspectral.containers import BlockGrid, Window, block_parameters
 from plait.hyperspectral.cubes import ArrayCube
-from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.predictor_parameters import Representatives, WeightOffsets
+from plait.hyperspectral.parameters import ImageLayout, Representatives, SupplementaryTable, WeightOffsets
 from plait.hyperspectral.presets import PRESETS, preset_parameters
-from plait.hyperspectral.residual_store import ResidualStore
 from plait.hyperspectral.streams import compress_cube, make_index, open_stream
-from plait.hyperspectral.supplementary import SupplementaryTable
 
 IMAGE = ImageLayout(columns=13, rows=150, bands=5, dynamic_range=12)
 CODERS = ("sample-adaptive", "block-adaptive", "hybrid")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.recombination import drawn_junctions, small_model
 
 from plait.errors import FormatError, InvalidInput
-from plait.testing.recombination import drawn_junctions, small_model
 from plait.vdj.model import RecombinationModel, infer_files, uniform_model, write_model
-from plait.vdj.model.evidence_rows import EvidenceChoice
+from plait.vdj.model.evidence import EvidenceChoice
+from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.inference_tables import evidence_rows, gene_rows, mean_deletions
-from plait.vdj.model.maximisation import Evidence
 
 pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of plait's extra report")
 

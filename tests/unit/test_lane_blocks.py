@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plait.schedules.inter_sequence import PAD
-from plait.targets.lane_blocks import BLOCK_LANES, arrange, pack_texts, packed_columns
+from plait.dp.pairs.blocks import BLOCK_LANES, arrange, pack_texts, packed_columns
+from plait.dp.pairs.inter_sequence import PAD
 
 pytestmark = pytest.mark.interpreted
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait._jit import kernel
-from plait.lanes import (
+from plait.lang.compile import kernel
+from plait.lang.lanes import (
     LANES,
     PADDING,
     any_bits,

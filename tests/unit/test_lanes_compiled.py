@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait._jit import kernel, shared
-from plait.lanes import (
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import (
     add_saturating,
     any_bits,
     equal,

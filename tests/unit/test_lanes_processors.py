@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plait import _jit
-from plait._jit import host_features, types
-from plait.lanes import host_lanes, instructions, lanes_of, shuffles
-from plait.lanes.registers import LaneGroup, LaneMask, element_type, vector_type
+from plait.lang import compile as _jit
+from plait.lang import instructions
+from plait.lang import instructions as shuffles
+from plait.lang.compile import host_features, types
+from plait.lang.lanes import host_lanes, lanes_of
+from plait.lang.registers import LaneGroup, LaneMask, element_type, vector_type
 
 
 class Processor(NamedTuple):
@@ -56,8 +58,8 @@ import re
 
 import numpy as np
 
-from plait._jit import kernel
-from plait.lanes import host_lanes, lanes_of, load, lookup, store
+from plait.lang.compile import kernel
+from plait.lang.lanes import host_lanes, lanes_of, load, lookup, store
 
 
 def look_up(lanes, table, index, out):
@@ -166,7 +168,7 @@ def test_arm_has_neon(monkeypatch: pytest.MonkeyPatch, platform: str, features: 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_a_group_fills_a_register(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
     for register in (128, 256, 512):
-        monkeypatch.setattr("plait.lanes.widths.host_vector_bits", lambda register=register: register)
+        monkeypatch.setattr("plait.lang.lanes.host_vector_bits", lambda register=register: register)
         assert host_lanes(bits).width * bits == register
 
 

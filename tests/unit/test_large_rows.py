@@ -15,15 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait.errors import FormatError
-from plait.executors.local import LocalExecutor
 from plait.formats import parquet
-from plait.formats.blocks import batch_bytes, reblock
 from plait.formats.compression import ByteSource, FileKind
 from plait.formats.fasta import read_fasta
-from plait.formats.parquet import ParquetInput
-from plait.formats.read_fastq import fastq_reads
+from plait.formats.fastq import fastq_reads
+from plait.formats.parquet import ParquetInput, batch_bytes, reblock
 from plait.formats.reads import open_reads
 from plait.formats.rearrangements import open_rearrangements
+from plait.run.local import LocalExecutor
 from plait.vdj import PathCounter
 from plait.vdj.count_files import count_files
 
@@ -53,7 +52,7 @@ def test_blocks_are_cut_by_rows_and_bytes(kind: pa.DataType, seed: int) -> None:
 
 
 def test_batches_that_are_held_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.executors.local.HELD_BYTES", 100)
+    monkeypatch.setattr("plait.run.local.HELD_BYTES", 100)
     read: list[int] = []
 
     def sizes() -> Any:
@@ -144,7 +143,7 @@ class TestParquet:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool, options: dict[str, Any]
     ) -> None:
         monkeypatch.setattr(parquet, "_BATCH_BYTES", 1 << 18)
-        monkeypatch.setattr("plait.formats.parquet_pages._SMALL", 1 << 10)
+        monkeypatch.setattr("plait.formats.parquet._SMALL", 1 << 10)
         cells = [f"{k % 3}" + "x" * 9999 for k in range(2000)]
         notes: Any = [[cell] for cell in cells] if nested else cells
         pq.write_table(pa.table({"note": notes, "n": range(2000)}), tmp_path / "in", **options)
@@ -248,7 +247,7 @@ def test_long_mates_end_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_fastq_record_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.formats.read_fastq._LONGEST_RECORD", 5000)
+    monkeypatch.setattr("plait.formats.fastq._LONGEST_RECORD", 5000)
     (tmp_path / "a").write_text("@a\nACGT\n+\nIIII\n" * 100 + f"@b\n{'A' * 9000}\n+\n{'I' * 9000}\n")
     told = "line 401: found a record of more than 5,000 bytes"
     with ByteSource(tmp_path / "a", FileKind.PLAIN) as source, pytest.raises(FormatError, match=told):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.algebras import BIG_COUNT, LOG_SUM, MaxPlus, Optimal, choice, extend
+from plait.lang.algebras import BIG_COUNT, LOG_SUM, MaxPlus, Optimal, choice, extend
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

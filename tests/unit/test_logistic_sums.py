@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plait.schedules.logistic_sums import BLOCK, ROOM, TERMS, Models, Observations, Scratch, Sums
-from plait.schedules.row_products import PARTS
-from plait.statistics.collinearity import find_collinearity
-from plait.statistics.model_passes import curvature_of
-from plait.statistics.sample_paths import next_coefficients
-from plait.statistics.standard_rows import LANES, folded, symmetric
-from plait.targets.regression_kernels import logistic_kernel, products_kernel
+from plait.stats.logistic import (
+    BLOCK,
+    PARTS,
+    ROOM,
+    TERMS,
+    Models,
+    Observations,
+    Scratch,
+    Sums,
+    logistic_kernel,
+    products_kernel,
+)
+from plait.stats.path_fits import curvature_of, next_coefficients
+from plait.stats.regression_data import find_collinearity
+from plait.stats.rows import LANES, folded, symmetric
 
 pytestmark = pytest.mark.interpreted
 

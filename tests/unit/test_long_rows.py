@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
 
-from plait.testing.cases import make_germline
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.columns import ResultColumns
-from plait.vdj.long_rows import items_per_row, long_batch, long_schema
+from plait.vdj.count_columns import ResultColumns
+from plait.vdj.count_files import items_per_row, long_batch, long_schema
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
 TRB = [(JUNCTION, "TRBV13-1", "TRBJ2-7"), (JUNCTION, "x", "TRBJ2-7"), (JUNCTION, "TRBV1", "TRBJ1-1")]

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import Batch, Junction, make_germline, run_chain
+from support.oracles import alike, palindrome_after, palindrome_before, reverse_complement
+from support.strategies import lane_widths, sequences
 
-from plait.algebras import COUNT
 from plait.alphabets import COMPLEMENT_MASK, encode
-from plait.lanes import LANES
-from plait.schedules.chain_tables import REGION_FIELDS
-from plait.schedules.matching import matched_prefix, matched_suffix, mirror_arms
-from plait.targets.reference import ReferenceTarget
-from plait.testing.cases import Batch, Junction, make_germline, run_chain
-from plait.testing.oracles import alike, palindrome_after, palindrome_before, reverse_complement
-from plait.testing.strategies import lane_widths, sequences
+from plait.dp.chain.count import matched_prefix, matched_suffix, mirror_arms
+from plait.dp.chain.tables import REGION_FIELDS
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import COUNT
+from plait.lang.lanes import LANES
 from plait.vdj.chain import chain_tables
 from plait.vdj.models import PathModel
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.recombination import small_model, stationary
 
-from plait.testing.recombination import small_model, stationary
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.entropy import entropies
+from plait.vdj.model.recombination_model import entropies
 
 
 def bits(p: np.ndarray) -> float:

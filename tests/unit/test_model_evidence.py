@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.executors.local import LocalExecutor
-from plait.testing.recombination import small_model
+from plait.run.local import LocalExecutor
 from plait.vdj.germline import load_germline
 from plait.vdj.model import EvidenceChoice, RecombinationModel, model_from_germline
-from plait.vdj.model import evidence_files as files
-from plait.vdj.model.evidence_rows import row_kinds
+from plait.vdj.model import evidence as files
+from plait.vdj.model.evidence import row_kinds
 from plait.vdj.model.texts import encode_texts
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput
-from plait.testing.recombination import small_model
 from plait.vdj.model import (
     RecombinationModel,
     bundled_model,

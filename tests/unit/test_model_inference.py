@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.recombination import drawn_junctions, probability_of, small_model
 
+from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.errors import InvalidInput
-from plait.schedules.text_graphs import GraphParts, WeightedTexts
-from plait.testing.recombination import drawn_junctions, probability_of, small_model
 from plait.vdj.model import Iteration, JunctionSampler, RecombinationModel, infer_model, uniform_model
-from plait.vdj.model.encoded_junctions import JunctionEncoder
-from plait.vdj.model.expectations import PIECE, Expectation
+from plait.vdj.model.expectations import PIECE, Expectation, most_probable_steps
 from plait.vdj.model.inference import observable_model
-from plait.vdj.model.maximisation import most_probable_steps
 from plait.vdj.model.recombination_model import stationary_distribution
+from plait.vdj.model.texts import JunctionEncoder
 
 TABLES = ("p_v", "p_dj", "p_v_deletions", "p_d_deletions", "p_j_deletions", "p_vd_length", "p_dj_length")
 

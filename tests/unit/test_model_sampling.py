@@ -7,9 +7,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from support.recombination import GENETIC_CODE, small_model, ways_of
 
-from plait.schedules.scenario_sampling import next_number
-from plait.testing.recombination import GENETIC_CODE, small_model, ways_of
+from plait.dp.chain.sample import next_number
 from plait.vdj.model import GenerationProbability, JunctionSampler
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.recombination import drawn_junctions, probability_of, small_model, ways_of
 
 from plait.errors import InvalidInput
-from plait.testing.recombination import drawn_junctions, probability_of, small_model, ways_of
 from plait.vdj.model import ScenarioFinder
 
 pytestmark = pytest.mark.interpreted

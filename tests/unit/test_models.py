@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.oracles import end_ways
 
 from plait.errors import InvalidInput
-from plait.testing.oracles import end_ways
 from plait.vdj.models import PathModel, end_weight
 
 pytestmark = pytest.mark.interpreted(alone=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from plait import _native
+from plait.lang import native as _native
 
 PROGRAM = """
 import contextlib
@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from plait import _jit
-from plait._compiling import compiled_kernels
-from plait._jit import kernel
+from plait.lang.compiling import compiled_kernels
+from plait.lang.compile import kernel
 
 alone = _jit.alone
 

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from plait.errors import InvalidInput
-from plait.testing.allele_simulation import (
+from support.allele_simulation import (
     Individual,
     changed_allele,
     hide_alleles,
@@ -21,14 +19,14 @@ from plait.testing.allele_simulation import (
     simulate_individual,
     truth_rows,
 )
-from plait.testing.read_simulation import Sequencing
-from plait.vdj.annotation.allele_groups import NO_BASE
-from plait.vdj.annotation.allele_phasing import assign, haplotypes
-from plait.vdj.annotation.allele_sites import AlleleLimits, BaseCounts, binomial_tail, find_sites
-from plait.vdj.annotation.new_alleles import NewAlleles, extended_germline, find_new_alleles
+from support.read_simulation import Sequencing
+
+from plait.errors import InvalidInput
+from plait.vdj.alleles.candidates import assign, haplotypes
+from plait.vdj.alleles.new_alleles import NewAlleles, extended_germline, find_new_alleles
+from plait.vdj.alleles.sites import NO_BASE, AlleleLimits, BaseCounts, binomial_tail, find_sites
 from plait.vdj.germline import Allele, GermlineSet, load_germline
-from plait.vdj.germline.airr_json import parse_airr_json
-from plait.vdj.germline.airr_write import airr_text
+from plait.vdj.germline.airr_json import airr_text, parse_airr_json
 
 MOUSE = load_germline("mouse_trb")
 GENES = ("TRBV1*01", "TRBV13-1*01", "TRBV13-2*01", "TRBV19*01")

@@ -7,20 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from plait.statistics.contingency import ContingencyTable
-from plait.statistics.paired_ranks import (
+from plait.stats.contingency import ContingencyTable
+from plait.stats.rank_correlation import (
     PAIRED_MEASURES,
     PairedDifference,
     Triples,
+    kendall,
     paired_differences,
+    spearman,
     triples_of,
 )
-from plait.statistics.rank_correlation import kendall, spearman
-from plait.vdj.convergence.subject_jackknife import (
-    JACKKNIFE_MEASURES,
-    SubjectCells,
-    subject_intervals,
-)
+from plait.vdj.convergence.pgen_tables import JACKKNIFE_MEASURES, SubjectCells, subject_intervals
 
 
 def drawn(rng: np.random.Generator, n: int, a: float, b: float) -> Triples:

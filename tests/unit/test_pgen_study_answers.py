@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from plait.statistics.paired_ranks import paired_differences, triples_of
-from plait.vdj.convergence.correlations import CorrelationTables
-from plait.vdj.convergence.figure_settings import FigureSettings
+from plait.stats.rank_correlation import paired_differences, triples_of
+from plait.vdj.convergence.correlations import CorrelationTables, FigureSettings
 from plait.vdj.convergence.pgen_answers import pgen_answer
 from plait.vdj.convergence.pgen_tables import PGEN_COLUMNS, PgenTables
 

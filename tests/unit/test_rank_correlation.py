@@ -1,4 +1,4 @@
-"""`plait.statistics.rank_correlation` and `quantiles`: against plain definitions, SciPy, and simulation."""
+"""`plait.stats.rank_correlation` and `quantiles`: against plain definitions, SciPy, and simulation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plait.statistics.contingency import ContingencyTable, Pairs
-from plait.statistics.quantiles import counted_quantiles, student_quantile
-from plait.statistics.rank_correlation import Correlation, kendall, spearman
+from plait.stats.contingency import ContingencyTable, Pairs
+from plait.stats.quantiles import counted_quantiles, student_quantile
+from plait.stats.rank_correlation import Correlation, kendall, spearman
 
 Method = Callable[..., Correlation]
 #: Rows with many ties on both sides, or few.

@@ -13,11 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.errors import InvalidInput
-from plait.formats.read_block import ReadBlock
-from plait.schedules.overlaps import count_other
-from plait.targets import overlap_kernels
-from plait.vdj.annotation import mates as mates_module
-from plait.vdj.annotation.mates import MergedReads, merge_mates
+from plait.formats.fastq import ReadBlock
+from plait.vdj.reads import mates as mates_module
+from plait.vdj.reads import mates as overlap_kernels
+from plait.vdj.reads.mates import MergedReads, count_other, merge_mates
 
 OPPOSITE = dict(zip("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN", strict=True))
 MEMBERS = {
@@ -93,7 +92,7 @@ def consensus(a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
 
 
 def answer(first: Mate, second: Mate, min_overlap: int, max_mismatch: float) -> Answer:
-    """What the documentation of `plait.vdj.annotation.mates` says, word for word."""
+    """What the documentation of `plait.vdj.reads.mates` says, word for word."""
     a = list(zip(*first, strict=True))
     b = list(zip(opposite(second[0]), reversed(second[1]), strict=True))
     gains = {}

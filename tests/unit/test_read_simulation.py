@@ -7,16 +7,11 @@ import random
 from collections import Counter
 
 import pytest
+from support.molecule_simulation import JoiningLengths, chimera, simulate_productive, simulate_rearrangement
+from support.oracles import reverse_complement
+from support.read_library import TRUTH_COLUMNS, Library, simulate_reads, write_fastq, write_truth
+from support.read_simulation import Sequencing
 
-from plait.testing.molecule_simulation import (
-    JoiningLengths,
-    chimera,
-    simulate_productive,
-    simulate_rearrangement,
-)
-from plait.testing.oracles import reverse_complement
-from plait.testing.read_library import TRUTH_COLUMNS, Library, simulate_reads, write_fastq, write_truth
-from plait.testing.read_simulation import Sequencing
 from plait.vdj.germline import load_germline
 
 SETS = ("mouse_trb", "mouse_tra", "human_trb", "human_tra")

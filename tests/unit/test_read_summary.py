@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 
 from plait.errors import InvalidInput
-from plait.formats.read_block import ReadBlock
-from plait.reports.annotation_text import STATUS_MEANINGS
-from plait.vdj.annotation.annotation_settings import STATUSES
-from plait.vdj.annotation.quality_table import FileReport, write_reports
-from plait.vdj.annotation.read_summary import ReadSummary
-from plait.vdj.annotation.repertoires import repertoire_names
+from plait.formats.fastq import ReadBlock
+from plait.reports.repertoire_text import STATUS_MEANINGS
+from plait.vdj.reads.annotate_files import FileReport, repertoire_names, write_reports
+from plait.vdj.reads.settings import STATUSES
+from plait.vdj.reads.summary import ReadSummary
 
 ROWS = pa.record_batch(
     {

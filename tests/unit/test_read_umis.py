@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import InvalidInput
-from plait.formats.read_block import ReadBlock
-from plait.formats.read_umis import UmiPart, UmiPlace, take_umis
+from plait.formats.fastq import ReadBlock
+from plait.formats.umis import UmiPart, UmiPlace, take_umis
 
 BASES = st.text("ACGTN", max_size=15)
 

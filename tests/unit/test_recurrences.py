@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.oracles import alike
+from support.strategies import sequences
 
-from plait.algebras import BIG_COUNT, MAX_PRODUCT, PROBABILITY
-from plait.recurrences.insertion import Insertion, insert
-from plait.recurrences.occurrences import Occurrences, keep, start
-from plait.testing.oracles import alike
-from plait.testing.strategies import sequences
+from plait.dp.chain.insertions import Insertion, Occurrences, insert, keep, start
+from plait.lang.algebras import BIG_COUNT, MAX_PRODUCT, PROBABILITY
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

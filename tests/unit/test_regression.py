@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.executors.local import LocalExecutor
-from plait.statistics.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.statistics.regression_settings import AdaptiveLassoSettings, FitProgress
-from plait.statistics.row_draws import RowDraws
+from plait.run.local import LocalExecutor
+from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
+from plait.stats.design_file import DesignFile, DesignWriter
+from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
+from plait.stats.rows import RowDraws
 
 QUICK: dict[str, Any] = {"lambdas": 12, "folds": 2, "halves": 0}
 

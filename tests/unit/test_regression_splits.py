@@ -14,14 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from plait.executors.local import LocalExecutor
-from plait.executors.protocol import Executor
-from plait.statistics import row_pieces, row_sample
-from plait.statistics.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
-from plait.statistics.design_file import DesignFile, DesignWriter
-from plait.statistics.group_comparison import compare_groups
-from plait.statistics.regression_settings import AdaptiveLassoSettings, FitProgress
-from plait.statistics.row_pieces import TreeSum, Values, sum_pieces
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.stats import rows as row_pieces
+from plait.stats import rows as row_sample
+from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
+from plait.stats.design_file import DesignFile, DesignWriter
+from plait.stats.held_out import compare_groups
+from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
+from plait.stats.rows import TreeSum, Values, sum_pieces
 
 ROWS = 5000
 NAMES = [f"x{k}" for k in range(5)]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import make_germline
 
+from plait.dp.chain.tables import Texts
 from plait.errors import InvalidInput
-from plait.schedules.chain_tables import Texts
-from plait.testing.cases import make_germline
 from plait.vdj import PathModel, count_paths
+from plait.vdj.calls import Items
+from plait.vdj.counting import RowSums
 from plait.vdj.germline import load_germline
-from plait.vdj.items import Items
-from plait.vdj.row_counts import RowSums
 
 WIDEST = 2**63 - 1
 

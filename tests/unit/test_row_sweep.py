@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from support.alignment import AlignmentCase, BestAlignment, best_by_enumeration, best_by_gotoh, score_columns
+from support.alignment_runs import prepare, swept
+from support.alignment_strategies import alignment_cases
 
+from plait.dp.pairs.rows import FREE_ENDS, row_sweep
 from plait.errors import InvalidInput
-from plait.targets.alignment_rows import FREE_ENDS, row_sweep
-from plait.testing.alignment import (
-    AlignmentCase,
-    BestAlignment,
-    best_by_enumeration,
-    best_by_gotoh,
-    score_columns,
-)
-from plait.testing.alignment_runs import prepare, swept
-from plait.testing.alignment_strategies import alignment_cases
 
 LETTERS = "ACGT"
 SIMPLE = tuple(tuple(2 if a == b else -3 for b in LETTERS) for a in LETTERS)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.vdj.annotation import satellites
-from plait.vdj.annotation.satellites import Texts, find_parents, merge_satellites
+from plait.vdj.clonotypes import error_clonotypes as satellites
+from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents, merge_satellites
 
 Entry = tuple[int, str, int, str]
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from plait.lanes.warps import (
+from plait.devices.cuda import cuda, cuda_kernel
+from plait.devices.cuda_devices import on_device
+from plait.lang.warps import (
     WARP,
     ballot,
     lane_index,
@@ -17,8 +19,6 @@ from plait.lanes.warps import (
     shuffle_xor,
     synchronize_warp,
 )
-from plait.targets.cuda import cuda, cuda_kernel
-from plait.targets.cuda_devices import on_device
 
 THREADS = 2 * WARP
 

@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from support.repertoires import simulated_repertoire
 
-from plait.executors.local import LocalExecutor
-from plait.testing.repertoires import simulated_repertoire
+from plait.run.local import LocalExecutor
 from plait.vdj import PathModel, Study, count_paths, sharing, study
-from plait.vdj.convergence import partition, stages, stretch_rows, stretches
+from plait.vdj.convergence import partition, stages
+from plait.vdj.convergence import partition as stretch_rows
+from plait.vdj.convergence import partition as stretches
 
 MODEL = PathModel(pi=2, nu=6, sweep_pi=(0, 2), sweep_nu=(0, 6))
 NAMES = ["junction", "v_gene", "j_gene"]

@@ -9,18 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from support.repertoires import simulated_repertoire
 
 from plait.errors import InvalidInput
-from plait.testing.repertoires import simulated_repertoire
 from plait.vdj import PathModel
-from plait.vdj.columns import ResultColumns
-from plait.vdj.convergence.predictors import PredictorSet, choose_predictors, family_of
-from plait.vdj.convergence.regression import model_groups
-from plait.vdj.convergence.schemas import clonotype_schema, pair_schema, region_names
+from plait.vdj.convergence.partition import clonotype_schema, pair_schema, region_names
+from plait.vdj.convergence.regression import PredictorSet, choose_predictors, family_of, model_groups
 from plait.vdj.convergence.settings import StudySettings
+from plait.vdj.count_columns import D_REGION_COLUMNS, ResultColumns
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import load_germline
-from plait.vdj.regions import D_REGION_COLUMNS
 
 MODEL = PathModel(pi=2, nu=6, sweep_pi=(0, 2), sweep_nu=(0, 6))
 SETTINGS = StudySettings(

@@ -12,13 +12,23 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from support.study_folder import write_study_folder, write_table
 
-from plait.reports.study_figure import SECTIONS, StudyFigure, grouped_levels, short_names, wilson_interval
-from plait.reports.study_figures_genes import gene_order
+from plait.reports.figure import (
+    GROUP_COLOURS,
+    LEVELS,
+    SECTIONS,
+    SEQUENCE,
+    THEMES,
+    StudyFigure,
+    grouped_levels,
+    paint,
+    short_names,
+    wilson_interval,
+)
+from plait.reports.figures_repertoires import gene_order
 from plait.reports.study_inputs import COLUMNS, Study, read_study
-from plait.reports.study_palette import GROUP_COLOURS, LEVELS, SEQUENCE, THEMES, paint
 from plait.reports.study_report import study_figures, write_study_report
-from plait.testing.study_folder import write_study_folder, write_table
 
 HOSTILE = ("<b>&\"'</b>", "</script><script>x()</script>", "a\u2028b", "$ink", "]]>")
 
@@ -204,7 +214,7 @@ def test_paint_leaves_data_alone() -> None:
 
 
 def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) -> None:
-    from plait.reports.study_drawing import compiled_figure
+    from plait.reports.drawing import compiled_figure
 
     folder = write_study_folder(tmp_path, subjects=HOSTILE[:3], genes={"TRBV1": HOSTILE[0]}, clonotypes=300)
     for figure in study_figures(read_study(folder)):
@@ -216,7 +226,7 @@ def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) ->
 
 
 def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
-    from plait.reports.study_drawing import figure_files
+    from plait.reports.drawing import figure_files
 
     folder = write_study_folder(
         tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500, pgen=True

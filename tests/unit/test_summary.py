@@ -11,7 +11,7 @@ import pytest
 
 from plait.reports.plain_text import aligned, paragraph, percent
 from plait.vdj.calls import first_gene
-from plait.vdj.summary import CountSummary
+from plait.vdj.count_files import CountSummary
 
 
 def summary(rows: list[tuple[str, int | None, str, str]], kind: Any = None) -> CountSummary:

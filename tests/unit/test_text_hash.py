@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from plait.formats import text_hash as module
-from plait.formats.text_hash import text_hash
+from plait.formats import sorted_runs as module
+from plait.formats.sorted_runs import text_hash
 
 
 def texts(n: int) -> list[str | None]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.cases import make_germline
 
-from plait.testing.cases import make_germline
 from plait.vdj import STATUSES, PathCounter, PathModel
 from plait.vdj.germline import GermlineSet
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.read_block import ReadBlock
-from plait.vdj.annotation import umi_consensus
-from plait.vdj.annotation.umi_consensus import ConsensusReads, UmiCollector, UmiCounts
-from plait.vdj.annotation.umi_molecules import UmiSettings
+from plait.formats.fastq import ReadBlock
+from plait.vdj.clonotypes import umis as umi_consensus
+from plait.vdj.clonotypes.molecules import UmiSettings
+from plait.vdj.clonotypes.umis import ConsensusReads, UmiCollector, UmiCounts
 
 SIZES = (2000, 9000, 1 << 22)
 

@@ -16,18 +16,17 @@ import cloudpickle
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.read_library import Library, simulate_reads, write_fastq
+from support.read_simulation import Sequencing
 
 from plait.errors import FormatError, TargetUnavailable, TaskFailed
-from plait.executors.dask import DaskExecutor
-from plait.testing.read_library import Library, simulate_reads, write_fastq
-from plait.testing.read_simulation import Sequencing
+from plait.run.dask import DaskExecutor
+from plait.run.rows import Progress
 from plait.vdj import PathCounter
-from plait.vdj.annotation.annotate_files import annotate_files
-from plait.vdj.annotation.further_results import FurtherSettings
 from plait.vdj.count_files import CountedFiles, count_files
 from plait.vdj.germline import load_germline
-from plait.vdj.progress import Progress
-from plait.vdj.sharing_files import share_files
+from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
+from plait.vdj.sharing_table import share_files
 
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -177,7 +176,7 @@ def test_rows_that_fail_are_named(
                 raise ArithmeticError("not this one")
             return self._counter(given)
 
-    import plait.vdj.resumable as resumable
+    import plait.run.rows as resumable
 
     kept = resumable._IfNew
     monkeypatch.setattr(resumable, "_IfNew", lambda work, digest: kept(Failing(work), digest))
@@ -281,7 +280,7 @@ def test_sharing_is_the_same(inputs: Any, tmp_path: Path, dask_cluster: DaskExec
 
 
 def test_annotation_is_the_same(tmp_path: Path, dask_cluster: DaskExecutor, monkeypatch: Any) -> None:
-    monkeypatch.setattr("plait.vdj.annotation.annotate_files._BLOCK_READS", 40)
+    monkeypatch.setattr("plait.vdj.reads.annotate_files._BLOCK_READS", 40)
     germlines = [load_germline("mouse_trb")]
     paths = [tmp_path / "a.fastq.gz", tmp_path / "b.fastq"]
     for seed, path in enumerate(paths):

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.repertoires import simulated_repertoire
 
 from plait.alphabets import reverse_complement
+from plait.dp.chain.sample import FIELDS
 from plait.reports.count_text import count_text
-from plait.reports.pgen_text import pgen_text
-from plait.schedules.scenario_sampling import FIELDS
-from plait.testing.repertoires import simulated_repertoire
+from plait.reports.model_text import pgen_text
 from plait.vdj.count_files import CountedFiles, count_files
 from plait.vdj.counting import CounterSettings
 from plait.vdj.germline import GermlineSet, load_germline

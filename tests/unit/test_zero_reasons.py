@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.recombination import small_model
 
-from plait.testing.recombination import small_model
 from plait.vdj.model import PGEN_STATUSES, GenerationProbability, RecombinationModel
 from plait.vdj.model.texts import encode_texts
 from plait.vdj.model.zero_reasons import ZERO_REASONS

@@ -13,21 +13,20 @@ from numpy.typing import NDArray
 from plait.align.batches import (
     align_batch,
     align_long_pair,
+    align_pair_codes,
     choose_target,
     ignore_progress,
     needs_bytes,
+    score_pair_codes,
 )
-from plait.align.codes import CodeList, PairBatch, code_list, encode_list
-from plait.align.many import align_pair_codes, score_pair_codes
+from plait.align.codes import CodeList, PairBatch, code_list, common_kind, count_letters, encode_list
 from plait.align.matrices import Kind, SubstitutionMatrix
-from plait.align.modes import FreeEnd, Mode, free_ends_of
-from plait.align.residues import common_kind, count_letters
 from plait.align.results import Alignment, make_alignment
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.scoring import FreeEnd, Mode, Scoring, free_ends_of, make_scoring
+from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.rows import RowSweep, row_sweep
+from plait.dp.protocol import Target
 from plait.errors import InvalidInput, Unsupported
-from plait.schedules.pair_sweep import FreeEnds
-from plait.targets.alignment_rows import RowSweep, row_sweep
-from plait.targets.protocol import Target
 
 __all__ = ["Aligner", "Letters", "Matrix", "Traceback", "guess_scoring", "make_aligner"]
 
@@ -61,7 +60,7 @@ def guess_scoring(
     Parameters
     ----------
     queries, targets
-        Looked at if neither `matrix` nor `kind` is given: see `plait.align.residues.kind_of`.
+        Looked at if neither `matrix` nor `kind` is given: see `plait.align.codes.kind_of`.
     matrix, gap_open, gap_extend, kind
         As for `plait.align.scoring.make_scoring`.
     """

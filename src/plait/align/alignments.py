@@ -1,15 +1,21 @@
-"""Score and align two sequences."""
+"""Score and align many sequences: lists of pairs, and one sequence against many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plait.align.aligner import Letters, Matrix, Traceback, guess_scoring, make_aligner
-from plait.align.matrices import Kind
-from plait.align.modes import FreeEnd, Mode
-from plait.align.results import Alignment
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["align", "score"]
+from plait.align.aligner import Letters, Matrix, Traceback, guess_scoring, make_aligner
+from plait.align.batches import align_many_codes, score_many_codes
+from plait.align.codes import PairBatch
+from plait.align.matrices import Kind
+from plait.align.results import Alignment
+from plait.align.scoring import FreeEnd, Mode
+from plait.errors import InvalidInput
+
+__all__ = ["align", "align_many", "align_pairs", "score", "score_many", "score_pairs"]
 
 
 def score(
@@ -89,7 +95,7 @@ def align(
         Sequences; either may be empty.
     mode
         ``"global"``, ``"local"``, ``"semiglobal"``, ``"overlap"`` or ``"extension"``: see
-        `plait.align.modes.free_ends_of`.
+        `plait.align.scoring.free_ends_of`.
     free_ends
         For ``"semiglobal"``, any of query_start, query_end, target_start, target_end: residues left out there
         cost nothing. By default both ends of the target.
@@ -102,13 +108,13 @@ def align(
         By default those of BLAST for the matrix.
     kind
         ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, what the letters
-        of both say: see `plait.align.residues.kind_of`. Where they leave it open, it has to be said.
+        of both say: see `plait.align.codes.kind_of`. Where they leave it open, it has to be said.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
         Where no local alignment has a positive score, the one without columns lies at the band's first cell.
     x_drop
         For ``"extension"``: stop where the score has fallen so far below the best; see
-        `plait.schedules.row_sweep`.
+        `plait.dp.pairs.rows`.
     traceback
         ``"full"`` keeps half a byte for each cell; ``"linear"`` keeps the edges of tiles and sweeps those the
         alignment passes through again; ``"auto"`` chooses by size. The alignment is the same.
@@ -151,3 +157,182 @@ def align(
         device=device,
     )
     return aligner.align_codes(aligner.pair(query, target))[0]
+
+
+def _listed(what: str, sequences: Iterable[Letters]) -> list[Letters]:
+    """Sequences as a list: they are gone through more than once."""
+    expected = "several sequences, each a str or bytes"
+    if isinstance(sequences, str | bytes) or not isinstance(sequences, Iterable):
+        raise InvalidInput(what, found=f"one {type(sequences).__name__}", expected=expected)
+    listed = list(sequences)
+    for number, sequence in enumerate(listed, 1):
+        if not isinstance(sequence, str | bytes):
+            found = f"a {type(sequence).__name__} as number {number}"
+            raise InvalidInput(what, found=found, expected=expected)
+    return listed
+
+
+def _pairs(queries: Iterable[Letters], targets: Iterable[Letters]) -> tuple[list[Letters], list[Letters]]:
+    listed = _listed("queries", queries), _listed("targets", targets)
+    if len(listed[0]) != len(listed[1]):
+        found = f"{len(listed[0])} queries and {len(listed[1])} targets"
+        raise InvalidInput("pairs", found=found, expected="as many queries as targets")
+    return listed
+
+
+def score_pairs(
+    queries: Iterable[Letters],
+    targets: Iterable[Letters],
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> NDArray[np.int64]:
+    """Scores of best alignments: the first query with the first target, and so on.
+
+    Parameters
+    ----------
+    queries, targets
+        Sequences, as many of each.
+    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
+        As for `align`.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape (pairs,).
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong, or the numbers of sequences differ.
+    """
+    queries, targets = _pairs(queries, targets)
+    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    return aligner.score_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
+
+
+def align_pairs(
+    queries: Iterable[Letters],
+    targets: Iterable[Letters],
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> list[Alignment]:
+    """Best alignments: of the first query with the first target, and so on.
+
+    Parameters
+    ----------
+    queries, targets
+        Sequences, as many of each. A query that comes with many targets is aligned with all of them at once.
+    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
+        As for `align`.
+
+    Returns
+    -------
+    list of Alignment
+        In the order of the pairs.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong, or the numbers of sequences differ.
+    """
+    queries, targets = _pairs(queries, targets)
+    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    return aligner.align_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
+
+
+def score_many(
+    query: Letters,
+    targets: Iterable[Letters],
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> NDArray[np.int64]:
+    """Scores of best alignments of one query with each of many targets.
+
+    Parameters
+    ----------
+    query
+        A sequence.
+    targets
+        Sequences.
+    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
+        As for `align`.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape (targets,).
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+    """
+    targets = _listed("targets", targets)
+    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    codes = aligner.encode(targets, "target")
+    return score_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)
+
+
+def align_many(
+    query: Letters,
+    targets: Iterable[Letters],
+    *,
+    mode: Mode = "global",
+    free_ends: Iterable[FreeEnd] | None = None,
+    matrix: Matrix | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> list[Alignment]:
+    """Best alignments of one query with each of many targets.
+
+    Parameters
+    ----------
+    query
+        A sequence.
+    targets
+        Sequences.
+    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
+        As for `align`.
+
+    Returns
+    -------
+    list of Alignment
+        In the order of the targets.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+    """
+    targets = _listed("targets", targets)
+    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
+    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    codes = aligner.encode(targets, "target")
+    return align_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)

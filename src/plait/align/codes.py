@@ -1,16 +1,39 @@
-"""Sequences as codes of a matrix, many of them one after the other, and pairs of them."""
+"""The letters of sequences and their codes in packed databases, the same for every scoring matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import string
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.scoring import Scoring
+from plait.errors import FormatError, InvalidInput
+from plait.formats.fasta import Sequences, read_fasta
 
-__all__ = ["CodeList", "PairBatch", "code_list", "encode_list"]
+__all__ = [
+    "ALPHABETS",
+    "CODES",
+    "ILLEGAL_CODE",
+    "PAD_CODE",
+    "SAMPLE",
+    "SAY_KIND",
+    "CodeList",
+    "Kind",
+    "PairBatch",
+    "code_list",
+    "common_kind",
+    "count_letters",
+    "count_sample",
+    "decode_residues",
+    "encode_list",
+    "encode_residues",
+    "kind_of",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,3 +128,189 @@ class PairBatch:
     def only(self, pairs: NDArray[np.int64]) -> PairBatch:
         """Some of the pairs."""
         return PairBatch(self.queries.take(pairs), self.targets.take(pairs))
+
+
+#: What sequences are made of.
+Kind = Literal["protein", "dna"]
+
+#: Letters of each kind in the order of their codes. In DNA, U has the code of T.
+ALPHABETS: Final[dict[Kind, str]] = {
+    "protein": string.ascii_uppercase + "*",
+    "dna": "ACGTRYSWKMBDHVN",
+}
+#: Code that stands where a sequence has ended; codes are below 32, the size of a score profile.
+PAD_CODE: Final = 31
+
+#: What the tables give for bytes that are no letter of the kind.
+ILLEGAL_CODE: Final = 255
+#: Letters at the start of each file that are looked at to see what its sequences are.
+SAMPLE: Final = 1 << 22
+#: What to do where letters do not say it.
+SAY_KIND: Final = "say which with --kind dna or --kind protein (kind= in Python)"
+_COUNTED_AT_ONCE: Final = 1 << 16
+# A protein has a quarter of its residues among A, C, G, T and N; DNA seldom has codes in one base of ten.
+_DNA_SHARE: Final = 0.9
+# Not one protein in a hundred million has none of the letters that nucleotides lack among so many residues.
+_ENOUGH: Final = 50
+_EXPECTED: Final[dict[Kind, str]] = {
+    "protein": "protein letters (A to Z and '*')",
+    "dna": "IUPAC nucleotide letters (ACGTU and RYSWKMBDHVN)",
+}
+_HINTS: Final[dict[Kind, str | None]] = {"protein": None, "dna": "if it is a protein, say so"}
+
+
+def _table(kind: Kind) -> bytes:
+    table = bytearray([ILLEGAL_CODE]) * 256
+    table[PAD_CODE] = PAD_CODE
+    for code, letter in enumerate(ALPHABETS[kind]):
+        table[ord(letter)] = table[ord(letter.lower())] = code
+    if kind == "dna":
+        table[ord("U")] = table[ord("u")] = table[ord("T")]
+    return bytes(table)
+
+
+#: Bytes that are no nucleotide.
+_NO_NUCLEOTIDES: Final = np.frombuffer(_table("dna"), np.uint8) == ILLEGAL_CODE
+
+#: Code of each byte, for `bytes.translate`. `PAD_CODE`, a control character that no sequence holds, stays.
+CODES: Final[dict[Kind, bytes]] = {"protein": _table("protein"), "dna": _table("dna")}
+_LETTERS: Final = {kind: letters.encode().ljust(256, b"?") for kind, letters in ALPHABETS.items()}
+
+
+def encode_residues(path: str | os.PathLike[str], sequences: Sequences, kind: Kind) -> bytes:
+    """Codes of the residues of some records, one byte each, one record behind the other.
+
+    Parameters
+    ----------
+    path
+        Their file, for the message.
+    sequences
+        The records; letters of either case.
+    kind
+        What they are.
+
+    Returns
+    -------
+    bytes
+        As many codes as ``sequences.letters``; ``ALPHABETS[kind][code]`` is the letter.
+
+    Raises
+    ------
+    FormatError
+        If a letter is none of the kind's.
+    """
+    codes = sequences.letters.tobytes().translate(CODES[kind])
+    values = np.frombuffer(codes, np.uint8)
+    if values.size and values.max() == ILLEGAL_CODE:
+        raise _illegal(path, sequences, kind, int((values == ILLEGAL_CODE).argmax()))
+    return codes
+
+
+def _illegal(path: object, sequences: Sequences, kind: Kind, place: int) -> FormatError:
+    record = int(np.searchsorted(sequences.offsets, place, side="right")) - 1
+    position = place - int(sequences.offsets[record]) + 1
+    letter = chr(sequences.letters[place])
+    return FormatError(
+        path,
+        line=int(sequences.lines[record]),
+        found=f"{letter!r} at position {position:,} of the sequence {sequences.names[record]!r}",
+        expected=_EXPECTED[kind],
+        hint="take the gaps of the alignment out first" if letter in "-." else _HINTS[kind],
+    )
+
+
+def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
+    """Letters of codes.
+
+    Parameters
+    ----------
+    codes
+        Codes of residues. Shape (n,).
+    kind
+        What they are.
+
+    Returns
+    -------
+    str
+        n capital letters.
+    """
+    return codes.tobytes().translate(_LETTERS[kind]).decode("ascii")
+
+
+def count_letters(letters: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """How often each byte occurs; shape (256,)."""
+    counts = np.zeros(256, np.int64)
+    for first in range(0, letters.size, _COUNTED_AT_ONCE):
+        counts += np.bincount(letters[first : first + _COUNTED_AT_ONCE], minlength=256)
+    return counts
+
+
+def count_sample(path: str | os.PathLike[str]) -> NDArray[np.int64]:
+    """How often each byte occurs in the first records of a FASTA file, about `SAMPLE` letters."""
+    return count_letters(next(read_fasta(path, block_residues=SAMPLE)).letters)
+
+
+def kind_of(counts: NDArray[np.int64]) -> Kind | None:
+    """What letters say that sequences are.
+
+    Letters that no nucleotide has (E, F, I, L, P, Q, ...) make them proteins, unless nine letters in ten are
+    A, C, G, T, U or N: what else there is is an error then. Without such letters they are nucleotides if nine
+    letters in ten are A, C, G, T or U, or if there are 50 letters besides N, with all of A, C, G and T (U)
+    among them. A short primer with ambiguity codes may be a peptide, and the other way round.
+
+    Parameters
+    ----------
+    counts
+        How often each byte occurs. Shape (256,).
+
+    Returns
+    -------
+    Kind or None
+        None where both may be, as it is without a letter.
+    """
+    a, c, g, t, unknown = (int(counts[list(codes)].sum()) for codes in (b"Aa", b"Cc", b"Gg", b"TtUu", b"Nn"))
+    total, bases = int(counts.sum()), a + c + g + t
+    if counts[_NO_NUCLEOTIDES].any():
+        return "dna" if bases + unknown >= _DNA_SHARE * total else "protein"
+    mixed = total - unknown >= _ENOUGH and min(a, c, g, t) > 0
+    return "dna" if mixed or bases >= _DNA_SHARE * max(total, 1) else None
+
+
+def common_kind(sides: Mapping[str, NDArray[np.int64]], otherwise: Kind | None = None) -> Kind:
+    """What the sequences of all sides are: what is open on one side is what the other is.
+
+    Parameters
+    ----------
+    sides
+        How often each byte occurs, by what a side is called in errors.
+    otherwise
+        What they are if all are open.
+
+    Returns
+    -------
+    Kind
+        ``"protein"`` if there is no letter at all.
+
+    Raises
+    ------
+    InvalidInput
+        If sides differ, or all are open.
+    """
+    found = {kind_of(counts): side for side, counts in sides.items()}
+    if found.keys() >= {"dna", "protein"}:
+        raise InvalidInput(
+            "kind",
+            found=f"what looks like nucleotides in {found['dna']} and like proteins in {found['protein']}",
+            expected="sequences of one kind",
+            hint=SAY_KIND,
+        )
+    counts = np.sum([np.zeros(256, np.int64), *sides.values()], axis=0)
+    kind = "protein" if "protein" in found else "dna" if "dna" in found else kind_of(counts) or otherwise
+    if kind is None and counts.any():
+        raise InvalidInput(
+            "kind",
+            found=f"letters in {' and '.join(sides)} that may be nucleotides or amino acids",
+            expected="sequences that are plainly one of them",
+            hint=SAY_KIND,
+        )
+    return kind or "protein"

@@ -2,29 +2,395 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.cigar import (
-    DELETION,
-    INSERTION,
-    MATCH,
-    MISMATCH,
-    aligned_regions,
-    column_blocks,
-)
-from plait.align.paths import describe
-from plait.align.text import alignment_lines
+from plait.dp.pairs.lists import describe_kernel
+from plait.dp.pairs.traceback import COUNTS, PathColumns, Paths
 from plait.errors import InvalidInput
-from plait.schedules.path_columns import Paths
 
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring
 
-__all__ = ["Alignment", "make_alignment", "make_alignments", "rescore"]
+__all__ = [
+    "DELETION",
+    "INSERTION",
+    "MATCH",
+    "Alignment",
+    "aligned_strings",
+    "alignment_lines",
+    "make_alignment",
+    "make_alignments",
+    "parse_cigar",
+    "rescore",
+]
+
+_Bytes = NDArray[np.uint8]
+_Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+MATCH, MISMATCH, INSERTION, DELETION = (ord(letter) for letter in "=XID")
+
+_BLOCK_COLUMNS = 1 << 20
+#: Longer numbers do not fit into 63 bits.
+_MOST_DIGITS = 18
+# Possessive: a long CIGAR leaves nothing to go back to.
+_RUNS = re.compile(rf"(?:[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}[=XID])*")
+_NUMBERS = str.maketrans("=XID", "    ")
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+
+
+class ColumnBlock(NamedTuple):
+    """Columns of an alignment, one behind the other; uint8 arrays of one length.
+
+    Attributes
+    ----------
+    operations
+        `MATCH`, `MISMATCH`, `INSERTION` or `DELETION`.
+    query, target
+        What each sequence has there; the gap symbol where it has nothing.
+    """
+
+    operations: NDArray[np.uint8]
+    query: NDArray[np.uint8]
+    target: NDArray[np.uint8]
+
+
+def parse_cigar(cigar: str) -> _Runs:
+    """Runs of a CIGAR string.
+
+    Parameters
+    ----------
+    cigar
+        Numbers and the letters ``=``, ``X``, ``I`` and ``D``; ``""`` has no runs.
+
+    Returns
+    -------
+    operations : numpy.ndarray
+        uint8 (r,): the letters in ASCII.
+    lengths : numpy.ndarray
+        int64 (r,): the numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If there is anything else, a letter without a number, or a number that is 0, begins with 0 or does not
+        fit.
+
+    Examples
+    --------
+    >>> operations, lengths = parse_cigar("12=1X3D")
+    >>> operations.tobytes(), lengths.tolist()
+    (b'=XD', [12, 1, 3])
+    """
+    good = _RUNS.match(cigar)
+    place = good.end() if good else 0
+    if place < len(cigar):
+        raise InvalidInput(
+            "cigar",
+            found=f"{cigar[place : place + 20]!r} at character {place + 1}",
+            expected="runs of =, X, I and D such as 12=1X3D, none of them empty",
+        )
+    operations = np.frombuffer(cigar.translate(_WITHOUT_DIGITS).encode("ascii"), np.uint8)
+    return operations, np.array([int(number) for number in cigar.translate(_NUMBERS).split()], np.int64)
+
+
+def column_blocks(
+    runs: _Runs,
+    query: _Bytes,
+    target: _Bytes,
+    *,
+    gap: int,
+    columns: int = _BLOCK_COLUMNS,
+) -> Iterator[ColumnBlock]:
+    """Columns of an alignment in bounded pieces.
+
+    Parameters
+    ----------
+    runs
+        What `parse_cigar` gives.
+    query, target
+        uint8: letters or codes of the aligned regions, exactly as long as the runs say.
+    gap
+        Stands where a sequence has no residue.
+    columns
+        Columns of each piece but the last.
+
+    Yields
+    ------
+    ColumnBlock
+        The pieces in order.
+    """
+    operations, lengths = runs
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    query_at = target_at = 0
+    for start in range(0, total, columns):
+        stop = min(start + columns, total)
+        first = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(ends, stop, side="left")) + 1
+        here = ends[first:last]
+        inside = np.minimum(here, stop) - np.maximum(here - lengths[first:last], start)
+        row = np.repeat(operations[first:last], inside)
+        query_row, target_row = np.full((2, stop - start), gap, np.uint8)
+        # The residues of a sequence lie in the columns in order, so a slice of it fills them.
+        filled = row != DELETION
+        used = int(np.count_nonzero(filled))
+        query_row[filled] = query[query_at : query_at + used]
+        query_at += used
+        filled = row != INSERTION
+        used = int(np.count_nonzero(filled))
+        target_row[filled] = target[target_at : target_at + used]
+        target_at += used
+        yield ColumnBlock(row, query_row, target_row)
+
+
+def aligned_regions(alignment: Alignment, query: _Bytes, target: _Bytes) -> tuple[_Runs, _Bytes, _Bytes]:
+    """Runs of an alignment and the parts of the sequences that they cover.
+
+    Parameters
+    ----------
+    alignment
+        The alignment.
+    query, target
+        uint8: letters or codes of the whole sequences.
+
+    Returns
+    -------
+    tuple
+        What `parse_cigar` gives, and two slices.
+
+    Raises
+    ------
+    InvalidInput
+        If a sequence ends before the coordinates do, or the CIGAR covers another number of residues.
+    """
+    runs = parse_cigar(alignment.cigar)
+    regions = []
+    for name, sequence, start, end, skipped in (
+        ("query", query, alignment.query_start, alignment.query_end, DELETION),
+        ("target", target, alignment.target_start, alignment.target_end, INSERTION),
+    ):
+        if not 0 <= start <= end <= len(sequence):
+            raise InvalidInput(
+                name,
+                found=f"a sequence of {len(sequence)} residues",
+                expected=f"the one that was aligned, from {start} to {end}",
+            )
+        used = int(runs[1][runs[0] != skipped].sum())
+        if used != end - start:
+            raise InvalidInput(
+                "cigar",
+                found=f"{used} residues of the {name}",
+                expected=f"{end - start} as its coordinates say",
+            )
+        regions.append(sequence[start:end])
+    return runs, regions[0], regions[1]
+
+
+#: Characters of a number of columns, at most, and its letter.
+_RUN_CHARACTERS = 20
+
+
+class DescribedPaths(NamedTuple):
+    """n alignments.
+
+    Attributes
+    ----------
+    counts
+        int64, shape (n, 7): columns are `plait.dp.pairs.traceback.COUNTS`.
+    cigars
+        n strings.
+    """
+
+    counts: NDArray[np.int64]
+    cigars: list[str]
+
+
+def describe(paths: Paths) -> DescribedPaths:
+    """CIGARs and counts of paths.
+
+    Parameters
+    ----------
+    paths
+        The paths.
+
+    Raises
+    ------
+    InvalidInput
+        If a path leaves its sequences.
+    """
+    n = len(paths.run_offsets) - 1
+    # A run of pairs can fall apart into columns, each with a number of one digit.
+    pairs = int(paths.runs[paths.runs[:, 0] == 0, 1].sum())
+    room = 2 * pairs + _RUN_CHARACTERS * (len(paths.runs) + 1)
+    out = PathColumns(
+        np.zeros((n, len(COUNTS)), np.int64),
+        np.empty(room, np.uint8),
+        np.zeros(n + 1, np.int64),
+        np.zeros(2, np.int64),
+    )
+    wrong = int(describe_kernel(paths, out))
+    if wrong >= 0:
+        found = (
+            f"pair {wrong}, which ends at query {paths.query_ends[wrong]}, target {paths.target_ends[wrong]}"
+        )
+        raise InvalidInput("runs", found=found, expected="a path inside its sequences")
+    whole = out.cigars[: out.bounds[-1]].tobytes().decode("ascii")
+    return DescribedPaths(out.counts, [whole[a:b] for a, b in pairwise(out.bounds.tolist())])
+
+
+_GAP = ord("-")
+#: Lines that are laid out at a time.
+_BLOCK_LINES = 4096
+#: Columns before the residues. Readers of the format cut every line there.
+_MARGIN = 21
+_FEWEST_DIGITS = 6
+_RULE = "#" + 39 * "="
+_IDENTICAL, _POSITIVE, _OTHER, _BLANK = (ord(mark) for mark in "|:. ")
+
+
+def aligned_strings(alignment: Alignment, query: str | bytes, target: str | bytes) -> tuple[str, str]:
+    """The aligned regions with ``-`` where a sequence has a gap.
+
+    Parameters
+    ----------
+    alignment
+        The alignment.
+    query, target
+        The whole sequences, as they were aligned.
+
+    Returns
+    -------
+    tuple of str
+        Two strings of one length, letters as given.
+
+    Raises
+    ------
+    InvalidInput
+        If a sequence is shorter than the coordinates say, or not ASCII.
+    """
+    aligned = aligned_regions(alignment, _letters("query", query), _letters("target", target))
+    blocks = list(column_blocks(*aligned, gap=_GAP))
+    first = b"".join(block.query.tobytes() for block in blocks)
+    second = b"".join(block.target.tobytes() for block in blocks)
+    return first.decode("ascii"), second.decode("ascii")
+
+
+def alignment_lines(
+    alignment: Alignment,
+    query: str | bytes,
+    target: str | bytes,
+    *,
+    names: tuple[str, str] = ("query", "target"),
+    width: int = 60,
+) -> Iterator[str]:
+    """Lines of EMBOSS's pair format (``srspair``), one alignment.
+
+    Between the rows, ``|`` marks a match, ``:`` a mismatch of positive score, ``.`` any other mismatch.
+    Coordinates are 1-based; a line without residues of a sequence shows how many came before it.
+
+    Parameters
+    ----------
+    alignment
+        The alignment.
+    query, target
+        The whole sequences, as they were aligned.
+    names
+        Of query and target. Rows show the first 13 characters, fewer in front of long numbers.
+    width
+        Columns in a line.
+
+    Yields
+    ------
+    str
+        Lines with line ends; an alignment of any length is laid out piece by piece.
+
+    Raises
+    ------
+    InvalidInput
+        If a sequence is shorter than the coordinates say, or has a letter the matrix lacks.
+
+    Notes
+    -----
+    Source: https://emboss.sourceforge.net/docs/themes/AlignFormats.html. EMBOSS itself leaves out the mark of
+    a match that does not score, such as N with N; here the number of ``|`` is the identity.
+    """
+    if width < 1:
+        raise InvalidInput("width", found=width, expected="at least 1")
+    aligned = aligned_regions(alignment, _letters("query", query), _letters("target", target))
+    yield from _header(alignment, names).splitlines(keepends=True)
+    digits = max(_FEWEST_DIGITS, len(str(max(alignment.query_end, alignment.target_end))))
+    label = _MARGIN - 2 - digits
+    shown = [f"{name[:label]:<{label}}" for name in names]
+    at = [alignment.query_start, alignment.target_start]
+    for block in column_blocks(*aligned, gap=_GAP, columns=width * _BLOCK_LINES):
+        rows = [block.query.tobytes().decode("ascii"), block.target.tobytes().decode("ascii")]
+        marks = _marks(alignment, block.operations, block.query, block.target).tobytes().decode("ascii")
+        for start in range(0, len(marks), width):
+            lines = []
+            for side in (0, 1):
+                letters = rows[side][start : start + width]
+                used = len(letters) - letters.count("-")
+                first, at[side] = at[side] + (used > 0), at[side] + used
+                lines.append(f"{shown[side]} {first:>{digits}} {letters} {at[side]:>{digits}}\n")
+            yield lines[0]
+            yield f"{' ' * _MARGIN}{marks[start : start + width]}\n"
+            yield lines[1]
+            yield "\n"
+    yield "\n"
+
+
+def _header(alignment: Alignment, names: tuple[str, str]) -> str:
+    scoring = alignment.scoring
+    length = alignment.length
+    counts = {"Identity:": alignment.matches, "Similarity:": alignment.similar, "Gaps:": alignment.gaps}
+    shares = "".join(
+        f"# {title:<11} {count:>5}/{length} ({100 * count / length if length else 0.0:4.1f}%)\n"
+        for title, count in counts.items()
+    )
+    return (
+        f"{_RULE}\n#\n# Aligned_sequences: 2\n# 1: {names[0]}\n# 2: {names[1]}\n"
+        f"# Matrix: {scoring.matrix.name}\n# Gap_penalty: {scoring.gap_open}.0\n"
+        f"# Extend_penalty: {scoring.gap_extend}.0\n#\n# Length: {length}\n{shares}"
+        f"# Score: {alignment.score}.0\n#\n#\n{_RULE}\n\n"
+    )
+
+
+def _marks(
+    alignment: Alignment,
+    operations: NDArray[np.uint8],
+    query: NDArray[np.uint8],
+    target: NDArray[np.uint8],
+) -> NDArray[np.uint8]:
+    marks = np.full(len(operations), _BLANK, np.uint8)
+    marks[operations == MATCH] = _IDENTICAL
+    different = np.flatnonzero(operations == MISMATCH)
+    if not len(different):
+        return marks
+    matrix = alignment.scoring.matrix
+    first, second = matrix.codes[query[different]], matrix.codes[target[different]]
+    known = len(matrix.letters)
+    for name, codes, letters in (("query", first, query), ("target", second, target)):
+        if (codes >= known).any():
+            letter = chr(letters[different[np.argmax(codes >= known)]])
+            raise InvalidInput(name, found=f"the letter {letter!r}", expected=f"letters of {matrix.name}")
+    positive = matrix.scores[first, second] > 0
+    marks[different] = np.where(positive, np.uint8(_POSITIVE), np.uint8(_OTHER))
+    return marks
+
+
+def _letters(name: str, sequence: str | bytes) -> NDArray[np.uint8]:
+    if not sequence.isascii():
+        letters = sequence if isinstance(sequence, str) else sequence.decode("latin-1")
+        foreign = next(letter for letter in letters if not letter.isascii())
+        raise InvalidInput(name, found=f"the letter {foreign!r}", expected="ASCII letters")
+    return np.frombuffer(sequence.encode("ascii") if isinstance(sequence, str) else sequence, np.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +474,7 @@ class Alignment:
         Returns
         -------
         str
-            A header and the rows, with 1-based coordinates. `plait.align.text.alignment_lines` gives the same
+            A header and the rows, with 1-based coordinates. `plait.align.results.alignment_lines` gives the same
             line by line, for alignments that are long.
 
         Raises

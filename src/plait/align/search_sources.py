@@ -10,18 +10,16 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.align.codes import ALPHABETS, CODES, PAD_CODE, Kind, common_kind, count_sample, encode_residues
 from plait.align.database import is_database, open_database
+from plait.align.layout import LoneTarget, SequenceDatabase, TargetChunk, make_chunk, pack_sequences
 from plait.align.matrices import NO_CODE
-from plait.align.packing import SequenceDatabase, pack_sequences
-from plait.align.residues import ALPHABETS, CODES, PAD_CODE, Kind, common_kind, count_sample, encode_residues
 from plait.align.scoring import Scoring
-from plait.align.target_chunks import LoneTarget, TargetChunk, make_chunk
+from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, SweepShape
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
-from plait.formats.duplicate_names import NameRegister
 from plait.formats.fasta import Sequences, read_fasta
-from plait.targets.lane_blocks import BLOCK_LANES
-from plait.targets.sweep_shape import CPU_SHAPE, SweepShape
+from plait.formats.record_names import NameRegister
 
 __all__ = ["Database", "Entry", "FastaSource", "PackedSource", "Source", "matrix_columns", "open_source"]
 
@@ -44,7 +42,7 @@ class Entry(NamedTuple):
     name, description
         First word and rest of its header.
     codes
-        Codes of `plait.align.residues.ALPHABETS`, shape (residues,).
+        Codes of `plait.align.codes.ALPHABETS`, shape (residues,).
     """
 
     record: int

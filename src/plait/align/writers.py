@@ -1,22 +1,372 @@
-"""Write aligned pairs as text: EMBOSS-like, SAM or a line each; whole or not at all."""
+"""Write aligned pairs as text, SAM and tables, whole or not at all."""
 
 from __future__ import annotations
 
+import difflib
 import json
+import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from plait.align.pairs import AlignedPair, PairColumn
-from plait.align.results import Alignment
-from plait.align.sam import sam_line, unmapped_sam_line
-from plait.align.text import alignment_lines
-from plait.errors import InvalidInput
+import pyarrow as pa
+
+from plait.align.results import (
+    DELETION,
+    INSERTION,
+    MATCH,
+    Alignment,
+    aligned_strings,
+    alignment_lines,
+    parse_cigar,
+)
+from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import write_json
-from plait.formats.output import TextOutput
+from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.tables import header, open_table, rows_as_text
 from plait.types import Provenance
 
-__all__ = ["AlignmentWriter", "LinesWriter", "SamWriter", "TextWriter", "json_line"]
+if TYPE_CHECKING:
+    from plait.align.scoring import Scoring
+
+__all__ = [
+    "COLUMNS",
+    "DEFAULT_COLUMNS",
+    "FORMATS",
+    "AlignedPair",
+    "AlignmentWriter",
+    "LinesWriter",
+    "PairColumn",
+    "PairTableWriter",
+    "alignment_format",
+    "check_columns",
+    "json_line",
+    "needs_alignment",
+    "open_alignments",
+    "table_schema",
+]
+
+_Value = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignedPair:
+    """Two sequences and how they align.
+
+    Attributes
+    ----------
+    query_name, target_name
+        First words of their headers.
+    query, target
+        The whole sequences, letters as read.
+    score
+        Score of the alignment.
+    alignment
+        The alignment, if more than the score was asked for.
+    mode
+        ``"global"``, ``"local"``, ...
+    bit_score, evalue
+        Statistics of the score, where there are any.
+    target_description
+        What follows the first word of the target's header.
+    target_record
+        Number of the target in its file or database, counted from 0, if it matters.
+    """
+
+    query_name: str
+    target_name: str
+    query: bytes
+    target: bytes
+    score: int
+    alignment: Alignment | None
+    mode: str
+    bit_score: float | None = None
+    evalue: float | None = None
+    target_description: str = ""
+    target_record: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairColumn:
+    """One column of a table of pairs.
+
+    Attributes
+    ----------
+    kind
+        Type of its values.
+    value
+        Its value for a pair; None if the pair has none.
+    needs_alignment
+        Whether the value is in the alignment, and not known from the score alone.
+    """
+
+    kind: Literal["string", "integer", "number"]
+    value: Callable[[AlignedPair], _Value]
+    needs_alignment: bool = False
+
+
+def _of_alignment(kind: Literal["string", "integer", "number"], name: str) -> PairColumn:
+    def value(pair: AlignedPair) -> _Value:
+        found: _Value = getattr(pair.alignment, name, None)
+        return found
+
+    return PairColumn(kind, value, needs_alignment=True)
+
+
+def _aligned(side: int) -> PairColumn:
+    def value(pair: AlignedPair) -> _Value:
+        if pair.alignment is None:
+            return None
+        return aligned_strings(pair.alignment, pair.query, pair.target)[side]
+
+    return PairColumn("string", value, needs_alignment=True)
+
+
+#: Every column, in the order of the documentation. Coordinates are 0-based and half-open; identity and
+#: similarity are shares, from 0 to 1, of `length`, the columns of the alignment with its gaps.
+COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
+    {
+        "query": PairColumn("string", lambda pair: pair.query_name),
+        "target": PairColumn("string", lambda pair: pair.target_name),
+        "score": PairColumn("integer", lambda pair: pair.score),
+        "bit_score": PairColumn("number", lambda pair: pair.bit_score),
+        "evalue": PairColumn("number", lambda pair: pair.evalue),
+        "query_start": _of_alignment("integer", "query_start"),
+        "query_end": _of_alignment("integer", "query_end"),
+        "query_length": PairColumn("integer", lambda pair: len(pair.query)),
+        "target_start": _of_alignment("integer", "target_start"),
+        "target_end": _of_alignment("integer", "target_end"),
+        "target_length": PairColumn("integer", lambda pair: len(pair.target)),
+        "identity": _of_alignment("number", "identity"),
+        "similarity": _of_alignment("number", "similarity"),
+        "length": _of_alignment("integer", "length"),
+        "matches": _of_alignment("integer", "matches"),
+        "mismatches": _of_alignment("integer", "mismatches"),
+        "gaps": _of_alignment("integer", "gaps"),
+        "gap_openings": _of_alignment("integer", "gap_openings"),
+        "mode": PairColumn("string", lambda pair: pair.mode),
+        "cigar": _of_alignment("string", "cigar"),
+        "query_aligned": _aligned(0),
+        "target_aligned": _aligned(1),
+    }
+)
+
+#: Columns of a table for which none are chosen.
+DEFAULT_COLUMNS: Final = tuple(
+    name for name in COLUMNS if name not in ("bit_score", "evalue", "mode", "query_aligned", "target_aligned")
+)
+
+
+def check_columns(
+    names: Sequence[str] | None,
+    columns: Iterable[str] = COLUMNS,
+    default: tuple[str, ...] = DEFAULT_COLUMNS,
+) -> tuple[str, ...]:
+    """Check a choice of columns.
+
+    Parameters
+    ----------
+    names
+        Names of `columns` in the order wanted; `default` if None.
+    columns, default
+        The columns there are, and those that nobody has to name.
+
+    Returns
+    -------
+    tuple of str
+        The names.
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, one is unknown or one is there twice.
+    """
+    if names is None:
+        return default
+    known = tuple(columns)
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise InvalidInput(
+                "columns",
+                found=repr(name),
+                expected=f"names out of {', '.join(known)}",
+                hint=f"did you mean {close[0]}?" if close else None,
+            )
+        if list(names).count(name) > 1:
+            raise InvalidInput("columns", found=f"{name!r} more than once", expected="every column once")
+    if not names:
+        raise InvalidInput("columns", found="no name", expected=f"names out of {', '.join(known)}")
+    return tuple(names)
+
+
+def needs_alignment(names: Sequence[str], columns: Mapping[str, PairColumn] = COLUMNS) -> bool:
+    """Whether a choice of columns needs more than scores.
+
+    Parameters
+    ----------
+    names
+        Their names.
+    columns
+        The columns there are.
+    """
+    return any(columns[name].needs_alignment for name in names)
+
+
+_MOST_LENGTH = 2**31 - 1
+_UNMAPPED, _SECONDARY = 0x4, 0x100
+_NO_QUALITY = 255
+_QUERY_NAME = re.compile(r"[!-?A-~]{1,254}")
+_TARGET_NAME = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
+_LETTERS = re.compile(rb"[A-Za-z=.]*")
+_ANOTHER = "rename it, or choose another format"
+
+
+def sam_header(targets: Iterable[tuple[str, int]], *, version: str, command: str) -> Iterator[str]:
+    """Header lines.
+
+    Parameters
+    ----------
+    targets
+        Name and length of every target, in order. Those of length 0, to which nothing aligns, are left out.
+    version
+        Version of plait.
+    command
+        The command line; ``""`` leaves it out.
+
+    Yields
+    ------
+    str
+        Lines with line ends.
+
+    Raises
+    ------
+    InvalidInput
+        If two targets have one name, or a name or length is one that SAM cannot hold.
+    """
+    yield "@HD\tVN:1.6\tSO:unsorted\tGO:query\n"
+    seen: set[str] = set()
+    for name, length in targets:
+        if not _TARGET_NAME.fullmatch(name):
+            raise InvalidInput(
+                "target name",
+                found=repr(name),
+                expected="a name that SAM allows: without blanks, commas, quotes, brackets or backslashes",
+                hint=_ANOTHER,
+            )
+        if name in seen:
+            raise InvalidInput(
+                "target name",
+                found=f"{name!r} more than once",
+                expected="every name once, as SAM refers to targets by name",
+                hint=_ANOTHER,
+            )
+        if length > _MOST_LENGTH:
+            raise InvalidInput(
+                f"target {name!r}",
+                found=f"{length} residues",
+                expected=f"at most {_MOST_LENGTH}, as SAM allows",
+                hint="choose another format",
+            )
+        seen.add(name)
+        if length:
+            yield f"@SQ\tSN:{name}\tLN:{length}\n"
+    called = f"\tCL:{' '.join(command.split())}" if command else ""
+    yield f"@PG\tID:plait\tPN:plait\tVN:{version}{called}\n"
+
+
+def sam_line(pair: AlignedPair, alignment: Alignment, *, secondary: bool = False, md: bool = False) -> str:
+    """Line of an aligned pair.
+
+    The query is written as read, with soft clips (S) where its ends are not aligned. Tags are AS, the score,
+    NM, the number of mismatches and gap columns, and MD if asked for. There is no mapping quality (255).
+
+    Parameters
+    ----------
+    pair
+        The pair.
+    alignment
+        Its alignment, with at least one pair of residues.
+    secondary
+        Whether the query has a line already.
+    md
+        Whether to write the tag MD, from which the target can be read off.
+
+    Returns
+    -------
+    str
+        The line with its line end.
+
+    Raises
+    ------
+    InvalidInput
+        If SAM does not allow the query's name.
+    Unsupported
+        If it does not allow its letters.
+    """
+    before, after = alignment.query_start, len(pair.query) - alignment.query_end
+    clips = [f"{count}S" if count else "" for count in (before, after)]
+    tags = f"AS:i:{alignment.score}\tNM:i:{alignment.mismatches + alignment.gaps}"
+    if md:
+        tags += f"\tMD:Z:{_md(pair, alignment)}"
+    flag, place = _SECONDARY if secondary else 0, alignment.target_start + 1
+    cigar = f"{clips[0]}{alignment.cigar}{clips[1]}"
+    return (
+        f"{_query_name(pair)}\t{flag}\t{pair.target_name}\t{place}\t{_NO_QUALITY}\t{cigar}"
+        f"\t*\t0\t0\t{_query_letters(pair)}\t*\t{tags}\n"
+    )
+
+
+def unmapped_sam_line(pair: AlignedPair) -> str:
+    """Line of a query that aligns to nothing."""
+    return f"{_query_name(pair)}\t{_UNMAPPED}\t*\t0\t0\t*\t*\t0\t0\t{_query_letters(pair)}\t*\n"
+
+
+def _query_name(pair: AlignedPair) -> str:
+    if not _QUERY_NAME.fullmatch(pair.query_name):
+        raise InvalidInput(
+            "query name",
+            found=repr(pair.query_name),
+            expected="1 to 254 printable ASCII characters without @, as SAM asks",
+            hint=_ANOTHER,
+        )
+    return pair.query_name
+
+
+def _query_letters(pair: AlignedPair) -> str:
+    end = _LETTERS.match(pair.query)
+    if end is None or end.end() < len(pair.query):
+        place = end.end() if end else 0
+        raise Unsupported(
+            f"the letter {chr(pair.query[place])!r} of query {pair.query_name!r} in SAM",
+            why="it allows letters of the alphabet only; choose another format",
+        )
+    return pair.query.decode("ascii") or "*"
+
+
+def _md(pair: AlignedPair, alignment: Alignment) -> str:
+    """Matches as numbers, the target's letter at a mismatch, and after ^ those that the query lacks."""
+    target = pair.target[alignment.target_start : alignment.target_end].decode("ascii").upper()
+    operations, lengths = parse_cigar(alignment.cigar)
+    parts: list[str] = []
+    at = same = 0
+    for operation, length in zip(operations.tolist(), lengths.tolist(), strict=True):
+        if operation == INSERTION:
+            continue
+        letters = target[at : at + length]
+        at += length
+        if operation == MATCH:
+            same += length
+            continue
+        if operation == DELETION:
+            parts.append(f"{same}^{letters}")
+        else:
+            parts.append(f"{same}{'0'.join(letters)}")
+        same = 0
+    return f"{''.join(parts)}{same}"
 
 
 class AlignmentWriter(ABC):
@@ -234,3 +584,237 @@ def _alignment(pair: AlignedPair) -> Alignment:
     if pair.alignment is None:
         raise InvalidInput("pair", found="a score alone", expected="an alignment, which this format shows")
     return pair.alignment
+
+
+#: What one batch of a table holds at most, save for its last row.
+_BATCH_ROWS = 1 << 16
+_BATCH_LETTERS = 1 << 25
+_ARROW: Final = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64()}
+
+
+def table_schema(columns: Mapping[str, PairColumn]) -> pa.Schema:
+    """The schema of a table with these columns."""
+    return pa.schema([(name, _ARROW[column.kind]) for name, column in columns.items()])
+
+
+class Batches(Protocol):
+    """What takes a table batch by batch, such as `plait.formats.tables.TableWriter`."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        ...
+
+    def close(self) -> None:
+        """Finish."""
+        ...
+
+    def discard(self) -> None:
+        """Remove what is unfinished."""
+        ...
+
+
+class PairTableWriter(AlignmentWriter):
+    """Pairs as rows of a table.
+
+    Parameters
+    ----------
+    table
+        Takes the rows.
+    columns
+        Its columns by name; its schema is that of `table_schema`.
+    """
+
+    def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
+        super().__init__()
+        self._table = table
+        self._schema = table_schema(columns)
+        self._values = [column.value for column in columns.values()]
+        self._texts = [place for place, column in enumerate(columns.values()) if column.kind == "string"]
+        self._cells: list[list[object]] = [[] for _ in columns]
+        self._letters = 0
+
+    def write_columns(self, columns: Sequence[Sequence[object]]) -> None:
+        """Append many pairs at once.
+
+        Parameters
+        ----------
+        columns
+            As many cells of every column, of columns that need no alignment; see `PairColumn`.
+        """
+        for cells, more in zip(self._cells, columns, strict=True):
+            cells.extend(more)
+        self.pairs += len(columns[0])
+        if len(self._cells[0]) >= _BATCH_ROWS:
+            self._pass_on()
+
+    def _write(self, pair: AlignedPair) -> None:
+        for cells, value in zip(self._cells, self._values, strict=True):
+            cells.append(value(pair))
+        for place in self._texts:
+            cell = self._cells[place][-1]
+            self._letters += len(cell) if isinstance(cell, str) else 0
+        if len(self._cells[0]) >= _BATCH_ROWS or self._letters >= _BATCH_LETTERS:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._cells[0]:
+            columns = [
+                pa.array(cells, field.type) for cells, field in zip(self._cells, self._schema, strict=True)
+            ]
+            self._cells, self._letters = [[] for _ in self._cells], 0
+            self._table.write(pa.record_batch(columns, schema=self._schema))
+
+    def _close(self) -> None:
+        self._pass_on()
+        self._table.close()
+
+    def _discard(self) -> None:
+        self._cells = [[] for _ in self._cells]
+        self._table.discard()
+
+
+class PrintedTable:
+    """Tab-separated text on standard output, laid out as in a file.
+
+    Parameters
+    ----------
+    output
+        Where it goes.
+    schema
+        The columns.
+    """
+
+    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
+        self._output = output
+        self._records = 0
+        output.write(header(output.path, schema))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        for lines in rows_as_text(self._output.path, batch, self._records):
+            self._output.write(lines)
+        self._records += batch.num_rows
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._output.close()
+
+    def discard(self) -> None:
+        """Forget what is not written yet."""
+        self._output.discard()
+
+
+_Path = str | os.PathLike[str]
+
+#: Names of the formats, and what file names they go with.
+FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "text": (".txt", ".txt.gz", ".txt.zst"),
+        "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
+        "sam": (".sam", ".sam.gz", ".sam.zst"),
+        "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+        "parquet": (".parquet",),
+    }
+)
+
+
+def alignment_format(output: _Path | None, format: str | None = None) -> str:
+    """The format of an output.
+
+    Parameters
+    ----------
+    output
+        A file name, or ``-`` or None for standard output.
+    format
+        One of `FORMATS`; if None, what the file name says, and text on standard output.
+
+    Returns
+    -------
+    str
+        One of `FORMATS`.
+
+    Raises
+    ------
+    InvalidInput
+        If the format is unknown, the file name says none or another one, or the format cannot go to standard
+        output.
+    """
+    return output_format(output, format, FORMATS, standard="text", by_name=("tsv", "parquet"))
+
+
+def open_alignments(
+    output: _Path | None,
+    *,
+    scoring: Scoring,
+    provenance: Provenance,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    targets: Iterable[tuple[str, int]] = (),
+    command: str = "",
+    inputs: Iterable[_Path] = (),
+    md: bool = False,
+) -> AlignmentWriter:
+    """Start writing aligned pairs.
+
+    Parameters
+    ----------
+    output
+        The file, or ``-`` or None for standard output.
+    scoring
+        What the pairs were aligned with.
+    provenance
+        How they were aligned. It goes into the metadata of Parquet, and beside files of TSV and JSON lines
+        into ``OUTPUT.json``.
+    format
+        One of `FORMATS`, if the file name does not say it.
+    columns
+        TSV, JSON lines and Parquet: names of `plait.align.writers.COLUMNS`.
+    targets
+        SAM: name and length of every target.
+    command
+        The command line, for the headers of text and SAM.
+    inputs
+        Files that must not be overwritten.
+    md
+        SAM: whether to write the tag MD.
+
+    Returns
+    -------
+    AlignmentWriter
+        The writer, a context manager. A clean exit makes the file appear under its name; an exception removes
+        it and leaves an older file of that name as it was.
+
+    Raises
+    ------
+    InvalidInput
+        If output, format or columns are not what they should be, or SAM cannot hold a target.
+    Unsupported
+        If proteins are to be written as SAM.
+    FormatError
+        If the file cannot be written.
+    """
+    chosen = alignment_format(output, format)
+    path = file_or_standard_output(output)
+    if columns is not None and chosen in ("text", "sam"):
+        raise InvalidInput(
+            "columns", found=f"columns for {chosen}", expected="columns with tsv, jsonl and parquet only"
+        )
+    if chosen == "sam":
+        if scoring.matrix.kind == "protein":
+            raise Unsupported(
+                "SAM of proteins",
+                why="it holds alignments of nucleotides; choose text, tsv, jsonl or parquet",
+            )
+        lines = sam_header(targets, version=provenance.version, command=command)
+        return SamWriter(TextOutput(path, inputs=inputs), lines, md)
+    if chosen == "text":
+        return TextWriter(TextOutput(path, inputs=inputs), provenance.version, command)
+    chosen_columns = {name: COLUMNS[name] for name in check_columns(columns)}
+    if chosen == "jsonl":
+        facts = None if path is None else f"{path}.json"
+        return LinesWriter(TextOutput(path, inputs=inputs), json_line(chosen_columns), facts, provenance)
+    schema = table_schema(chosen_columns)
+    if path is None:
+        return PairTableWriter(PrintedTable(TextOutput(path), schema), chosen_columns)
+    metadata = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}
+    return PairTableWriter(open_table(path, schema, metadata=metadata, inputs=inputs), chosen_columns)

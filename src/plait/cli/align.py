@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
-from plait.cli.cell_progress import CellProgress
-from plait.cli.console import say
-from plait.cli.options import DeviceOption, WholeNumber
-from plait.cli.standard_input import files_of
+from plait.cli.console import CellProgress, say
+from plait.cli.options import DeviceOption, WholeNumber, files_of
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
     from plait.align.files import AlignedFiles
@@ -144,7 +142,7 @@ def align(
 
 def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     from plait.align.aligner import make_aligner
-    from plait.align.file_scoring import scoring_of_files
+    from plait.align.file_inputs import scoring_of_files
     from plait.align.files import align_files
 
     scoring = scoring_of_files(files, **asdict(given["scores"]))

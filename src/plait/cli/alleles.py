@@ -52,9 +52,9 @@ def alleles(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="tables of annotated reads")
-    from plait.reports.alleles_text import alleles_text
-    from plait.vdj.annotation.allele_sites import AlleleLimits
-    from plait.vdj.annotation.new_allele_files import find_in_files
+    from plait.reports.repertoire_text import alleles_text
+    from plait.vdj.alleles.new_alleles import find_in_files
+    from plait.vdj.alleles.sites import AlleleLimits
     from plait.vdj.germline import load_germline
 
     known = load_germline(germline, anchors=anchors)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import RowProgress, say
 from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
-    from plait.vdj.annotation.annotation_settings import AnnotationSettings
-    from plait.vdj.annotation.read_source import Umis
+    from plait.vdj.reads.settings import AnnotationSettings
+    from plait.vdj.reads.source import Umis
 
 __all__ = ["Limits", "annotate"]
 
@@ -56,7 +56,7 @@ class Limits:
 
     def settings(self) -> AnnotationSettings:
         """The settings they ask for."""
-        from plait.vdj.annotation.annotation_settings import AnnotationSettings
+        from plait.vdj.reads.settings import AnnotationSettings
 
         return AnnotationSettings(
             min_length=self.min_length,
@@ -144,10 +144,9 @@ def annotate(
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
-    from plait.reports.annotation_text import annotation_text, lost_text
-    from plait.vdj.annotation.annotate_files import annotate_files
-    from plait.vdj.annotation.further_results import FurtherSettings
-    from plait.vdj.annotation.germline_choice import germlines_of
+    from plait.reports.repertoire_text import annotation_text, lost_text
+    from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
+    from plait.vdj.reads.settings import germlines_of
 
     umis = _umis(umi, min_umi_reads, umi_ratio)
     germlines = germlines_of(germline, anchors=anchors)
@@ -180,8 +179,8 @@ def annotate(
 
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
-    from plait.formats.read_umis import UmiPlace
-    from plait.vdj.annotation.read_source import Umis
+    from plait.formats.umis import UmiPlace
+    from plait.vdj.reads.source import Umis
 
     if place is not None:
         return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)

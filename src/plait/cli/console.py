@@ -1,4 +1,4 @@
-"""What commands say while they run: on standard error, and progress only on a terminal."""
+"""A bar of the cells of matrices, for commands that align."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from plait._compiling import compiled_kernels, compiling_seconds, listen, work_time
+from plait.lang.compiling import compiled_kernels, compiling_seconds, listen, work_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "RowProgress", "compilation_told", "say"]
+__all__ = ["Bar", "CellProgress", "RowProgress", "compilation_told", "say"]
 
 
 class _State(Protocol):
@@ -144,3 +144,29 @@ class RowProgress(Bar):
     def __call__(self, state: _State) -> None:
         """Show a new state: rows written, and bytes read out of all."""
         self.show(state.rows, "{:,.0f}/s", state.bytes_read, state.total_bytes)
+
+
+_GIGA = 1e9
+
+
+class _CellState(Protocol):
+    @property
+    def cells(self) -> int: ...
+    @property
+    def total_cells(self) -> int: ...
+
+
+class CellProgress(Bar):
+    """A bar of cells visited, with thousand million cells a second and the time that is left.
+
+    A context manager, silent where standard error is no terminal.
+
+    Parameters
+    ----------
+    title
+        Stands before the bar.
+    """
+
+    def __call__(self, state: _CellState) -> None:
+        """Show a new state: cells visited, of all."""
+        self.show(state.cells / _GIGA, "{:,.1f} GCUPS", state.cells, state.total_cells)

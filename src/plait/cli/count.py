@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import RowProgress
 from plait.cli.options import (
     AmbiguousOption,
@@ -19,8 +18,9 @@ from plait.cli.options import (
     OutputOption,
     OverflowOption,
     WholeNumber,
+    germline_named,
 )
-from plait.cli.recombination_model import germline_named
+from plait.lang.compiling import work_time
 
 __all__ = ["count"]
 

@@ -24,8 +24,7 @@ def doctor(
     quick
         Do not run a small kernel on every GPU.
     """
-    from plait.reports.doctor_text import doctor_text
-    from plait.targets.machine import examine
+    from plait.reports.doctor import doctor_text, examine
 
     machine = examine(try_devices=not quick)
     print(json.dumps(machine.as_dict(), indent=2) if json_ else doctor_text(machine), end="")

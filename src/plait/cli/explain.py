@@ -58,7 +58,7 @@ def explain(
     format
         What to print; positions in json are counted from 0.
     """
-    from plait.reports.explanation_text import explanation_text
+    from plait.reports.count_text import explanation_text
     from plait.vdj.explanation import explain as explain_count
     from plait.vdj.germline import load_germline
     from plait.vdj.germline.bundled import guess_germline

@@ -6,10 +6,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import Bar
-from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
-from plait.cli.recombination_model import RepairOption, model_named
+from plait.cli.options import ExecutorParameters, OutputOption, RepairOption, WholeNumber, model_named
+from plait.lang.compiling import work_time
 
 __all__ = ["generate"]
 
@@ -54,7 +53,7 @@ def generate(
     place
         Where junctions are drawn.
     """
-    from plait.vdj.model.generation_files import generate_file
+    from plait.vdj.model.sampling import generate_file
 
     found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()

@@ -22,9 +22,9 @@ from plait.vdj.germline import (
     write_fasta_trio,
 )
 from plait.vdj.germline import validate as find_problems
-from plait.vdj.germline.describe import COLUMNS, allele_row, csv_text, json_text, metadata
+from plait.vdj.germline.anchors import apply_overrides
 from plait.vdj.germline.fasta import fasta_texts
-from plait.vdj.germline.overrides import apply_overrides
+from plait.vdj.germline.findings import COLUMNS, allele_row, csv_text, json_text, metadata
 
 __all__ = ["app"]
 

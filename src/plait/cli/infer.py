@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import Bar
-from plait.cli.options import OutputOption, WholeNumber
-from plait.cli.recombination_model import (
+from plait.cli.options import (
     JunctionLayoutOption,
+    OutputOption,
     RepairOption,
+    WholeNumber,
     germline_named,
     model_named,
     tables_of,
 )
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
@@ -160,12 +161,12 @@ def infer(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
-    from plait.reports.inference_text import inference_text
-    from plait.vdj.model.evidence_rows import EvidenceChoice
+    from plait.reports.model_text import inference_text
+    from plait.vdj.model.evidence import EvidenceChoice
     from plait.vdj.model.inference_files import infer_files
 
     if report:
-        from plait.reports.study_drawing import check_report_drawing
+        from plait.reports.drawing import check_report_drawing
 
         check_report_drawing()
     model = genes.model()

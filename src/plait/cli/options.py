@@ -1,36 +1,48 @@
-"""Kinds of options that several commands share."""
+"""What the commands that need a recombination model or a germline set have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter, Token
 
+from plait.cli.console import say
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from plait.executors.protocol import Executor
+    from plait.run.executor import Executor
+    from plait.vdj.germline import GermlineSet
+    from plait.vdj.model import RecombinationModel
     from plait.vdj.models import PathModel
 
 __all__ = [
+    "HYPHEN",
     "AmbiguousOption",
+    "CallsOption",
     "ChainOption",
     "DeviceOption",
-    "EmptyDOption",
-    "ExecutorOption",
     "ExecutorParameters",
+    "JunctionLayoutOption",
     "LayoutOption",
-    "ModelOption",
     "ModelParameters",
     "OutputOption",
     "OverflowOption",
+    "RepairOption",
     "StrandsOption",
     "WholeNumber",
+    "files_of",
+    "germline_named",
+    "model_named",
+    "tables_of",
     "values_of",
+    "with_hyphens",
 ]
 
 # Written out here, so that help and checks of options need not load what the words mean.
@@ -54,7 +66,7 @@ def _whole_number(kind: object, tokens: Sequence[Token]) -> int:
 
 
 def _device(kind: object, tokens: Sequence[Token]) -> str:
-    from plait.targets.devices import check_device
+    from plait.dp.choice import check_device
 
     name = tokens[0].value
     try:
@@ -190,7 +202,7 @@ class ExecutorParameters:
         threads
             The option ``--threads``: threads of this process, or of each worker that is started.
         """
-        from plait.executors.choice import open_executor
+        from plait.run.choice import open_executor
 
         return open_executor(
             self.executor,
@@ -200,3 +212,140 @@ class ExecutorParameters:
             workers=self.workers,
             worker_memory=self.worker_memory,
         )
+
+
+#: What stands for standard input or output.
+HYPHEN: Final = "-"
+_OUTPUT: Final = ("-o", "--output")
+
+
+def with_hyphens(words: Sequence[str]) -> list[str]:
+    """The words of a command line, with lone hyphens written so that they are no options.
+
+    >>> with_hyphens(["align", "-", "b.fa", "-o", "-"])
+    ['align', './-', 'b.fa', '--output=-']
+    """
+    found: list[str] = []
+    for word in words:
+        if word == HYPHEN and found and found[-1] in _OUTPUT:
+            found[-1] = f"{_OUTPUT[1]}={HYPHEN}"
+        else:
+            found.append(f"./{HYPHEN}" if word == HYPHEN else word)
+    return found
+
+
+@contextmanager
+def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """The same files, with one that holds what comes by standard input in the place of ``-``.
+
+    It is a temporary file, because files are read more than once.
+
+    Raises
+    ------
+    InvalidInput
+        If two of them are ``-``.
+    """
+    asked = [path for path in paths if str(path) == HYPHEN]
+    if not asked:
+        yield list(paths)
+        return
+    if len(asked) > 1:
+        raise InvalidInput("-", found="standard input as two files", expected="one of them at the most")
+    from plait.formats.atomic import output_errors
+
+    with TemporaryDirectory(prefix="plait-") as folder:
+        kept = Path(folder) / "standard-input"
+        with output_errors(kept), kept.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [kept if path in asked else path for path in paths]
+
+
+# Written out here, so that help and checks of options need not load what the words mean.
+CallsOption = Literal["ignore", "use", "v", "j"]
+JunctionLayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr", "lines"]
+RepairOption = Annotated[bool, Parameter(negative="")]
+#: Genes of which a fault is told one by one.
+_MOST_FAULTS = 6
+
+
+def model_named(name: str, *, repair_anchors: bool = False) -> RecombinationModel:
+    """The model of that name, file or folder, after telling what keeps genes out of it or is wrong with them.
+
+    Parameters
+    ----------
+    name
+        As the user gave it.
+    repair_anchors
+        Whether genes with a wrong conserved codon are mended where that is possible beyond doubt.
+    """
+    from plait.vdj.model.model_files import gene_faults, load_model, repair_model
+
+    model = load_model(name)
+    for note in model.notes():
+        say(f"model {model.name}: {note}")
+    mended, told = repair_model(model)
+    _tell_faults(f"model {model.name}", gene_faults(model), told, repair_anchors)
+    return mended if repair_anchors else model
+
+
+def germline_named(
+    name: str, *, anchors: Path | None = None, repair_anchors: bool | None = None
+) -> GermlineSet:
+    """The germline set of that name, file or folder, after telling what was decided and what is wrong in it.
+
+    Parameters
+    ----------
+    name
+        As the user gave it.
+    anchors
+        Table of anchors that replace those of the set.
+    repair_anchors
+        As for `model_named`; None where the command has no such option.
+    """
+    from plait.vdj.germline import load_germline
+    from plait.vdj.germline.anchor_repair import anchor_faults, repair_germline
+
+    alleles = load_germline(name, anchors=anchors)
+    for note in alleles.notes:
+        say(f"germline set {alleles.name}: {note}")
+    mended, told = repair_germline(alleles)
+    _tell_faults(f"germline set {alleles.name}", anchor_faults(alleles.alleles()), told, repair_anchors)
+    return mended if repair_anchors else alleles
+
+
+def _tell_faults(
+    whose: str, faults: Mapping[str, str], mendable: Mapping[str, str], repair: bool | None
+) -> None:
+    if repair:
+        for name, what in mendable.items():
+            say(f"{whose}: repaired {name}: {what}")
+        faults = {name: fault for name, fault in faults.items() if name not in mendable}
+    for name, fault in list(faults.items())[:_MOST_FAULTS]:
+        say(f"{whose}: warning: {name}, {fault}")
+    if len(faults) > _MOST_FAULTS:
+        say(f"{whose}: warning: {len(faults) - _MOST_FAULTS} more; plait germline validate lists them")
+    if mendable and not repair:
+        how = "give --anchors" if repair is None else "--repair-anchors does"
+        say(f"{whose}: rows of {', '.join(mendable)} come out wrong; the conserved codon can be found: {how}")
+
+
+@contextmanager
+def tables_of(inputs: Sequence[Path], resume: bool) -> Iterator[list[Path]]:
+    """The tables, with a file that holds what comes by standard input in the place of ``-``.
+
+    Parameters
+    ----------
+    inputs
+        As the user gave them.
+    resume
+        Whether a stopped run is to go on.
+
+    Raises
+    ------
+    InvalidInput
+        If one is standard input, and the run is to go on: nobody can tell whether it is the same.
+    """
+    if resume and HYPHEN in map(str, inputs):
+        raise InvalidInput("resume", found="standard input", expected="files, which can be told again")
+    with files_of(inputs) as files:
+        yield files

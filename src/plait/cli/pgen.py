@@ -7,16 +7,19 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import RowProgress
-from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
-from plait.cli.recombination_model import (
+from plait.cli.options import (
     CallsOption,
+    DeviceOption,
+    ExecutorParameters,
     JunctionLayoutOption,
+    OutputOption,
     RepairOption,
+    WholeNumber,
     model_named,
     tables_of,
 )
+from plait.lang.compiling import work_time
 
 __all__ = ["pgen"]
 
@@ -74,7 +77,7 @@ def pgen(
     place
         Where rows are worked on.
     """
-    from plait.reports.pgen_text import pgen_text
+    from plait.reports.model_text import pgen_text
     from plait.vdj.model.pgen_files import pgen_files
 
     found = model_named(model, repair_anchors=repair_anchors)

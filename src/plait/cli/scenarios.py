@@ -7,16 +7,18 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import RowProgress
-from plait.cli.options import ExecutorParameters, OutputOption, WholeNumber
-from plait.cli.recombination_model import (
+from plait.cli.options import (
     CallsOption,
+    ExecutorParameters,
     JunctionLayoutOption,
+    OutputOption,
     RepairOption,
+    WholeNumber,
     model_named,
     tables_of,
 )
+from plait.lang.compiling import work_time
 
 __all__ = ["scenarios"]
 
@@ -70,8 +72,7 @@ def scenarios(
     place
         Where rows are worked on.
     """
-    from plait.reports.pgen_text import pgen_text
-    from plait.reports.scenario_text import scenario_text
+    from plait.reports.model_text import pgen_text, scenario_text
     from plait.vdj.model.pgen_files import posterior_files
     from plait.vdj.model.scenario_files import scenario_files
 

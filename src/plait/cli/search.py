@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from plait._compiling import work_time
-from plait.cli.cell_progress import CellProgress
-from plait.cli.console import say
-from plait.cli.options import DeviceOption, WholeNumber
-from plait.cli.standard_input import files_of
+from plait.cli.console import CellProgress, say
+from plait.cli.options import DeviceOption, WholeNumber, files_of
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
     from plait.align.search_files import SearchSummary
@@ -100,8 +98,8 @@ def search(
     """
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
+    from plait.align.search import SearchSettings
     from plait.align.search_files import search_files
-    from plait.align.search_runs import SearchSettings
 
     settings = SearchSettings(
         matrix=matrix,
@@ -168,8 +166,7 @@ def index(
     allow_duplicate_names
         Take files in which several sequences have one name.
     """
-    from plait.align.database import DatabaseFile, open_database
-    from plait.align.database_build import build_database
+    from plait.align.database import DatabaseFile, build_database, open_database
 
     databases: list[DatabaseFile]
     if output is not None:

@@ -36,8 +36,8 @@ def sharing(
     place
         Where rows are grouped.
     """
-    from plait.reports.sharing_text import sharing_text
-    from plait.vdj.sharing_files import share_files
+    from plait.reports.repertoire_text import sharing_text
+    from plait.vdj.sharing_table import share_files
 
     with place.open(None) as executor:
         found = share_files(

@@ -1,4 +1,4 @@
-"""``plait vdj study``."""
+"""``plait vdj report``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait._compiling import work_time
 from plait.cli.console import Bar
 from plait.cli.options import (
     AmbiguousOption,
@@ -17,18 +16,21 @@ from plait.cli.options import (
     ExecutorParameters,
     LayoutOption,
     OutputOption,
+    RepairOption,
     WholeNumber,
+    germline_named,
+    model_named,
     values_of,
 )
-from plait.cli.recombination_model import RepairOption, germline_named, model_named
 from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
     from plait.vdj.convergence.run import Study
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.models import PathModel
 
-__all__ = ["PgenParameters", "RegressionParameters", "StudyBar", "SweptModel", "models_of", "study"]
+__all__ = ["StudyBar"]
 
 Flag = Parameter(negative="")
 
@@ -275,3 +277,27 @@ class StudyBar(Bar):
         """Show a new state."""
         self.rename(state.stage)
         self.show(0, "", state.done, state.total)
+
+
+def report(
+    folder: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    figures: bool = True,
+) -> None:
+    """Write the report of a study: one HTML file that needs no network, and its figures.
+
+    Parameters
+    ----------
+    folder
+        The output folder of plait vdj study.
+    output
+        The page to write; report.html in the folder by default.
+    figures
+        Write every figure to the folder figures too, as PNG and SVG.
+    """
+    from plait.reports.study_report import write_study_report
+    from plait.reports.study_text import report_text
+
+    print(report_text(write_study_report(folder, output, figures=figures)), end="")

@@ -1,8 +1,4 @@
-"""Output files that are either whole or not there.
-
-A file is written under a hidden name in the folder of its target and renamed when it is complete, so that a
-reader never sees half a file and a failed run leaves an older result as it was.
-"""
+"""Output files and folders that are either whole or not there, and belong to one kind of run."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,15 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, PlaitError
+from plait.formats.json_text import read_json
 
 __all__ = [
     "AtomicFile",
+    "HiddenOutput",
     "check_not_input",
     "check_output",
+    "check_replaceable",
+    "claim_folder",
+    "description_errors",
     "output_errors",
-    "sync_folder",
-    "tell_replaced",
     "write_json",
 ]
 
@@ -365,3 +365,199 @@ def _lock(descriptor: int) -> bool:
         # Some network file systems have no locks; the rename is atomic there all the same.
         return True
     return True
+
+
+_WRONG: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def description_errors(path: str | os.PathLike[str], kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a library raises on a description that holds anything into errors that name the output.
+
+    Parameters
+    ----------
+    path
+        The output.
+    kind
+        Name of its format.
+    *errors
+        What else the library raises.
+
+    Raises
+    ------
+    FormatError
+        In their place.
+    """
+    try:
+        yield
+    except PlaitError:
+        raise
+    except _WRONG + errors as error:
+        raise FormatError(
+            path,
+            found=f"{type(error).__name__}: {error!s:.99}",
+            expected=f"a description of the cube that a {kind} file can hold",
+            hint="write another format, such as .npy",
+        ) from error
+
+
+class HiddenOutput:
+    """A hidden name beside an output, for libraries that open files by name.
+
+    Parameters
+    ----------
+    path
+        The output.
+
+    Attributes
+    ----------
+    path : Path
+        The output, as given.
+    hidden : Path
+        Where to write until it is complete.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        If the output cannot be written, see `plait.formats.atomic.AtomicFile`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._target = Path(os.path.realpath(path))
+        # Libraries know no locks, and follow links: as long as this name is held, the folder is ours alone.
+        self._held = AtomicFile(path, durable=False)
+        self._folder = self._target.with_name(f".{self._target.name}.partial-files")
+        self.hidden = self._folder / self._target.name
+        try:
+            with output_errors(path):
+                if os.path.lexists(self._folder):
+                    shutil.rmtree(self._folder)
+                self._folder.mkdir(0o700)
+        except BaseException:
+            self._held.discard()
+            raise
+
+    def commit(self) -> None:
+        """Make the file appear under its name; nothing else may have it open for writing."""
+        with output_errors(self.path):
+            descriptor = os.open(self.hidden, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            replaces = self._target.exists()
+            os.replace(self.hidden, self._target)
+            sync_folder(self._target.parent)
+        if replaces:
+            tell_replaced(self.path)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove the unfinished file, and what the library has written beside it."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.discard()
+
+
+def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
+    """Make a folder one of a kind of run, or see that it is one.
+
+    Parameters
+    ----------
+    path
+        The folder, made if it is not there; its parent must be.
+    marker
+        Name of the file in it that says what it is.
+    kind
+        What the file says.
+    what
+        A run of the kind in messages, as ``"study"``.
+
+    Returns
+    -------
+    bool
+        Whether it was none before.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or its parent is missing.
+    FormatError
+        If it cannot be written, or its marker is damaged.
+    """
+    file = path / marker
+    if path.is_dir():
+        if _ours(file, kind, what):
+            return False
+        if any(path.iterdir()):
+            raise InvalidInput(
+                "output",
+                found=f"{str(path)!r}, which holds something else",
+                expected=f"a new or empty folder, or that of an earlier {what}",
+                hint="it is left as it is; choose another folder",
+            )
+    elif path.exists():
+        raise InvalidInput("output", found=f"{str(path)!r}, which is a file", expected="the name of a folder")
+    elif not path.absolute().parent.is_dir():
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, in a folder that does not exist",
+            expected="a folder name in an existing folder",
+            hint=f"create it first: mkdir -p {path.absolute().parent}",
+        )
+    with output_errors(path):
+        path.mkdir(exist_ok=True)
+    write_json(file, {"kind": kind, "version": 1})
+    return True
+
+
+def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume: bool | None = None) -> None:
+    """Check that a run that writes a folder may take the place of what an earlier one has left in it.
+
+    Parameters
+    ----------
+    path
+        The folder, claimed.
+    *results
+        What an earlier run would have left.
+    what
+        As for `claim_folder`.
+    force
+        Whether the user wants to replace it.
+    resume
+        Whether the user wants to go on with it; None if that kind of run cannot.
+
+    Raises
+    ------
+    InvalidInput
+        If there are results and neither is wanted, or both are.
+    """
+    if resume and force:
+        raise InvalidInput("resume", found="force too", expected="one or the other")
+    if not (resume or force) and any(map(os.path.lexists, results)):
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, which holds an earlier {what}",
+            expected="a new or empty folder",
+            hint=(
+                f"{'' if resume is None else '--resume goes on with one that was stopped, '}"
+                "--force begins anew and replaces it"
+            ),
+        )
+
+
+def _ours(file: Path, kind: str, what: str) -> bool:
+    if not os.path.lexists(file):
+        return False
+    expected = f"the marker of {'an' if what[0] in 'aeiou' else 'a'} {what}"
+    found = read_json(file, expected=expected)
+    if not isinstance(found, dict) or "kind" not in found:
+        raise FormatError(file, found="something else", expected=expected, hint="choose another folder")
+    return bool(found["kind"] == kind)

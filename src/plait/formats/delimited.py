@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from plait.errors import FormatError
-from plait.formats.blocks import LARGEST_ROW
 from plait.formats.compression import ByteSource, FileKind, foreign_content
+from plait.formats.parquet import LARGEST_ROW
 
 __all__ = ["DelimitedFile"]
 

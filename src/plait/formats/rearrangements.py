@@ -12,21 +12,212 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.blocks import LARGEST_ROW, MOST_BYTES, batch_bytes, read_ahead, reblock
 from plait.formats.compression import FileKind, check_readable, sniff, unchanged
 from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
-from plait.formats.parquet import ParquetInput
-from plait.formats.row_ranges import RowRange, named_records, row_ranges
-from plait.formats.schemas import conform, is_text, union_schema
+from plait.formats.parquet import LARGEST_ROW, MOST_BYTES, ParquetInput, batch_bytes, read_ahead, reblock
 
-__all__ = ["RearrangementReader", "open_rearrangements"]
+__all__ = ["RearrangementReader", "RowRange", "is_text", "open_rearrangements"]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type holds text, in any of Arrow's ways.
+
+    Parameters
+    ----------
+    kind
+        The type.
+
+    Returns
+    -------
+    bool
+        True for string, large string and string view.
+    """
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> pa.Schema:
+    """Columns of all files in the order of first appearance.
+
+    A column that is text in one file and whole numbers in another becomes text, which loses nothing.
+    Whole numbers of several widths become int64, floating ones float64.
+
+    Parameters
+    ----------
+    files
+        Path and schema of each file.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The schema; every column may be null, as a file may lack it.
+
+    Raises
+    ------
+    FormatError
+        If the files hold a column in types that cannot be joined without loss.
+    """
+    chosen: dict[str, pa.DataType] = {}
+    first: dict[str, str | os.PathLike[str]] = {}
+    for path, schema in files:
+        for field in schema:
+            if field.name not in chosen:
+                chosen[field.name], first[field.name] = field.type, path
+                continue
+            joined = _joined(chosen[field.name], field.type)
+            if joined is None:
+                raise FormatError(
+                    path,
+                    column=field.name,
+                    found=f"values of type {field.type}",
+                    expected=f"{chosen[field.name]}, as in {first[field.name]}",
+                    hint="convert one of the files, or run them separately",
+                )
+            chosen[field.name] = joined
+    return pa.schema(list(chosen.items()))
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Give a batch the columns and types of a schema; columns that it lacks become null.
+
+    Parameters
+    ----------
+    batch
+        Rows of one file.
+    schema
+        What `union_schema` made of it and others.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The same rows.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    arrays = []
+    for field in schema:
+        place = batch.schema.get_field_index(field.name)
+        if place < 0:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+        else:
+            arrays.append(batch.column(place).cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Type that holds every value of both unchanged, or None."""
+    if a.equals(b) or kinds.is_null(b):
+        return a
+    if kinds.is_null(a):
+        return b
+    if all(is_text(kind) or kinds.is_integer(kind) for kind in (a, b)):
+        if is_text(a) or is_text(b):
+            return pa.string()
+        return None if kinds.is_uint64(a) or kinds.is_uint64(b) else pa.int64()
+    if all(kinds.is_float32(kind) or kinds.is_float64(kind) for kind in (a, b)):
+        return pa.float64()
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Consecutive rows of files that follow one another.
+
+    Attributes
+    ----------
+    parts
+        Absolute path, first row and end (not included) of what belongs to it of each file.
+    schema
+        The columns to read, with the types that they are to have.
+    """
+
+    parts: tuple[tuple[str, int, int], ...]
+    schema: pa.Schema
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return sum(end - first for _, first, end in self.parts)
+
+    @property
+    def name(self) -> str:
+        """What they are called in messages: records, from 0, of files."""
+        return " and ".join(named_records(path, first, end) for path, first, end in self.parts)
+
+    def read(self) -> pa.RecordBatch:
+        """Read them.
+
+        Raises
+        ------
+        FormatError
+            If a file is damaged, or not there, or has fewer rows than another process has found in it.
+        """
+        found = []
+        for path, first, end in self.parts:
+            file = ParquetInput(path)
+            names = [name for name in self.schema.names if name in file.schema.names]
+            found += [conform(batch, self.schema) for batch in file.rows(first, end, names)]
+        if sum(batch.num_rows for batch in found) != self.rows:
+            raise FormatError(
+                self.parts[0][0],
+                found=f"fewer rows than {self.name}",
+                expected="one file under this path on all machines, which does not change while it is read",
+            )
+        return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], self.schema)
+
+
+def named_records(path: object, first: int, end: int) -> str:
+    """What rows of a file are called in messages.
+
+    Parameters
+    ----------
+    path
+        The file.
+    first, end
+        The first row, from 0, and the end, not included.
+    """
+    return f"records {first} to {end - 1} of {str(path)!r}"
+
+
+def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -> Iterator[RowRange]:
+    """Cut files into ranges of equal length; the same rows as the blocks of a reader of these files.
+
+    Parameters
+    ----------
+    files
+        Absolute path and number of rows of each file.
+    rows
+        Rows of a range.
+    schema
+        The columns to read.
+
+    Yields
+    ------
+    RowRange
+        Exactly `rows` rows, at the end what is left.
+    """
+    held: list[tuple[str, int, int]] = []
+    room = rows
+    for path, end in files:
+        first = 0
+        while first < end:
+            taken = min(room, end - first)
+            held.append((path, first, first + taken))
+            first += taken
+            room -= taken
+            if not room:
+                yield RowRange(tuple(held), schema)
+                held, room = [], rows
+    if held:
+        yield RowRange(tuple(held), schema)
 
 
 class _InputFile(Protocol):

@@ -8,21 +8,215 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as arrow_parquet
+import pyarrow.types as kinds
 
-from plait.errors import InvalidInput, Unsupported
+from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.encoders import encoder
-from plait.formats.text import check_columns, header, rows_as_text
+from plait.formats.output import encoder
+from plait.formats.rearrangements import is_text
 
-__all__ = ["TABLE_SUFFIXES", "TableWriter", "open_table"]
+__all__ = ["TABLE_SUFFIXES", "TableWriter", "check_columns", "header", "open_table", "rows_as_text"]
+
+_PIECE_BYTES = 8 << 20
+_TEXT = pa.large_string()
+_EMPTY, _TAB, _LINE_END, _COMMA = (pa.scalar(text, _TEXT) for text in ("", "\t", "\n", ","))
+
+
+def check_columns(schema: pa.Schema) -> None:
+    """Check that every column can be written as text.
+
+    Parameters
+    ----------
+    schema
+        The columns.
+
+    Raises
+    ------
+    Unsupported
+        If a column is of a type that has no form in a cell (struct, map, binary, list of lists).
+    """
+    for field in schema:
+        kind = field.type
+        if _is_list(kind):
+            kind = kind.value_type
+        castable = not kinds.is_nested(kind) and not _is_binary(kind)
+        with suppress(pa.ArrowNotImplementedError):
+            if castable and _text(pa.nulls(1, kind)):
+                continue
+        raise Unsupported(
+            f"column {field.name!r} of type {field.type} in tab-separated text",
+            why="it has no form as a cell; write Parquet instead",
+        )
+
+
+def header(path: object, schema: pa.Schema) -> bytes:
+    """Header line.
+
+    Parameters
+    ----------
+    path
+        The output, for the message.
+    schema
+        The columns.
+
+    Returns
+    -------
+    bytes
+        The names, tab-separated, with the line end.
+
+    Raises
+    ------
+    FormatError
+        If a name holds a tab or a line end.
+    """
+    for name in schema.names:
+        if any(symbol in name for symbol in "\t\n\r\0"):
+            raise FormatError(
+                path, found=f"the column name {name!r}", expected="names without tab or line end"
+            )
+    return ("\t".join(schema.names) + "\n").encode("utf-8")
+
+
+def rows_as_text(path: object, batch: pa.RecordBatch, first_record: int) -> Iterator[bytes]:
+    """Rows as lines.
+
+    Lists are joined by commas with nothing for a null item; a null cell and an empty list are empty;
+    booleans are ``T`` and ``F``; floating numbers are the shortest text that reads back the same. Nothing is
+    quoted.
+
+    Parameters
+    ----------
+    path
+        The output, for the message.
+    batch
+        The rows; `check_columns` has accepted its schema.
+    first_record
+        Number of the first row in the whole table, for the message.
+
+    Yields
+    ------
+    bytes
+        Some lines, in order.
+
+    Raises
+    ------
+    FormatError
+        If a cell holds a tab or a line end, or an item of a list a comma.
+    """
+    step = max(1, _PIECE_BYTES * batch.num_rows // max(batch.nbytes, 1))
+    for start in range(0, batch.num_rows, step):
+        part = batch.slice(start, step)
+        cells = [_cells(column) for column in part.columns]
+        lines = _lines(cells)
+        columns = part.num_columns
+        if not _is_clean(lines, part.num_rows, columns):
+            raise _unclean_cell(path, part.schema.names, cells, first_record + start)
+        for name, column, text in zip(part.schema.names, part.columns, cells, strict=True):
+            if _is_list(column.type) and is_text(column.type.value_type):
+                _check_list_items(path, name, column, text, first_record + start)
+        yield lines
+
+
+def _lines(cells: list[pa.Array]) -> bytes:
+    ended = pc.binary_join_element_wise(cells[-1], _LINE_END, _EMPTY)
+    rows = pc.binary_join_element_wise(*cells[:-1], ended, _TAB)
+    # The values of a string array lie one behind the other: with the line ends in them they are the file.
+    offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)
+    first, last = int(offsets[rows.offset]), int(offsets[rows.offset + len(rows)])
+    lines: bytes = rows.buffers()[2].slice(first, last - first).to_pybytes()
+    return lines
+
+
+def _is_clean(text: bytes, rows: int, columns: int) -> bool:
+    """Whether all tabs and line ends are separators; counting them is cheaper than looking into cells."""
+    return (
+        text.count(b"\n") == rows
+        and text.count(b"\t") == rows * (columns - 1)
+        and b"\r" not in text
+        and b"\0" not in text
+    )
+
+
+def _unclean_cell(path: object, names: list[str], cells: list[pa.Array], first_record: int) -> FormatError:
+    found = [
+        (pc.index(pc.match_substring_regex(column, "[\t\n\r\\x00]"), True).as_py(), name, column)
+        for name, column in zip(names, cells, strict=True)
+    ]
+    row, name, column = min((item for item in found if item[0] >= 0), key=lambda item: item[0])
+    return FormatError(
+        path,
+        record=first_record + row,
+        column=name,
+        found=f"the text {column[row].as_py()!r}",
+        expected="cells without tab, line end or NUL",
+        hint="write Parquet, or clean the column",
+    )
+
+
+def _check_list_items(path: object, name: str, column: pa.Array, cells: pa.Array, first_record: int) -> None:
+    commas = pc.count_substring(cells, ",").to_numpy()
+    items = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(commas > np.maximum(items - 1, 0))
+    if len(bad):
+        row = int(bad[0])
+        raise FormatError(
+            path,
+            record=first_record + row,
+            column=name,
+            found=f"the list {column[row].as_py()!r}",
+            expected="items without a comma",
+            hint="write Parquet",
+        )
+
+
+def _cells(column: pa.Array) -> pa.Array:
+    """Text of each value, of type large string, never null."""
+    if not _is_list(column.type):
+        return _text(column)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(column) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    # flatten() leaves out what lies under null lists, which have length 0 here.
+    items = pa.ListArray.from_arrays(pa.array(offsets), _text(column.flatten()))
+    return pc.binary_join(items, _COMMA)
+
+
+def _text(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if kinds.is_boolean(kind):
+        texts = pc.if_else(values, pa.scalar("T", _TEXT), pa.scalar("F", _TEXT))
+    elif kinds.is_null(kind):
+        texts = pa.nulls(len(values), _TEXT)
+    else:
+        texts = values.cast(_TEXT)
+        if kinds.is_decimal(kind) and pc.any(pc.match_substring(texts, "E")).as_py():
+            plain = (None if value is None else format(value, "f") for value in values.to_pylist())
+            texts = pa.array(plain, _TEXT)
+    return pc.fill_null(texts, _EMPTY) if texts.null_count else texts
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(
+        kinds.is_binary(kind)
+        or kinds.is_large_binary(kind)
+        or kinds.is_binary_view(kind)
+        or kinds.is_fixed_size_binary(kind)
+    )
+
 
 TABLE_SUFFIXES: Final = (".parquet", ".tsv", ".tsv.gz", ".tsv.zst")
 

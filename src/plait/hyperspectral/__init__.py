@@ -20,12 +20,12 @@ if TYPE_CHECKING:
         Representatives,
         SampleAdaptive,
         StreamParameters,
+        SupplementaryTable,
         WeightOffsets,
     )
     from plait.hyperspectral.presets import preset_parameters
     from plait.hyperspectral.spectral_image import open_image
     from plait.hyperspectral.streams import compress_cube, open_stream
-    from plait.hyperspectral.supplementary import SupplementaryTable
 
 __all__ = [
     "BlockAdaptive",
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "SupplementaryTable": "supplementary",
+    "SupplementaryTable": "parameters",
     "as_cube": "cube_objects",
     "compress": "codec",
     "compress_cube": "streams",

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cube_layout import check_sample_type
-from plait.hyperspectral.block_grid import BlockGrid, Window
-from plait.hyperspectral.choices import typed
+from plait.formats.cubes.layout import check_sample_type
+from plait.hyperspectral.containers import BlockGrid, Window
 from plait.hyperspectral.cubes import ArrayCube
-from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.presets import preset_parameters
+from plait.hyperspectral.parameters import ImageLayout
+from plait.hyperspectral.presets import preset_parameters, typed
 from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stream
 
 __all__ = ["ChunkCoding", "cube_of", "needed_bits"]

@@ -2,23 +2,444 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
-from plait.hyperspectral.bodies import BodyEnd, BodyWriter
-from plait.hyperspectral.codewords import make_coder
-from plait.hyperspectral.decoder import StreamDecoder
-from plait.hyperspectral.header import HeaderEnd, write_header
-from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.parameters import StreamParameters
-from plait.hyperspectral.residual_store import ResidualStore
+from plait.errors import InvalidInput, Unsupported
+from plait.hyperspectral.codewords import (
+    BodyEnd,
+    BodyReader,
+    BodyWriter,
+    ResidualCoder,
+    body_reader,
+    make_coder,
+)
+from plait.hyperspectral.header import parse_header, write_header
+from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, ImageLayout, StreamParameters
 from plait.hyperspectral.waves import BandWaves, bands_at_a_time, rows_at_a_time
 
-__all__ = ["BodyEnd", "Compressor", "HeaderEnd", "compress", "decompress"]
+__all__ = [
+    "Checkpoint",
+    "Compressor",
+    "ResidualStore",
+    "StreamDecoder",
+    "compress",
+    "decompress",
+    "sample_type",
+]
+
+#: Bytes that wait in memory; more wait in a file.
+_MOST_BYTES = 1 << 26
+
+
+class ResidualStore:
+    """All residuals of an image, in memory or in a file that has no name and vanishes with its user.
+
+    Parameters
+    ----------
+    image
+        Size of the image.
+    rows
+        Rows that are stored, if not all.
+    most_bytes
+        Bytes that may wait in memory.
+    """
+
+    def __init__(self, image: ImageLayout, rows: int | None = None, most_bytes: int = _MOST_BYTES) -> None:
+        self._kind = np.dtype(np.uint16 if image.dynamic_range <= 16 else np.uint32)
+        self._shape = (image.bands, image.rows if rows is None else rows, image.columns)
+        self._file: Any = None
+        self._memory: NDArray[Any] | None = None
+        if math.prod(self._shape) * self._kind.itemsize <= most_bytes:
+            self._memory = np.zeros(self._shape, self._kind)
+        else:
+            # Read and written by place: pages of a memory map would count as memory of this process.
+            self._file = tempfile.TemporaryFile(prefix="plait-", buffering=0)  # noqa: SIM115  # see `close`
+
+    def close(self) -> None:
+        """Let go of what is stored."""
+        self._memory = None
+        if self._file is not None:
+            self._file.close()
+
+    def _place(self, band: int, row: int) -> int:
+        _, rows, columns = self._shape
+        return (band * rows + row) * columns * self._kind.itemsize
+
+    def put_bands(self, band: int, first: int, values: NDArray[np.int64]) -> None:
+        """Store rows of bands, shape (bands, rows, columns), from `band` and row `first` on."""
+        if self._memory is not None:
+            bands, rows, _ = values.shape
+            self._memory[band : band + bands, first : first + rows] = values
+            return
+        for k, own in enumerate(values):
+            self._write_band(band + k, first, own)
+
+    def _write_band(self, band: int, first: int, values: NDArray[np.int64]) -> None:
+        data = memoryview(np.ascontiguousarray(values, self._kind).tobytes())
+        place = self._place(band, first)
+        while data:
+            written = os.pwrite(self._file.fileno(), data, place)
+            data, place = data[written:], place + written
+
+    def get_bands(self, band: int, end: int, first: int, last: int) -> NDArray[np.int64]:
+        """Rows of bands, `last` and `end` not among them, shape (bands, rows, columns)."""
+        if self._memory is not None:
+            return self._memory[band:end, first:last].astype(np.int64)
+        return np.stack([self._read_band(k, first, last) for k in range(band, end)])
+
+    def _read_band(self, band: int, first: int, last: int) -> NDArray[np.int64]:
+        size = (last - first) * self._shape[2] * self._kind.itemsize
+        place, pieces = self._place(band, first), []
+        while size:
+            piece = os.pread(self._file.fileno(), size, place)
+            if not piece:
+                raise OSError("the temporary file of residuals is shorter than what was written to it")
+            pieces.append(piece)
+            size, place = size - len(piece), place + len(piece)
+        found = np.frombuffer(b"".join(pieces), self._kind).astype(np.int64)
+        return found.reshape(last - first, self._shape[2])
+
+    def put(self, first: int, values: NDArray[np.int64]) -> None:
+        """Store rows of all bands, shape (rows, columns, bands), from row `first` on."""
+        if self._memory is not None:
+            self._memory[:, first : first + len(values)] = values.transpose(2, 0, 1)
+            return
+        for band, own in enumerate(values.transpose(2, 0, 1)):
+            self._write_band(band, first, own)
+
+    def get(self, first: int, last: int) -> NDArray[np.int64]:
+        """Rows of all bands, `last` not among them, shape (rows, columns, bands)."""
+        bands, _, columns = self._shape
+        found = np.empty((last - first, columns, bands), np.int64)
+        if self._memory is not None:
+            found[:] = self._memory[:, first:last].transpose(1, 2, 0)
+            return found
+        for band in range(bands):
+            found[:, :, band] = self._read_band(band, first, last)
+        return found
+
+
+class Checkpoint(NamedTuple):
+    """What decoding goes on from, at the start of a row.
+
+    Attributes
+    ----------
+    row
+        Number of the row.
+    positions
+        Bit of the body where the row begins; in band-sequential streams, one for each band.
+    coders
+        State of the coder at each of the positions.
+    near
+        What stands for the samples of the row before, counted from the middle; shape (columns, bands).
+    weights
+        Weights of the predictor, shape (components, bands).
+    """
+
+    row: int
+    positions: tuple[int, ...]
+    coders: tuple[NDArray[np.int64], ...]
+    near: NDArray[np.int64]
+    weights: NDArray[np.int64]
+
+
+def sample_type(image: ImageLayout) -> np.dtype[Any]:
+    """The narrowest type of whole bytes that holds the samples of an image."""
+    bits = next(size for size in (8, 16, 32) if size >= image.dynamic_range)
+    return np.dtype(f"{'i' if image.signed else 'u'}{bits // 8}")
+
+
+class StreamDecoder:
+    """Decodes a standard stream.
+
+    Parameters
+    ----------
+    stream
+        The stream, as bytes or another buffer, such as a memory map.
+    **tables
+        Tables that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
+
+    Attributes
+    ----------
+    parameters
+        What the header says.
+    dtype
+        Type of the samples that come out.
+    header_bytes
+        Length of the header.
+
+    Raises
+    ------
+    HeaderEnd, BodyEnd
+        If the stream is truncated.
+    InvalidInput
+        If the header holds what the standard does not allow.
+    """
+
+    def __init__(self, stream: Any, **tables: Any) -> None:
+        view = memoryview(stream).cast("B")
+        self.parameters, self.header_bytes = parse_header(view, **tables)
+        self._image = self.parameters.image
+        self._body = view[self.header_bytes :]
+        self.dtype = sample_type(self._image)
+        if len(self._body) < self._least_bytes():
+            found = f"the body has {len(self._body):,} bytes"
+            raise BodyEnd(f"{found}, too few for {self._image.samples:,} samples")
+
+    def _least_bytes(self) -> int:
+        """Bytes that a complete body has at least: no room is made for samples that cannot be there."""
+        image, coder = self._image, self.parameters.coder
+        first = image.bands * image.dynamic_range
+        rest = image.samples - image.bands
+        if isinstance(coder, BlockAdaptive):
+            # A run of 64 blocks takes a label, of one bit or more, a bit and a count of five bits.
+            return image.samples // (64 * coder.block_size) * 7 // 8
+        if isinstance(coder, HybridCoder):
+            # At most 256 numbers share an output word of a bit or more, with a bit at every rescaling.
+            return (first + rest // 256) // 8
+        return (first + rest) // 8
+
+    def rows(
+        self,
+        start: Checkpoint | None = None,
+        last: int | None = None,
+        *,
+        step: int | None = None,
+        every: int | None = None,
+        found: Callable[[Checkpoint], object] | None = None,
+    ) -> Iterator[NDArray[Any]]:
+        """Samples, some rows at a time.
+
+        Parameters
+        ----------
+        start
+            Where to begin; None for the first row.
+        last
+            Number of the row to end before; None for all.
+        step
+            Rows at a time; None for what suits memory.
+        every, found
+            `found` is called with a checkpoint at every row whose number is a multiple of `every`, but the
+            first.
+
+        Yields
+        ------
+        NDArray
+            Samples, shape (rows, columns, bands).
+
+        Raises
+        ------
+        BodyEnd
+            If the stream is truncated or damaged.
+        Unsupported
+            If checkpoints are asked for of a hybrid coder, whose streams are read from their end.
+        """
+        image = self._image
+        hybrid = isinstance(self.parameters.coder, HybridCoder)
+        if hybrid and (start is not None or found is not None):
+            raise Unsupported("a side index of the hybrid coder", why="its streams are read from their end")
+        first, last = 0 if start is None else start.row, image.rows if last is None else last
+        waves = BandWaves(image, self.parameters.predictor, backwards=True)
+        if start is not None:
+            waves.resume(start.row, start.near, start.weights)
+        step = rows_at_a_time(image) if step is None else step
+        source: _InTurn | _Stored
+        if hybrid or self.parameters.order == "bsq":
+            source = _Stored(self, first, last, start, every if found is not None else None)
+        else:
+            source = _InTurn(self, start)
+        row = first
+        while row < last:
+            end = min(row + step, last)
+            if found is not None and every is not None:
+                end = min(end, row - row % every + every)
+            values = np.zeros((end - row, image.columns, image.bands), np.int64)
+            source.get(values, row)
+            waves.run(values.reshape(-1, image.bands))
+            row = end
+            if row == image.rows:
+                source.check_end()
+            if found is not None and every is not None and row % every == 0 and row < image.rows:
+                found(Checkpoint(row, *source.state(row), *waves.state()))
+            values += image.middle
+            yield values.astype(self.dtype)
+        source.close()
+
+    @property
+    def body_bytes(self) -> int:
+        """Length of the body, with all that follows it."""
+        return len(self._body)
+
+    def reader(self, position: int = 0) -> BodyReader:
+        """A reader of the body."""
+        return BodyReader(self._body, position) if position else body_reader(self.parameters, self._body)
+
+    def check_end(self, bits: int) -> None:
+        """Check that no more follows the last sample than fills up a word of the output.
+
+        Parameters
+        ----------
+        bits
+            How many do.
+
+        Raises
+        ------
+        BodyEnd
+            If more do.
+        """
+        if bits >= 8 * self.parameters.output_word_size:
+            raise BodyEnd(f"{bits // 8:,} bytes follow the last sample: they are none of the stream's")
+
+    def check(self, residuals: NDArray[np.int64]) -> None:
+        """Check that residuals are in their range.
+
+        Raises
+        ------
+        BodyEnd
+            If one is not.
+        """
+        depth = self._image.dynamic_range
+        if residuals.size and (int(residuals.max()) >> depth or int(residuals.min()) < 0):
+            raise BodyEnd(f"the body holds a residual of more than {depth} bits: it is damaged")
+
+
+class _InTurn:
+    """Residuals of a band-interleaved stream, which come in the order that prediction needs."""
+
+    def __init__(self, decoder: StreamDecoder, start: Checkpoint | None) -> None:
+        self._decoder = decoder
+        self._bits = decoder.reader(0 if start is None else start.positions[0])
+        self._coder = make_coder(decoder.parameters, self._bits)
+        if start is not None:
+            image = decoder.parameters.image
+            samples = start.row * image.columns * image.bands
+            self._coder.resume(self._bits, start.coders[0], samples, None)
+
+    def get(self, values: NDArray[np.int64], row: int) -> None:
+        self._coder.get(values, row)
+        self._decoder.check(values)
+
+    def check_end(self) -> None:
+        self._decoder.check_end(self._bits.left)
+
+    def state(self, row: int) -> tuple[tuple[int, ...], tuple[NDArray[np.int64], ...]]:
+        return (self._bits.position,), (self._coder.state(None),)
+
+    def close(self) -> None:
+        pass
+
+
+class _Stored:
+    """Residuals that have to be read before prediction can begin: of whole bands, or from the end on."""
+
+    def __init__(
+        self, decoder: StreamDecoder, first: int, last: int, start: Checkpoint | None, every: int | None
+    ) -> None:
+        self._decoder, self._first, self._last = decoder, first, last
+        self._image, self._every = decoder.parameters.image, every
+        self._positions: dict[int, list[int]] = {}
+        self._states: dict[int, list[NDArray[np.int64]]] = {}
+        self._store = ResidualStore(self._image, rows=last - first)
+        self._bits = decoder.reader()
+        if isinstance(decoder.parameters.coder, HybridCoder):
+            self._first, self._last = 0, self._image.rows
+            self._store = ResidualStore(self._image)
+            self._read_backwards(make_coder(decoder.parameters, self._bits))
+        elif start is None:
+            self._read_bands()
+        else:
+            self._read_parts(start)
+
+    def _steps(self) -> list[tuple[int, int]]:
+        """Stretches of rows that are read at a time."""
+        step, row, steps = rows_at_a_time(self._image, bands=1), self._first, []
+        while row < self._last:
+            end = min(row + step, self._last)
+            if self._every is not None:
+                end = min(end, row - row % self._every + self._every)
+            steps.append((row, end))
+            row = end
+        return steps
+
+    def _read(self, coder: ResidualCoder, band: int, row: int, end: int, bands: int = 1) -> None:
+        residuals = np.zeros((bands, end - row, self._image.columns), np.int64)
+        coder.get_bands(residuals, row, band)
+        self._decoder.check(residuals)
+        self._store.put_bands(band, row - self._first, residuals)
+
+    def _bands(self) -> list[tuple[int, int]]:
+        """Bands that are read at a time, and their number; one where there are checkpoints."""
+        step = 1 if self._every is not None else bands_at_a_time(self._image)
+        bands = self._image.bands
+        return [(band, min(step, bands - band)) for band in range(0, bands, step)]
+
+    def _read_bands(self) -> None:
+        # What follows the last row that is asked for has to be read all the same, but is not kept.
+        wanted, self._last = self._last, self._image.rows
+        coder = make_coder(self._decoder.parameters, self._bits)
+        self._store = ResidualStore(self._image)
+        steps = self._steps()
+        for band, bands in self._bands():
+            for row, end in steps:
+                if self._every is not None and row and row % self._every == 0:
+                    self._positions.setdefault(row, []).append(self._bits.position)
+                    self._states.setdefault(row, []).append(coder.state(band))
+                self._read(coder, band, row, end, bands)
+        self._last = wanted
+        self._decoder.check_end(self._bits.left)
+
+    def _read_parts(self, start: Checkpoint) -> None:
+        image = self._image
+        coder = make_coder(self._decoder.parameters, self._bits)
+        for band in range(image.bands):
+            bits = self._decoder.reader(start.positions[band])
+            samples = (band * image.rows + start.row) * image.columns
+            coder.resume(bits, start.coders[band], samples, band)
+            for row, end in self._steps():
+                self._read(coder, band, row, end)
+
+    def _read_backwards(self, coder: ResidualCoder) -> None:
+        image = self._image
+        if self._decoder.parameters.order == "bsq":
+            for band, bands in reversed(self._bands()):
+                for row, end in reversed(self._steps()):
+                    self._read(coder, band, row, end, bands)
+            self._check_begin()
+            return
+        step = rows_at_a_time(image)
+        for row in reversed(range(0, image.rows, step)):
+            values = np.zeros((min(step, image.rows - row), image.columns, image.bands), np.int64)
+            coder.get(values, row)
+            self._decoder.check(values)
+            self._store.put(row, values)
+        self._check_begin()
+
+    def check_end(self) -> None:
+        """What follows was looked at when the residuals were read."""
+
+    def _check_begin(self) -> None:
+        # Zeros that the reader has left out are of the last word, too.
+        self._decoder.check_end(8 * (self._decoder.body_bytes - self._bits.size))
+        if self._bits.left:
+            found = f"the first sample begins {self._bits.left:,} bits behind the header"
+            raise BodyEnd(f"{found}: the body is damaged, or its end is missing")
+
+    def get(self, values: NDArray[np.int64], row: int) -> None:
+        first = row - self._first
+        values[:] = self._store.get(first, first + len(values))
+
+    def state(self, row: int) -> tuple[tuple[int, ...], tuple[NDArray[np.int64], ...]]:
+        return tuple(self._positions[row]), tuple(self._states[row])
+
+    def close(self) -> None:
+        self._store.close()
 
 
 class Compressor:

@@ -1,4 +1,4 @@
-"""Compress and decompress files of cubes, and check them."""
+"""What a compressed cube says of itself."""
 
 from __future__ import annotations
 
@@ -11,25 +11,19 @@ import numpy as np
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import check_not_input
-from plait.formats.cube_input import RawShape, open_cube
-from plait.formats.cube_layout import ByteOrder, CubeLayout
-from plait.formats.cube_origin import origin_path
-from plait.formats.cube_output import CubeFormat, create_cube
-from plait.formats.cube_source import FileCube
-from plait.hyperspectral.block_grid import BlockGrid
+from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.layout import ByteOrder, CubeLayout
+from plait.formats.cubes.origin import origin_path
+from plait.formats.cubes.output import CubeFormat, create_cube
+from plait.formats.cubes.source import FileCube
 from plait.hyperspectral.chunks import needed_bits
-from plait.hyperspectral.image_layout import ImageLayout
-from plait.hyperspectral.origins import attachment_of
-from plait.hyperspectral.presets import check_interoperable, preset_parameters
+from plait.hyperspectral.containers import BlockGrid
+from plait.hyperspectral.parameters import ImageLayout
+from plait.hyperspectral.presets import check_interoperable, named_parameters, preset_parameters
+from plait.hyperspectral.stream_parts import attachment_of
 from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
 
-__all__ = [
-    "CompressedFile",
-    "Verification",
-    "compress_file",
-    "decompress_file",
-    "verify_file",
-]
+__all__ = ["compress_file", "decompress_file", "describe", "verify_file"]
 
 #: Samples that are read at a time where rows are only looked through.
 _SAMPLES = 1 << 22
@@ -189,7 +183,7 @@ def decompress_file(
     path
         The compressed cube.
     output, format, interleave, byte_order
-        As in `plait.formats.cube_output.create_cube`.
+        As in `plait.formats.cubes.output.create_cube`.
     index
         Its side index.
     tables
@@ -301,3 +295,50 @@ def _differences(
         if progress is not None:
             progress(row * rows.shape[1] * rows.shape[2], whole)
     return (f"{different:,} of {whole:,} samples differ, {first}",) if different else ()
+
+
+def describe(path: str | os.PathLike[str], *, tables: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a compressed cube says of itself, ready for JSON.
+
+    Parameters
+    ----------
+    path
+        The compressed cube.
+    tables
+        Tables that the stream uses and does not carry.
+
+    Raises
+    ------
+    FormatError, InvalidInput
+        If it is none, or its header is damaged.
+    """
+    with open_stream(path, **(tables or {})) as cube:
+        image = cube.parameters.image
+        size = os.path.getsize(path)
+        samples = cube.shape[0] * cube.shape[1] * cube.shape[2]
+        found: dict[str, Any] = {
+            "path": os.fspath(path),
+            "kind": cube.kind,
+            "bytes": size,
+            "rows": cube.shape[0],
+            "columns": cube.shape[1],
+            "bands": cube.shape[2],
+            "dynamic_range": image.dynamic_range,
+            "signed": image.signed,
+            "bits_per_sample": 8 * size / samples,
+            "blocks": len(cube.windows),
+            "checksums": cube.has_checksums,
+            "parameters": named_parameters(cube.parameters),
+        }
+        origin = cube.origin
+        if origin is not None:
+            found["origin"] = {
+                "format": origin.format,
+                "dtype": origin.layout.dtype.str,
+                "interleave": origin.layout.interleave or origin.layout.axes,
+                "byte_order": origin.layout.byte_order,
+                "offset": origin.layout.offset,
+                "names": dict(origin.names),
+                "header": origin.header,
+            }
+        return found

@@ -2,18 +2,351 @@
 
 from __future__ import annotations
 
-from plait.hyperspectral.header_bits import BitWriter, HeaderEnd
-from plait.hyperspectral.header_parser import BLOCK_SIZES, KINDS, NO_CONSTANT, SUMS, parse_header
+from typing import Any, Final, Literal
+
+from plait.errors import InvalidInput, PlaitError
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
+    Coder,
     HybridCoder,
+    ImageLayout,
+    LocalSum,
+    Predictor,
     Representatives,
     SampleAdaptive,
     StreamParameters,
+    SupplementaryTable,
+    WeightOffsets,
 )
-from plait.hyperspectral.supplementary import SupplementaryTable
 
-__all__ = ["HeaderEnd", "parse_header", "write_header"]
+__all__ = ["BitReader", "BitWriter", "HeaderEnd", "parse_header", "write_header"]
+
+
+class HeaderEnd(PlaitError):
+    """A header is longer than the bytes there are."""
+
+
+class BitWriter:
+    """Puts fields one after the other."""
+
+    def __init__(self) -> None:
+        self._value = 0
+        self._bits = 0
+        self._pieces: list[bytes] = []
+
+    def put(self, value: int, bits: int) -> None:
+        """Append a field; its value is taken modulo ``2**bits``, two's complement where it is negative."""
+        self._value = (self._value << bits) | (value & ((1 << bits) - 1))
+        self._bits += bits
+        if self._bits >= 4096:
+            # A number that grows with every field would take time that grows with the square of their number.
+            rest = self._bits % 8
+            self._pieces.append((self._value >> rest).to_bytes(self._bits // 8, "big"))
+            self._value &= (1 << rest) - 1
+            self._bits = rest
+
+    def fill(self) -> None:
+        """Append zero bits up to a whole byte."""
+        self.put(0, -self._bits % 8)
+
+    def bytes(self) -> bytes:
+        """What was put, a whole number of bytes."""
+        return b"".join(self._pieces) + self._value.to_bytes(self._bits // 8, "big")
+
+
+class BitReader:
+    """Takes fields one after the other.
+
+    Parameters
+    ----------
+    data
+        Bytes from the start of the header on.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = data
+        self.position = 0
+
+    def take(self, bits: int) -> int:
+        """The next field.
+
+        Raises
+        ------
+        HeaderEnd
+            If there are too few bytes.
+        """
+        self.require(bits)
+        end = self.position + bits
+        first, last = self.position // 8, -(-end // 8)
+        word = int.from_bytes(self._data[first:last], "big") >> (8 * last - end)
+        self.position = end
+        return word & ((1 << bits) - 1)
+
+    def require(self, bits: int) -> None:
+        """Check that a field of this size follows, before memory is made for what it holds.
+
+        Raises
+        ------
+        HeaderEnd
+            If there are too few bytes.
+        """
+        if self.position + bits > 8 * len(self._data):
+            raise HeaderEnd(f"the header needs more than the {len(self._data)} bytes there are")
+
+    def take_signed(self, bits: int) -> int:
+        """The next field, in two's complement."""
+        value = self.take(bits)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def fill(self) -> int:
+        """Skip to a whole byte; the bits skipped."""
+        return self.take(-self.position % 8)
+
+
+#: Values of fields, in the order of their numbers.
+SUMS: Final[tuple[LocalSum, ...]] = ("wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column")
+KINDS: Final = ("unsigned", "signed", "float")
+BLOCK_SIZES: Final = (8, 16, 32, 64)
+#: K where there is a table instead.
+NO_CONSTANT: Final = 15
+
+
+def parse_header(
+    data: bytes | memoryview,
+    *,
+    weight_table: tuple[tuple[int, ...], ...] | None = None,
+    weight_offsets: WeightOffsets | None = None,
+    damping: tuple[int, ...] | None = None,
+    accumulator_table: tuple[int, ...] | None = None,
+    initial_sums: tuple[int, ...] | None = None,
+) -> tuple[StreamParameters, int]:
+    """Read a header.
+
+    Parameters
+    ----------
+    data
+        Bytes from the start of the stream on.
+    weight_table, weight_offsets, damping, accumulator_table
+        Tables that the stream uses and does not carry.
+    initial_sums
+        Of the hybrid coder; decompressing does not need them.
+
+    Returns
+    -------
+    StreamParameters
+        What it says.
+    int
+        Its length in bytes.
+
+    Raises
+    ------
+    HeaderEnd
+        If there are too few bytes.
+    InvalidInput
+        If a field holds what the standard does not allow, or a table is needed that is not given.
+    """
+    bits = BitReader(data)
+    image, common, coder_kind, tables = _take_image(bits)
+    supplementary = tuple(_take_supplementary(bits, image) for _ in range(tables))
+    predictor = _take_predictor(bits, image, weight_table, weight_offsets, damping)
+    coder = _take_coder(bits, image, coder_kind, accumulator_table, initial_sums)
+    parameters = StreamParameters(
+        image=image, predictor=predictor, coder=coder, supplementary=supplementary, **common
+    )
+    return parameters, bits.position // 8
+
+
+def _wrapped(value: int, modulus: int) -> int:
+    """A value whose maximum is written as zero."""
+    return value or modulus
+
+
+def _take_image(bits: BitReader) -> tuple[ImageLayout, dict[str, Any], int, int]:
+    user = bits.take(8)
+    columns, rows, bands = (_wrapped(bits.take(16), 1 << 16) for _ in range(3))
+    signed = bool(bits.take(1))
+    _reserved(bits, 1)
+    large = bits.take(1)
+    dynamic_range = _wrapped(bits.take(4), 16) + 16 * large
+    sequential = bits.take(1)
+    depth = bits.take(16)
+    _reserved(bits, 2)
+    word = _wrapped(bits.take(3), 8)
+    kind = bits.take(2)
+    _reserved(bits, 1)
+    if bits.take(2):
+        raise InvalidInput("quantizer", found="a near-lossless stream", expected="a lossless one")
+    _reserved(bits, 2)
+    tables = bits.take(4)
+    image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=dynamic_range, signed=signed)
+    common = {
+        "user_field": user,
+        "order": "bsq" if sequential else "bi",
+        "interleaving_depth": 1 if sequential else _wrapped(depth, 1 << 16),
+        "output_word_size": word,
+    }
+    return image, common, kind, tables
+
+
+def _reserved(bits: BitReader, size: int) -> None:
+    if bits.take(size):
+        what = f"reserved bits before bit {bits.position}"
+        raise InvalidInput(what, found="a one", expected="zeros: this is no CCSDS 123 stream, or a later one")
+
+
+def _take_supplementary(bits: BitReader, image: ImageLayout) -> SupplementaryTable:
+    kind = bits.take(2)
+    if kind > 2:
+        raise InvalidInput("type of a supplementary table", found=str(kind), expected="0, 1 or 2")
+    _reserved(bits, 2)
+    facts: dict[str, Any] = {"kind": KINDS[kind], "purpose": bits.take(4)}
+    _reserved(bits, 1)
+    facts["structure"] = bits.take(2)
+    _reserved(bits, 1)
+    facts["user_field"] = bits.take(4)
+    if kind == 2:
+        facts["significand_bits"] = bits.take(5)
+        facts["exponent_bits"] = _wrapped(bits.take(3), 8)
+        facts["exponent_bias"] = bits.take(facts["exponent_bits"])
+    else:
+        facts["depth"] = _wrapped(bits.take(5), 32)
+    table = SupplementaryTable(**facts, values=())
+    take = bits.take_signed if kind == 1 else bits.take
+    count = table.count(image.columns, image.rows, image.bands)
+    bits.require(count * table.bits)
+    values = tuple(take(table.bits) for _ in range(count))
+    bits.fill()
+    return SupplementaryTable(**facts, values=values)
+
+
+def _take_predictor(
+    bits: BitReader,
+    image: ImageLayout,
+    weight_table: tuple[tuple[int, ...], ...] | None,
+    weight_offsets: WeightOffsets | None,
+    damping: tuple[int, ...] | None,
+) -> Predictor:
+    _reserved(bits, 1)
+    representatives = bits.take(1)
+    facts: dict[str, Any] = {"prediction_bands": bits.take(4)}
+    facts["mode"] = "reduced" if bits.take(1) else "full"
+    offsets = bits.take(1)
+    facts["local_sum"] = SUMS[bits.take(2)]
+    facts["register_size"] = _wrapped(bits.take(6), 64)
+    facts["weight_resolution"] = bits.take(4) + 4
+    facts["weight_interval"] = 16 << bits.take(4)
+    facts["weight_initial"] = bits.take(4) - 6
+    facts["weight_final"] = bits.take(4) - 6
+    offsets_in_header, custom, table_in_header = (bool(bits.take(1)) for _ in range(3))
+    resolution = bits.take(5)
+    plain = Predictor(**facts)
+    if custom:
+        facts["weight_table_resolution"] = resolution
+        facts["weight_table_in_header"] = table_in_header
+        facts["weight_table"] = weight_table
+    if table_in_header:
+        if not custom or not resolution:
+            found = "a table without custom weights" if not custom else "a resolution of 0"
+            raise InvalidInput("weight table", found=found, expected="custom weights of 3 bits and more")
+        facts["weight_table"] = _take_rows(bits, image, plain.components, resolution)
+    if offsets_in_header and not offsets:
+        raise InvalidInput("weight offsets", found="a table of them", expected="none: they are all zero")
+    if offsets:
+        facts["weight_offsets"] = _take_offsets(bits, image, plain) if offsets_in_header else weight_offsets
+        if facts["weight_offsets"] is None:
+            expected = "the weight offsets, which this stream does not carry"
+            raise InvalidInput("weight_offsets", found="none", expected=expected)
+    if representatives:
+        facts["representatives"] = _take_representatives(bits, image, damping)
+    return Predictor(**facts)
+
+
+def _take_rows(bits: BitReader, image: ImageLayout, count: Any, size: int) -> tuple[tuple[int, ...], ...]:
+    """A row of signed numbers for each band."""
+    bits.require(size * sum(count(band) for band in range(image.bands)))
+    rows = tuple(tuple(bits.take_signed(size) for _ in range(count(band))) for band in range(image.bands))
+    bits.fill()
+    return rows
+
+
+def _take_offsets(bits: BitReader, image: ImageLayout, plain: Predictor) -> WeightOffsets:
+    full = plain.mode == "full"
+    rows = _take_rows(bits, image, lambda band: min(band, plain.prediction_bands) + full, 4)
+    return WeightOffsets(
+        own=tuple(row[0] if full else 0 for row in rows), others=tuple(row[full:] for row in rows)
+    )
+
+
+def _take_representatives(
+    bits: BitReader, image: ImageLayout, damping: tuple[int, ...] | None
+) -> Representatives:
+    _reserved(bits, 5)
+    resolution = bits.take(3)
+    _reserved(bits, 1)
+    varying, in_header = bits.take(1), bits.take(1)
+    _reserved(bits, 1)
+    fixed = bits.take(4)
+    _reserved(bits, 1)
+    offsets = bits.take(2)
+    _reserved(bits, 1)
+    nonzero = bits.take(4)
+    if varying and in_header:
+        bits.require(resolution * image.bands)
+        damping = tuple(bits.take(resolution) for _ in range(image.bands))
+        bits.fill()
+    if offsets & 1:
+        bits.require(resolution * image.bands)
+        nonzero |= any([bits.take(resolution) for _ in range(image.bands)])
+        bits.fill()
+    if nonzero:
+        raise InvalidInput("offset of representatives", found="one", expected="none, as in lossless streams")
+    zero_offsets: Literal["fixed", "table", "elsewhere"]
+    zero_offsets = "table" if offsets & 1 else "elsewhere" if offsets else "fixed"
+    if not varying:
+        return Representatives(resolution=resolution, damping=fixed, zero_offsets=zero_offsets)
+    if damping is None:
+        raise InvalidInput("damping", found="none", expected="the damping table, which this stream lacks")
+    return Representatives(
+        resolution=resolution, damping=damping, in_header=bool(in_header), zero_offsets=zero_offsets
+    )
+
+
+def _take_coder(
+    bits: BitReader,
+    image: ImageLayout,
+    kind: int,
+    accumulator_table: tuple[int, ...] | None,
+    initial_sums: tuple[int, ...] | None,
+) -> Coder:
+    if kind == 0b11:
+        raise InvalidInput("entropy coder", found="3", expected="0, 1 or 2")
+    if kind == 0b10:
+        _reserved(bits, 1)
+        size, restricted = bits.take(2), bool(bits.take(1))
+        interval = _wrapped(bits.take(12), 4096)
+        return BlockAdaptive(block_size=BLOCK_SIZES[size], reference_interval=interval, restricted=restricted)
+    facts: dict[str, Any] = {"unary_length_limit": _wrapped(bits.take(5), 32)}
+    facts["rescaling_counter_size"] = bits.take(3) + 4
+    facts["initial_count_exponent"] = _wrapped(bits.take(3), 8)
+    if kind == 0b01:
+        _reserved(bits, 5)
+        return HybridCoder(**facts, initial_sums=initial_sums)
+    constant, in_header = bits.take(4), bool(bits.take(1))
+    if constant != NO_CONSTANT:
+        if in_header:
+            found = f"a table, and the constant {constant}"
+            raise InvalidInput("accumulator table", found=found, expected="either, with a constant of 15")
+        return SampleAdaptive(**facts, accumulator_constant=constant)
+    if in_header:
+        bits.require(4 * image.bands)
+        accumulator_table = tuple(bits.take(4) for _ in range(image.bands))
+        bits.fill()
+    if accumulator_table is None:
+        expected = "the accumulator table, which this stream does not carry"
+        raise InvalidInput("accumulator_table", found="none", expected=expected)
+    return SampleAdaptive(
+        **facts, accumulator_constant=None, accumulator_table=accumulator_table, table_in_header=in_header
+    )
 
 
 def write_header(parameters: StreamParameters) -> bytes:

@@ -11,7 +11,7 @@ from numcodecs.abc import Codec
 from numcodecs.compat import ensure_bytes, ensure_ndarray_like, ndarray_copy
 
 from plait.errors import InvalidInput
-from plait.formats.cube_layout import check_sample_type
+from plait.formats.cubes.layout import check_sample_type
 from plait.hyperspectral.chunks import ChunkCoding
 
 __all__ = ["Ccsds123"]

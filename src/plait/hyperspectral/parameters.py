@@ -6,20 +6,13 @@ uses nothing of 123.0-B-2 is one of 123.0-B-1, byte for byte.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import reprlib
+import types
+from dataclasses import dataclass, field, is_dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from plait.hyperspectral.coder_parameters import BlockAdaptive, Coder, HybridCoder, SampleAdaptive
-from plait.hyperspectral.image_layout import ImageLayout, check_choice, check_number
-from plait.hyperspectral.parameter_types import check_types
-from plait.hyperspectral.predictor_parameters import (
-    LocalSum,
-    Mode,
-    Predictor,
-    Representatives,
-    WeightOffsets,
-)
-from plait.hyperspectral.supplementary import SupplementaryTable
+from plait.errors import InvalidInput
 
 __all__ = [
     "BlockAdaptive",
@@ -33,8 +26,567 @@ __all__ = [
     "Representatives",
     "SampleAdaptive",
     "StreamParameters",
+    "SupplementaryTable",
     "WeightOffsets",
+    "check_choice",
 ]
+
+_WORDS: Final = {
+    int: "a whole number",
+    bool: "true or false",
+    str: "a text",
+    types.NoneType: "nothing",
+}
+
+
+def check_types(part: Any) -> None:
+    """Check the fields of a part of the parameters, and of the parts that it is made of.
+
+    Raises
+    ------
+    InvalidInput
+        If one is of another kind than its annotation says.
+    """
+    kind: type = type(part)
+    for name, hint in _hints(kind).items():
+        value = getattr(part, name)
+        if not _fits(value, hint):
+            raise InvalidInput(name, found=reprlib.repr(value), expected=_words(hint))
+        for one in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(one):
+                check_types(one)
+
+
+@lru_cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    kind = get_origin(hint)
+    if kind in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if kind is Literal:
+        # Which words there are, the checks of values say.
+        return isinstance(value, str)
+    return isinstance(value, hint) and not (hint is int and isinstance(value, bool))
+
+
+def _words(hint: Any) -> str:
+    kind = get_origin(hint)
+    if kind in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_words(one) for one in get_args(hint)))
+    if kind is tuple:
+        inner = get_args(hint)[0]
+        return "a list of lists of whole numbers" if get_origin(inner) is tuple else "a list"
+    return "a text" if kind is Literal else _WORDS.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+_MOST = 65536
+#: A row of numbers for each band.
+Table: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def check_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
+    """Check that a parameter is a whole number in a range.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(name, found=repr(value), expected=f"a whole number from {low} to {high}{why}")
+
+
+def check_choice(name: str, value: object, choices: tuple[Any, ...]) -> None:
+    """Check that a parameter is one of several.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not.
+    """
+    if value not in choices:
+        raise InvalidInput(name, found=repr(value), expected=f"one of {', '.join(map(str, choices))}")
+
+
+def check_length(name: str, found: int, expected: int) -> None:
+    """Check that a table has an entry for each band.
+
+    Raises
+    ------
+    InvalidInput
+        If it has not.
+    """
+    if found != expected:
+        raise InvalidInput(name, found=f"{found} entries", expected=f"{expected}, one for each band")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLayout:
+    """Size and sample type of a cube.
+
+    Attributes
+    ----------
+    columns, rows, bands
+        NX, NY and NZ, each from 1 to 65,536.
+    dynamic_range
+        D, bits of a sample: 2 to 16, and to 32 with 123.0-B-2.
+    signed
+        Whether samples are signed, from ``-2**(D-1)`` to ``2**(D-1) - 1``, or unsigned from 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of its range.
+    """
+
+    columns: int
+    rows: int
+    bands: int
+    dynamic_range: int
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "rows", "bands"):
+            check_number(name, getattr(self, name), 1, _MOST)
+        check_number("dynamic_range", self.dynamic_range, 2, 32)
+
+    @property
+    def least(self) -> int:
+        """Smallest sample value, s_min."""
+        return -(1 << (self.dynamic_range - 1)) if self.signed else 0
+
+    @property
+    def middle(self) -> int:
+        """Sample value in the middle, s_mid."""
+        return 0 if self.signed else 1 << (self.dynamic_range - 1)
+
+    @property
+    def largest(self) -> int:
+        """Largest sample value, s_max."""
+        return (1 << self.dynamic_range) - 1 + self.least
+
+    @property
+    def samples(self) -> int:
+        """Samples of the whole cube."""
+        return self.columns * self.rows * self.bands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleAdaptive:
+    """Parameters of the sample-adaptive entropy coder.
+
+    Attributes
+    ----------
+    unary_length_limit
+        U_max, 8 to 32.
+    initial_count_exponent
+        gamma_0, 1 to 8.
+    rescaling_counter_size
+        gamma*, max(4, gamma_0 + 1) to 9, and to 11 with 123.0-B-2.
+    accumulator_constant
+        K, 0 to D - 2, at most 14; None with a table.
+    accumulator_table
+        k''_z of each band, as K; None with a constant.
+    table_in_header
+        Whether the header carries the table.
+    """
+
+    unary_length_limit: int = 18
+    initial_count_exponent: int = 1
+    rescaling_counter_size: int = 6
+    accumulator_constant: int | None = 5
+    accumulator_table: tuple[int, ...] | None = None
+    table_in_header: bool = True
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        check_number("unary_length_limit", self.unary_length_limit, 8, 32)
+        check_number("initial_count_exponent", self.initial_count_exponent, 1, 8)
+        least = max(4, self.initial_count_exponent + 1)
+        check_number("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+        most = min(image.dynamic_range - 2, 14)
+        if (self.accumulator_constant is None) == (self.accumulator_table is None):
+            found = "neither" if self.accumulator_table is None else "both"
+            expected = "either accumulator_constant or accumulator_table"
+            raise InvalidInput("accumulator_constant", found=found, expected=expected)
+        if self.accumulator_table is None:
+            check_number("accumulator_constant", self.accumulator_constant, 0, most)
+            return
+        check_length("accumulator_table", len(self.accumulator_table), image.bands)
+        for value in self.accumulator_table:
+            check_number("accumulator_table", value, 0, most)
+
+    def exponent(self, band: int) -> int:
+        """Exponent k'' of a band."""
+        if self.accumulator_table is not None:
+            return self.accumulator_table[band]
+        return self.accumulator_constant or 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockAdaptive:
+    """Parameters of the block-adaptive entropy coder, that of CCSDS 121.0-B-2.
+
+    Attributes
+    ----------
+    block_size
+        J, 8, 16, 32 or 64 samples.
+    reference_interval
+        r, 1 to 4,096 blocks. Programs agree on streams in which it is a multiple of 64.
+    restricted
+        Whether the restricted set of code options is used; it has an effect for D up to 4 alone.
+    """
+
+    block_size: int = 64
+    reference_interval: int = 4096
+    restricted: bool = False
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        check_choice("block_size", self.block_size, (8, 16, 32, 64))
+        check_number("reference_interval", self.reference_interval, 1, 4096)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridCoder:
+    """Parameters of the hybrid entropy coder of 123.0-B-2.
+
+    Attributes
+    ----------
+    unary_length_limit, initial_count_exponent, rescaling_counter_size
+        As in `SampleAdaptive`.
+    initial_sums
+        High-resolution accumulator of each band at the start, 0 to ``2**(D + initial_count_exponent) - 1``.
+        The compressor may choose them freely: streams do not carry them, and need not. None for
+        ``4 * 2**initial_count_exponent``.
+    """
+
+    unary_length_limit: int = 18
+    initial_count_exponent: int = 1
+    rescaling_counter_size: int = 6
+    initial_sums: tuple[int, ...] | None = None
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one is out of its range.
+        """
+        check_number("unary_length_limit", self.unary_length_limit, 8, 32)
+        check_number("initial_count_exponent", self.initial_count_exponent, 1, 8)
+        least = max(4, self.initial_count_exponent + 1)
+        check_number("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+        if self.initial_sums is not None:
+            check_length("initial_sums", len(self.initial_sums), image.bands)
+            for value in self.initial_sums:
+                most = (1 << (image.dynamic_range + self.initial_count_exponent)) - 1
+                check_number("initial_sums", value, 0, most)
+
+
+Coder: TypeAlias = SampleAdaptive | BlockAdaptive | HybridCoder
+
+
+Mode = Literal["full", "reduced"]
+LocalSum = Literal["wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightOffsets:
+    """Weight exponent offsets, by which bands learn faster or slower (123.0-B-2).
+
+    Attributes
+    ----------
+    own
+        For each band, the offset of the directional differences, -6 to 5; without meaning in reduced mode.
+    others
+        For each band z, the offsets of the bands before it, nearest first: min(z, P) numbers from -6 to 5.
+    in_header
+        Whether the header carries them.
+    """
+
+    own: tuple[int, ...]
+    others: Table
+    in_header: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Representatives:
+    """Sample representatives, which stand for samples in sums and differences (123.0-B-2).
+
+    Attributes
+    ----------
+    resolution
+        Theta, 0 to 4.
+    damping
+        Phi, from 0 to ``2**resolution - 1``: one number, or one for each band.
+    in_header
+        Whether the header carries the damping of each band, if it varies.
+    zero_offsets
+        How the header says that psi, the offset, is zero, as it is in lossless streams: as one number, as a
+        table that it carries, or as one that it does not.
+    """
+
+    resolution: int
+    damping: int | tuple[int, ...]
+    in_header: bool = True
+    zero_offsets: Literal["fixed", "table", "elsewhere"] = "fixed"
+
+    def of_band(self, band: int) -> int:
+        """Phi of a band."""
+        return self.damping if isinstance(self.damping, int) else self.damping[band]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictor:
+    """Parameters of the predictor.
+
+    Attributes
+    ----------
+    prediction_bands
+        P, 0 to 15: earlier bands that a band is predicted from.
+    mode
+        Whether the directional differences in the own band count too (full) or not (reduced).
+    local_sum
+        Which neighbours make the local sum; the narrow ones are of 123.0-B-2.
+    register_size
+        R, max(32, D + Omega + 2) to 64.
+    weight_resolution
+        Omega, 4 to 19.
+    weight_interval
+        t_inc, a power of two from 16 to 2,048: samples after which the weights learn more slowly.
+    weight_initial, weight_final
+        v_min and v_max, -6 to 9: scaling exponent of the learning at the start and at the end.
+    weight_table_resolution
+        Q, 3 to Omega + 3, of custom initial weights; None for the default ones.
+    weight_table
+        For each band, its Q-bit initial weights: north, west, north-west (full mode), then the bands before
+        it, nearest first. None with the default ones.
+    weight_table_in_header
+        Whether the header carries the table; if not, who decompresses must be given it.
+    weight_offsets, representatives
+        Of 123.0-B-2; None leaves them out.
+    """
+
+    prediction_bands: int = 3
+    mode: Mode = "full"
+    local_sum: LocalSum = "wide-neighbor"
+    register_size: int = 64
+    weight_resolution: int = 13
+    weight_interval: int = 64
+    weight_initial: int = -1
+    weight_final: int = 3
+    weight_table_resolution: int | None = None
+    weight_table: Table | None = None
+    weight_table_in_header: bool = True
+    weight_offsets: WeightOffsets | None = None
+    representatives: Representatives | None = None
+
+    def components(self, band: int) -> int:
+        """C_z, the weights of a band."""
+        return min(band, self.prediction_bands) + 3 * (self.mode == "full")
+
+    def check(self, image: ImageLayout) -> None:
+        """Check the values, and that they go with an image.
+
+        Raises
+        ------
+        InvalidInput
+            If one does not.
+        """
+        check_number("prediction_bands", self.prediction_bands, 0, 15)
+        check_choice("mode", self.mode, ("full", "reduced"))
+        sums = ("wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column")
+        check_choice("local_sum", self.local_sum, sums)
+        if image.columns == 1 and (self.mode == "full" or self.local_sum.endswith("neighbor")):
+            found = f"mode {self.mode!r} and local sum {self.local_sum!r}"
+            expected = "mode 'reduced' and a column-oriented sum for an image of one column"
+            raise InvalidInput("mode", found=found, expected=expected)
+        check_number("weight_resolution", self.weight_resolution, 4, 19)
+        least = max(32, image.dynamic_range + self.weight_resolution + 2)
+        check_number("register_size", self.register_size, least, 64, " for this depth and weight resolution")
+        check_choice("weight_interval", self.weight_interval, tuple(1 << k for k in range(4, 12)))
+        check_number("weight_initial", self.weight_initial, -6, 9)
+        check_number("weight_final", self.weight_final, self.weight_initial, 9, ", from weight_initial on")
+        self._check_table(image)
+        self._check_offsets(image)
+        self._check_representatives(image)
+
+    def _check_table(self, image: ImageLayout) -> None:
+        resolution, table = self.weight_table_resolution, self.weight_table
+        if resolution is None:
+            if table is not None:
+                raise InvalidInput(
+                    "weight_table", found="a table", expected="weight_table_resolution with it"
+                )
+            return
+        check_number("weight_table_resolution", resolution, 3, self.weight_resolution + 3)
+        if table is None:
+            expected = "the table of the initial weights, which this stream does not carry"
+            raise InvalidInput("weight_table", found="none", expected=expected)
+        check_length("weight_table", len(table), image.bands)
+        half = 1 << (resolution - 1)
+        for band, row in enumerate(table):
+            if len(row) != self.components(band):
+                expected = f"{self.components(band)} weights of band {band}"
+                raise InvalidInput("weight_table", found=f"{len(row)}", expected=expected)
+            for value in row:
+                check_number("weight_table", value, -half, half - 1)
+
+    def _check_offsets(self, image: ImageLayout) -> None:
+        offsets = self.weight_offsets
+        if offsets is None:
+            return
+        check_length("weight_offsets", len(offsets.own), image.bands)
+        check_length("weight_offsets", len(offsets.others), image.bands)
+        for band, (own, others) in enumerate(zip(offsets.own, offsets.others, strict=True)):
+            if len(others) != min(band, self.prediction_bands):
+                expected = f"{min(band, self.prediction_bands)} offsets of bands before band {band}"
+                raise InvalidInput("weight_offsets", found=f"{len(others)}", expected=expected)
+            for value in (own, *others):
+                check_number("weight_offsets", value, -6, 5)
+
+    def _check_representatives(self, image: ImageLayout) -> None:
+        found = self.representatives
+        if found is None:
+            return
+        check_number("resolution of representatives", found.resolution, 0, 4)
+        check_choice("zero_offsets", found.zero_offsets, ("fixed", "table", "elsewhere"))
+        values = (found.damping,) if isinstance(found.damping, int) else found.damping
+        if not isinstance(found.damping, int):
+            check_length("damping of representatives", len(values), image.bands)
+        for value in values:
+            check_number("damping of representatives", value, 0, (1 << found.resolution) - 1)
+
+
+#: Meaning of the purposes that the standard names; 10 to 15 are the user's.
+PURPOSES: Final = {0: "scale", 1: "offset", 2: "wavelength", 3: "full width at half maximum", 4: "defect"}
+#: What there is one value of.
+STRUCTURES: Final = ("image", "band", "band and column", "row and column")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupplementaryTable:
+    """One table.
+
+    Attributes
+    ----------
+    kind
+        What its values are.
+    purpose
+        0 to 15, see `PURPOSES`.
+    structure
+        0 to 3, index into `STRUCTURES`.
+    values
+        In the order of the standard. Floating-point ones as their bits: sign, exponent, significand from the
+        most significant bit on.
+    user_field
+        Four bits that users may give a meaning to.
+    depth
+        Bits of an integer, 1 to 32.
+    significand_bits, exponent_bits, exponent_bias
+        Of floating-point values: 1 to 23, 2 to 8, and 0 to ``2**exponent_bits - 1``.
+    """
+
+    kind: Literal["unsigned", "signed", "float"]
+    purpose: int
+    structure: int
+    values: tuple[int, ...]
+    user_field: int = 0
+    depth: int = 32
+    significand_bits: int = 23
+    exponent_bits: int = 8
+    exponent_bias: int = 127
+
+    @property
+    def bits(self) -> int:
+        """Bits of a value."""
+        return 1 + self.exponent_bits + self.significand_bits if self.kind == "float" else self.depth
+
+    def count(self, columns: int, rows: int, bands: int) -> int:
+        """Number of values for an image of a size.
+
+        Parameters
+        ----------
+        columns, rows, bands
+            The size.
+        """
+        return (1, bands, bands * columns, rows * columns)[self.structure]
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The values as Python numbers."""
+        if self.kind != "float":
+            return self.values
+        return tuple(self._number(word) for word in self.values)
+
+    def _number(self, word: int) -> float:
+        significand = word & ((1 << self.significand_bits) - 1)
+        exponent = (word >> self.significand_bits) & ((1 << self.exponent_bits) - 1)
+        sign = -1.0 if word >> (self.bits - 1) else 1.0
+        if (
+            exponent == (1 << self.exponent_bits) - 1
+            and self.exponent_bits == 8
+            and self.exponent_bias == 127
+        ):
+            return sign * float("inf") if significand == 0 else float("nan")
+        scale = 2.0 ** (max(exponent, 1) - self.exponent_bias - self.significand_bits)
+        return sign * scale * (significand + (1 << self.significand_bits) * (exponent > 0))
+
+    def check(self, columns: int, rows: int, bands: int) -> None:
+        """Check the values, and that there are as many as an image needs.
+
+        Parameters
+        ----------
+        columns, rows, bands
+            Size of the image.
+
+        Raises
+        ------
+        InvalidInput
+            If a value is out of its range, or there are too few or too many.
+        """
+        ranges = {
+            "purpose": (0, 15), "structure": (0, 3), "user_field": (0, 15), "depth": (1, 32),
+            "significand_bits": (1, 23), "exponent_bits": (2, 8),
+            "exponent_bias": (0, (1 << self.exponent_bits) - 1),
+        }  # fmt: skip
+        for name, (low, high) in ranges.items():
+            if not low <= getattr(self, name) <= high:
+                found, expected = repr(getattr(self, name)), f"a whole number from {low} to {high}"
+                raise InvalidInput(f"{name} of a supplementary table", found=found, expected=expected)
+        if self.kind not in ("unsigned", "signed", "float"):
+            expected = "unsigned, signed or float"
+            raise InvalidInput("kind of a supplementary table", found=repr(self.kind), expected=expected)
+        needed = self.count(columns, rows, bands)
+        if len(self.values) != needed:
+            what = f"values of a supplementary table, one for each {STRUCTURES[self.structure]}"
+            raise InvalidInput(what, found=str(len(self.values)), expected=str(needed))
+        low = -(1 << (self.depth - 1)) if self.kind == "signed" else 0
+        high = (1 << self.bits) - 1 + low
+        for value in self.values:
+            if not low <= value <= high:
+                expected = f"whole numbers from {low} to {high}"
+                raise InvalidInput("value of a supplementary table", found=str(value), expected=expected)
+
 
 Order = Literal["bi", "bsq"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.optional_packages import load_package
-from plait.hyperspectral.block_grid import Window
-from plait.hyperspectral.cube_facts import CubeFacts
-from plait.hyperspectral.kept_parts import KeptParts
+from plait.hyperspectral.containers import Window
+from plait.hyperspectral.cube_objects import KeptParts
+from plait.hyperspectral.cubes import CubeFacts
 from plait.hyperspectral.streams import CompressedCube, open_stream
 
 if TYPE_CHECKING:

@@ -2,33 +2,285 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
+import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cube_origin import CubeOrigin, StreamSeal, origin_path
-from plait.hyperspectral.block_container import MAGIC, BlockEntry, BlockIndex, read_container
-from plait.hyperspectral.block_grid import Window
-from plait.hyperspectral.bodies import BodyEnd
-from plait.hyperspectral.decoder import Checkpoint, StreamDecoder, sample_type
-from plait.hyperspectral.header_bits import HeaderEnd
-from plait.hyperspectral.mapped_bytes import pieces
-from plait.hyperspectral.origins import check_origin, origin_in
-from plait.hyperspectral.parameters import StreamParameters
-from plait.hyperspectral.side_index import SideIndex, read_side_index, stream_digest
+from plait.formats.cubes.layout import CubeLayout
+from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
+from plait.formats.json_text import parse_json
+from plait.hyperspectral.codec import Checkpoint, StreamDecoder, sample_type
+from plait.hyperspectral.codewords import BodyEnd, pieces
+from plait.hyperspectral.containers import MAGIC, BlockEntry, BlockIndex, Window, read_container
+from plait.hyperspectral.header import HeaderEnd
+from plait.hyperspectral.parameters import ImageLayout, SampleAdaptive, StreamParameters
 
-__all__ = ["StreamParts", "samples_crc"]
+__all__ = ["StreamParts", "array_origin", "attachment_of", "samples_crc", "write_side_index"]
+
+_MAGIC: Final = b"\x89PLHSX\r\n"
+_VERSION = 1
+_HEAD = struct.Struct("<8sHHQ32sIII")
+_PART = struct.Struct("<IIQQI")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideIndex:
+    """Where decoding may begin.
+
+    Attributes
+    ----------
+    rows
+        First row of each part but the first, rising.
+    checksums
+        CRC-32 of the samples of each part; None if there are none.
+    payloads
+        For each of the rows, a checkpoint as it is stored.
+    """
+
+    rows: tuple[int, ...]
+    checksums: tuple[int, ...] | None
+    payloads: tuple[bytes, ...]
+
+    def checkpoint(self, part: int, parameters: StreamParameters) -> Checkpoint | None:
+        """The start of a part; None for that of the stream.
+
+        Parameters
+        ----------
+        part
+            Its number.
+        parameters
+            Of the stream.
+        """
+        if part == 0:
+            return None
+        try:
+            return _unpacked(self.rows[part - 1], self.payloads[part - 1], parameters)
+        except (ValueError, zlib.error) as error:
+            what = f"part {part} of the side index"
+            raise InvalidInput(
+                what, found=error, expected="what the parameters of the stream need"
+            ) from error
+
+
+def stream_digest(stream: Any) -> bytes:
+    """SHA-256 of a stream.
+
+    Parameters
+    ----------
+    stream
+        The stream, as a buffer.
+    """
+    found = hashlib.sha256()
+    for piece in pieces(memoryview(stream).cast("B")):
+        found.update(piece)
+    return found.digest()
+
+
+def _packed(checkpoint: Checkpoint) -> bytes:
+    """A checkpoint as bytes; its samples as differences between bands, low bytes before high ones."""
+    near = np.diff(checkpoint.near.astype(np.int32), axis=1, prepend=np.int32(0))
+    planes = near.astype("<i4").reshape(-1, 1).view(np.uint8).T
+    parts = [np.array(checkpoint.positions, "<i8").tobytes()]
+    parts.append(np.array([len(state) for state in checkpoint.coders], "<i4").tobytes())
+    parts += [state.astype("<i8").tobytes() for state in checkpoint.coders]
+    parts += [planes.tobytes(), checkpoint.weights.astype("<i4").tobytes()]
+    return zlib.compress(b"".join(parts), 6)
+
+
+def _unpacked(row: int, payload: bytes, parameters: StreamParameters) -> Checkpoint:
+    image, at = parameters.image, 0
+    count = image.bands if parameters.order == "bsq" else 1
+    pixels = image.columns * image.bands
+    # No more than there can be, whatever the payload unfolds to.
+    most = 12 * count + 8 * (66 * count + image.bands) + 4 * pixels + 72 * image.bands
+    data = zlib.decompressobj().decompress(payload, most)
+
+    def take(kind: str, count: int) -> NDArray[Any]:
+        nonlocal at
+        found = np.frombuffer(data, kind, count, at)
+        at += found.nbytes
+        return found
+
+    positions = tuple(int(number) for number in take("<i8", count))
+    adaptive = isinstance(parameters.coder, SampleAdaptive)
+    own = image.bands // count
+    sizes = [int(size) for size in take("<i4", count)]
+    if min(positions) < 0 or not all(size == own if adaptive else 1 <= size <= 65 for size in sizes):
+        raise ValueError("states of other sizes")
+    coders = tuple(take("<i8", size).astype(np.int64) for size in sizes)
+    planes = np.ascontiguousarray(take("u1", 4 * pixels).reshape(4, pixels).T)
+    near = planes.view("<i4").reshape(image.columns, image.bands).cumsum(axis=1, dtype=np.int64)
+    predictor = parameters.predictor
+    components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
+    weights = take("<i4", components * image.bands).reshape(components, image.bands).astype(np.int64)
+    return Checkpoint(row, positions, coders, near, weights)
+
+
+def write_side_index(
+    write: Callable[[bytes], object],
+    stream: Any,
+    checkpoints: Sequence[Checkpoint],
+    checksums: Sequence[int] | None,
+) -> None:
+    """Write the side index of a stream.
+
+    Parameters
+    ----------
+    write
+        Called with its bytes.
+    stream
+        The stream, as a buffer.
+    checkpoints
+        Where its parts begin, but the first.
+    checksums
+        CRC-32 of the samples of each part, the first among them; or None.
+    """
+    payloads = [_packed(checkpoint) for checkpoint in checkpoints]
+    flags = int(checksums is not None)
+    head = _HEAD.pack(
+        _MAGIC, _VERSION, flags, len(stream), stream_digest(stream), len(payloads), (checksums or [0])[0], 0
+    )
+    parts, offset = [], _HEAD.size + _PART.size * len(payloads) + 4
+    for k, payload in enumerate(payloads):
+        samples = checksums[k + 1] if checksums is not None else 0
+        parts.append(_PART.pack(checkpoints[k].row, samples, offset, len(payload), zlib.crc32(payload)))
+        offset += len(payload)
+    table = head + b"".join(parts)
+    write(table + struct.pack("<I", zlib.crc32(table)))
+    for payload in payloads:
+        write(payload)
+
+
+def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: int) -> SideIndex:
+    """Read a side index, and check that it is that of a stream.
+
+    Parameters
+    ----------
+    data
+        All of its bytes.
+    size, digest
+        Bytes of the stream, and SHA-256 of them.
+    path
+        Name of the index, for messages.
+    rows
+        Rows of the image.
+
+    Raises
+    ------
+    FormatError
+        If it is none, is damaged, or belongs to another stream.
+    """
+    if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
+        raise FormatError(path, found="other first bytes", expected="a side index")
+    _, version, flags, length, known, count, first, _ = _HEAD.unpack_from(data)
+    if version != _VERSION or flags > 1:
+        found = f"version {version} of the side index"
+        raise FormatError(path, found=found, expected="version 1", hint="a newer plait wrote it: upgrade")
+    end = _HEAD.size + count * _PART.size
+    if len(data) < end + 4 or zlib.crc32(data[:end]) != struct.unpack_from("<I", data, end)[0]:
+        raise FormatError(path, found="a damaged table", expected="the checksum that it carries")
+    if length != size or known != digest:
+        raise FormatError(
+            path,
+            found=f"the index of another stream, or of an earlier state of it ({length:,} bytes)",
+            expected=f"that of this stream ({size:,} bytes)",
+            hint="make it anew",
+        )
+    table = [_PART.unpack_from(data, _HEAD.size + k * _PART.size) for k in range(count)]
+    payloads = []
+    for row, _, offset, length, crc in table:
+        payload = data[offset : offset + length]
+        if len(payload) != length or zlib.crc32(payload) != crc:
+            found = f"a damaged entry of row {row}"
+            raise FormatError(path, found=found, expected="the checksum that the table has for it")
+        payloads.append(payload)
+    starts = tuple(row for row, *_ in table)
+    if any(a >= b for a, b in zip((0, *starts), (*starts, rows), strict=True)):
+        raise FormatError(path, found="rows that do not rise", expected=f"rows from 1 to {rows - 1}")
+    checksums = (first, *(crc for _, crc, *_ in table)) if flags else None
+    return SideIndex(rows=starts, checksums=checksums, payloads=tuple(payloads))
+
+
+_ATTACHMENT = "origin.json"
+
+
+def array_origin(image: ImageLayout, kind: np.dtype[Any]) -> CubeOrigin:
+    """The origin of a cube in memory."""
+    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
+    return CubeOrigin(format="array", layout=layout)
+
+
+def attachment_of(origin: CubeOrigin) -> dict[str, bytes]:
+    """The attachments of a container that keep an origin."""
+    return {_ATTACHMENT: json.dumps(origin.to_json(), sort_keys=True).encode("utf-8")}
+
+
+def origin_in(attachments: Mapping[str, bytes], path: str | os.PathLike[str]) -> CubeOrigin | None:
+    """The origin that a container keeps, or None.
+
+    Parameters
+    ----------
+    attachments
+        Of the container.
+    path
+        Its name, for messages.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged.
+    """
+    if _ATTACHMENT not in attachments:
+        return None
+    expected = f"JSON in its attachment {_ATTACHMENT}"
+    return CubeOrigin.from_json(parse_json(attachments[_ATTACHMENT], path, expected), path)
+
+
+def check_origin(origin: CubeOrigin, shape: tuple[int, int, int], kind: Any, path: object) -> None:
+    """Check that an origin is that of a cube.
+
+    Parameters
+    ----------
+    origin
+        The origin.
+    shape, kind
+        Rows, columns and bands of the cube, and the type of its samples, of any size.
+    path
+        Its name, for messages.
+
+    Raises
+    ------
+    FormatError
+        If it is that of another cube.
+    """
+    known = (origin.layout.rows, origin.layout.columns, origin.layout.bands)
+    hint = "its header was damaged, or the file with the suffix .json goes with another one: move that away"
+    if known != shape:
+        told = "{} rows x {} columns x {} bands"
+        raise FormatError(
+            path,
+            found=f"the description of a cube of {told.format(*known)}",
+            expected=f"one of {told.format(*shape)}",
+            hint=hint,
+        )
+    dtype = origin.layout.dtype
+    if dtype.kind != kind.kind:
+        found, expected = f"the description of a cube of {dtype.name}", f"one of {kind.name}"
+        raise FormatError(path, found=found, expected=expected, hint=hint)
 
 
 def samples_crc(samples: NDArray[Any], kind: np.dtype[Any], crc: int = 0) -> int:

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.hyperspectral.parameters import ImageLayout, LocalSum, Predictor
-from plait.lanes import host_lanes
-from plait.recurrences.band_prediction import (
-    BandPrediction,
-    NarrowColumn,
-    NarrowNeighbor,
-    WideColumn,
-    WideNeighbor,
-)
-from plait.schedules.band_wave import (
+from plait.dp.bands.prediction import BandPrediction, NarrowColumn, NarrowNeighbor, WideColumn, WideNeighbor
+from plait.dp.bands.wavefront import (
     PAST,
     AnyRate,
     BandMemory,
@@ -26,10 +18,86 @@ from plait.schedules.band_wave import (
     ToResiduals,
     ToSamples,
     Way,
+    run_samples,
+    skew,
+    unskew,
 )
-from plait.targets.band_kernels import run_samples_kernel, skew_kernel, unskew_kernel
+from plait.hyperspectral.coders import code_blocks, code_rows, decode_blocks, decode_rows
+from plait.hyperspectral.hybrid import code_small_rows, decode_small_rows
+from plait.hyperspectral.parameters import ImageLayout, LocalSum, Predictor
+from plait.lang.compile import kernel
+from plait.lang.lanes import host_lanes
 
-__all__ = ["BandWaves", "bands_at_a_time", "initial_weights", "rows_at_a_time"]
+__all__ = [
+    "BandWaves",
+    "bands_at_a_time",
+    "code_blocks_kernel",
+    "code_rows_kernel",
+    "code_small_rows_kernel",
+    "decode_blocks_kernel",
+    "decode_rows_kernel",
+    "decode_small_rows_kernel",
+    "rows_at_a_time",
+]
+
+
+@kernel
+def run_samples_kernel(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, last: int) -> None:
+    """See `plait.dp.bands.wavefront.run_samples`."""
+    run_samples(lanes, numbers, way, memory, first, last)
+
+
+@kernel
+def skew_kernel(samples: Any, first: int, values: Any) -> None:
+    """See `plait.dp.bands.wavefront.skew`."""
+    skew(samples, first, values)
+
+
+@kernel
+def unskew_kernel(values: Any, first: int, samples: Any) -> None:
+    """See `plait.dp.bands.wavefront.unskew`."""
+    unskew(values, first, samples)
+
+
+@kernel
+def code_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """See `plait.hyperspectral.coders.code_rows`."""
+    code_rows(code, residuals, row, sums, cursor)
+
+
+@kernel
+def decode_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """See `plait.hyperspectral.coders.decode_rows`."""
+    decode_rows(code, residuals, row, sums, cursor)
+
+
+@kernel
+def code_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> None:
+    """See `plait.hyperspectral.coders.code_blocks`."""
+    code_blocks(code, values, cursor, progress)
+
+
+@kernel
+def decode_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> None:
+    """See `plait.hyperspectral.coders.decode_blocks`."""
+    decode_blocks(code, values, cursor, progress)
+
+
+@kernel
+def code_small_rows_kernel(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """See `plait.hyperspectral.hybrid.code_small_rows`."""
+    code_small_rows(code, tables, residuals, row, sums, open_words, cursor)
+
+
+@kernel
+def decode_small_rows_kernel(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """See `plait.hyperspectral.hybrid.decode_small_rows`."""
+    decode_small_rows(code, tables, residuals, row, sums, open_words, cursor)
+
 
 _SUMS: dict[LocalSum, Any] = {
     "wide-neighbor": WideNeighbor(),

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from plait.hyperspectral.cube_facts import CubeFacts
+from plait.hyperspectral.cubes import CubeFacts
 
 if TYPE_CHECKING:
-    from plait.hyperspectral.kept_parts import KeptParts
+    from plait.hyperspectral.cube_objects import KeptParts
     from plait.hyperspectral.streams import CompressedCube
 
 __all__ = ["CubeBackend", "LazyCube"]
@@ -58,7 +58,7 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
     def cube(self) -> CompressedCube:
         """The cube, opened again in another process."""
         # The codec is loaded when it is used: xarray loads all readers before it knows which it needs.
-        from plait.hyperspectral.kept_parts import KeptParts
+        from plait.hyperspectral.cube_objects import KeptParts
         from plait.hyperspectral.streams import open_stream
 
         with self._lock:
@@ -91,7 +91,7 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
         return found
 
     def _window(self, *bounds: int) -> NDArray[Any]:
-        from plait.hyperspectral.block_grid import Window
+        from plait.hyperspectral.containers import Window
 
         self.cube()
         kept = self._kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,21 +12,45 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
-from plait._compiling import work_time
 from plait.errors import InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.owned_folders import check_replaceable, claim_folder
+from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
+from plait.lang.compiling import work_time
+from plait.reports.drawing import check_report_drawing
 from plait.reports.plain_text import paragraph
-from plait.reports.study_drawing import check_report_drawing
 from plait.reports.study_report import write_study_report
 from plait.reports.study_text import study_text
 from plait.vdj.convergence.study import study
-from plait.vdj.demo_data import demo_repertoires
 
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
 
-__all__ = ["run_demo"]
+__all__ = ["demo_repertoires", "run_demo"]
+
+_PACKAGE = "pyimmunarch"
+_FILE = "_data/immdata.parquet"
+
+
+def demo_repertoires() -> Path:
+    """The file, in immunarch's layout; the package is found and never imported.
+
+    Raises
+    ------
+    InvalidInput
+        If the package is not installed, or lacks the file.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    for folder in folders:
+        path = Path(folder) / _FILE
+        if path.is_file():
+            return path
+    raise InvalidInput(
+        "demo data",
+        found=f"{_PACKAGE} without {_FILE}" if folders else f"no package {_PACKAGE}",
+        expected="the repertoires of 12 donors that it brings",
+        hint="install it: pip install 'plait[demo]', or pip install '.[demo]' in a checkout",
+    )
+
 
 _LAYOUT = "immunarch"
 #: Of the models that come with plait.

@@ -10,16 +10,12 @@ from typing import Any, Final
 from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.reports.html_page import html_page
-from plait.reports.inference_figures import SECTIONS, fit_figures
-from plait.reports.inference_figures_ends import end_figures
-from plait.reports.page_words import answer_card, as_given, table_heading, when_text
-from plait.reports.study_drawing import check_report_drawing, drawn_with
-from plait.reports.study_figure import StudyFigure
+from plait.reports.drawing import check_report_drawing, drawn_with
+from plait.reports.figure import StudyFigure
+from plait.reports.inference_figures import SECTIONS, end_figures, fit_figures
+from plait.reports.page import answer_card, as_given, html_page, page_tables, table_heading, when_text
 from plait.reports.study_inputs import Study, read_results
-from plait.reports.study_page_tables import page_tables
-from plait.vdj.model.inference_answers import selection_warning
-from plait.vdj.model.inference_tables import INFERENCE_COLUMNS
+from plait.vdj.model.inference_tables import INFERENCE_COLUMNS, selection_warning
 
 __all__ = ["inference_figures", "read_inference", "write_inference_report"]
 

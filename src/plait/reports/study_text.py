@@ -1,4 +1,4 @@
-"""What a study found, as text for a terminal."""
+"""What ``plait vdj report`` says when it is done."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.reports.plain_text import aligned, paragraph, percent
+from plait.reports.study_report import StudyReport
 from plait.vdj.convergence.claims import as_text
 from plait.vdj.convergence.run import Study
 from plait.vdj.convergence.table_text import number, read_table
 
-__all__ = ["study_text"]
+__all__ = ["report_text", "study_text"]
 
 #: Sharing levels that are shown; the others are in the table.
 _MOST_LEVELS = 10
@@ -122,3 +123,22 @@ def _regression_lines(summary: Mapping[str, Any]) -> list[str]:
     for warning in summary.get("warnings", ()):
         lines += ["", *paragraph(f"Regression: {warning}")]
     return lines
+
+
+def report_text(written: StudyReport) -> str:
+    """Where figures and page are; the page last, so that a script finds it.
+
+    Parameters
+    ----------
+    written
+        What to tell.
+    """
+    lines = []
+    if written.missing:
+        missing = "; ".join(written.missing)
+        lines += paragraph(f"{len(written.missing)} figures have no data in this study: {missing}.")
+    if written.figures:
+        number = len(written.figures) // 2
+        lines.append(f"figures  {written.figures[0].parent} ({number} as PNG and SVG)")
+    lines.append(f"page     {written.page} ({written.page_bytes / 1e6:.1f} MB)")
+    return "\n".join(lines) + "\n"

@@ -6,15 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plait.vdj.annotation.allele_sites import AlleleLimits
-    from plait.vdj.annotation.annotate import Annotations, annotate
-    from plait.vdj.annotation.annotation_settings import AnnotationSettings
-    from plait.vdj.annotation.new_alleles import NewAlleles, find_new_alleles
+    from plait.vdj.alleles.new_alleles import NewAlleles, find_new_alleles
+    from plait.vdj.alleles.sites import AlleleLimits
     from plait.vdj.convergence.run import Study
     from plait.vdj.convergence.study import study
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
+    from plait.vdj.reads.annotate import Annotations, annotate
+    from plait.vdj.reads.settings import AnnotationSettings
     from plait.vdj.results import STATUSES, PathCounts, PathTotals
     from plait.vdj.sharing_table import SharingTable, sharing
 
@@ -42,21 +42,21 @@ __all__ = [
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
 _HOME = {
     "STATUSES": "results",
-    "AlleleLimits": "annotation.allele_sites",
-    "AnnotationSettings": "annotation.annotation_settings",
-    "Annotations": "annotation.annotate",
+    "AlleleLimits": "alleles.sites",
+    "AnnotationSettings": "reads.settings",
+    "Annotations": "reads.annotate",
     "Explanation": "explanation",
-    "NewAlleles": "annotation.new_alleles",
+    "NewAlleles": "alleles.new_alleles",
     "PathCounter": "counting",
     "PathCounts": "results",
     "PathModel": "models",
     "PathTotals": "results",
     "SharingTable": "sharing_table",
     "Study": "convergence.run",
-    "annotate": "annotation.annotate",
+    "annotate": "reads.annotate",
     "count_paths": "counting",
     "explain": "explanation",
-    "find_new_alleles": "annotation.new_alleles",
+    "find_new_alleles": "alleles.new_alleles",
     "sharing": "sharing_table",
     "study": "convergence.study",
 }

@@ -1,19 +1,34 @@
-"""From a column of V or J calls to allele indices, with a reason where there is none."""
+"""From columns of junctions and of V and J calls to what is counted, with a reason where that cannot be."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait.alphabets import IUPAC_MASK
+from plait.dp.chain.tables import Texts
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
-from plait.vdj.germline.names import split_call
+from plait.vdj.germline.allele import split_call
+from plait.vdj.results import STATUSES
 
-__all__ = ["AMBIGUITY_POLICIES", "Ambiguity", "CallResolver", "first_gene", "first_name"]
+__all__ = [
+    "BLAMED",
+    "Ambiguity",
+    "BlamedCalls",
+    "CallResolver",
+    "Items",
+    "encode_junctions",
+    "first_gene",
+    "make_items",
+]
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
@@ -96,3 +111,190 @@ class CallResolver:
         if any(self._germline.alleles(self._segment)[index].anchor is None for index in alleles):
             return f"no_{name}_anchor", ()
         return "", alleles
+
+
+#: A junction holds at least the two conserved codons.
+SHORTEST_JUNCTION = 6
+#: Far beyond any real junction; longer text is a whole read in the wrong column.
+LONGEST_JUNCTION = 1000
+
+
+class EncodedJunctions(NamedTuple):
+    """A column of junctions.
+
+    Attributes
+    ----------
+    symbols
+        uint8: masks of all junctions, one after the other.
+    start, length
+        int64 (n,): where each junction lies in `symbols`.
+    status
+        uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where the junction can be counted.
+    """
+
+    symbols: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    status: NDArray[np.uint8]
+
+
+def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
+    """Encode a string array; spaces around a junction do not occur in any known format and are invalid.
+
+    Parameters
+    ----------
+    junctions
+        Nucleotide sequences from the conserved Cys to the conserved Phe/Trp codon; case does not matter.
+    """
+    column = junctions.cast(pa.large_string())
+    n = len(column)
+    _, offsets_buffer, data = column.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + n + 1] if n else None
+    status = np.zeros(n, np.uint8)
+    if offsets is None:
+        empty = np.zeros(0, np.int64)
+        return EncodedJunctions(np.zeros(0, np.uint8), empty, empty, status)
+    first, last = int(offsets[0]), int(offsets[-1])
+    raw = np.frombuffer(data, np.uint8)[first:last] if data is not None else np.zeros(0, np.uint8)
+    symbols = IUPAC_MASK[raw]
+    start = offsets[:-1] - first
+    length = np.diff(offsets)
+    invalid = np.flatnonzero(symbols == 0)
+    if invalid.size:
+        status[np.searchsorted(start, invalid, side="right") - 1] = STATUSES.index("invalid_symbol")
+    undecided = status == 0
+    status[undecided & (length < SHORTEST_JUNCTION)] = STATUSES.index("too_short")
+    status[undecided & (length > LONGEST_JUNCTION)] = STATUSES.index("too_long")
+    missing = (length == 0) | np.asarray(column.is_null())
+    status[missing] = STATUSES.index("missing_junction")
+    return EncodedJunctions(symbols, start, length, status)
+
+
+class Items(NamedTuple):
+    """What to count, and where it goes.
+
+    Attributes
+    ----------
+    texts
+        The m items. A row that cannot be counted has one empty item, so that rows need no spreading out.
+    first
+        int64 (n,): first item of each row; a row's items follow each other.
+    status
+        uint8 (n,): status of every row.
+    """
+
+    texts: Texts
+    first: NDArray[np.int64]
+    status: NDArray[np.uint8]
+
+
+def make_items(
+    junctions: pa.Array, v: CallResolver, v_call: pa.Array, j: CallResolver, j_call: pa.Array
+) -> Items:
+    """Items of a batch of rows."""
+    encoded = encode_junctions(junctions)
+    status = encoded.status.copy()
+    v_codes, v_found = v.resolve(v_call)
+    j_codes, j_found = j.resolve(j_call)
+    for codes, found in ((v_codes, v_found), (j_codes, j_found)):
+        reasons = np.array([STATUSES.index(reason) if reason else 0 for reason, _ in found], np.uint8)
+        undecided = status == 0
+        status[undecided] = reasons[codes[undecided]]
+    bad = status != 0
+    v_count = np.array([len(alleles) for _, alleles in v_found], np.int64)[v_codes]
+    j_count = np.array([len(alleles) for _, alleles in j_found], np.int64)[j_codes]
+    pairs = np.where(bad, 1, v_count * j_count)
+    first = np.cumsum(pairs) - pairs
+    row = np.repeat(np.arange(status.size), pairs)
+    v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
+    texts = Texts(
+        symbols=encoded.symbols,
+        start=encoded.start[row],
+        length=np.where(bad[row], 0, encoded.length[row]),
+        prefix=np.where(bad[row], 0, _nth(v_found, v_codes[row], v_rank)),
+        suffix=np.where(bad[row], 0, _nth(j_found, j_codes[row], j_rank)),
+    )
+    return Items(texts, first, status)
+
+
+def _nth(
+    found: list[tuple[str, tuple[int, ...]]], codes: NDArray[np.int64], rank: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The allele of the given rank in each call."""
+    width = max((len(alleles) for _, alleles in found), default=0)
+    table = np.zeros((max(len(found), 1), max(width, 1)), np.int64)
+    for row, (_, alleles) in zip(table, found, strict=False):
+        row[: len(alleles)] = alleles
+    return table[codes, np.minimum(rank, table.shape[1] - 1)]
+
+
+#: Statuses that blame a call, and the segment of the call.
+BLAMED = {"unknown_v_call": "v", "no_v_anchor": "v", "unknown_j_call": "j", "no_j_anchor": "j"}
+#: Different calls kept per status; a wrong column can hold another text in every row.
+_MOST_CALLS = 1000
+_OTHER = "(other)"
+
+
+@dataclass(slots=True)
+class BlamedCalls:
+    """How many rows each call has cost. Sums of blocks, in any order."""
+
+    _calls: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in BLAMED})
+
+    def add(self, status: pa.Array, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        status
+            The status of every row.
+        calls
+            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as far as they were used.
+        """
+        for name, segment in BLAMED.items():
+            if segment in calls:
+                blamed = calls[segment].filter(pc.equal(status, name))
+                for entry in pc.value_counts(blamed).to_pylist():
+                    self._blame(name, first_name(entry["values"]), entry["counts"])
+
+    def merge(self, other: BlamedCalls) -> None:
+        """Add those of other blocks.
+
+        Parameters
+        ----------
+        other
+            Left unchanged.
+        """
+        for status, names in other._calls.items():
+            self.blame(status, names)
+
+    def blame(self, status: str, names: Mapping[str, int]) -> None:
+        """Add rows of calls to a status.
+
+        Parameters
+        ----------
+        status
+            One of `BLAMED`.
+        names
+            Rows by name.
+        """
+        for name, rows in names.items():
+            self._blame(status, name, rows)
+
+    def _blame(self, status: str, name: str, rows: int) -> None:
+        known = self._calls[status]
+        known[name if name in known or len(known) < _MOST_CALLS else _OTHER] += rows
+
+    def of(self, status: str) -> dict[str, int]:
+        """Rows per gene of the calls behind a status, the most frequent first.
+
+        Parameters
+        ----------
+        status
+            One of `BLAMED`; others blame no call.
+        """
+        return dict(sorted(self._calls.get(status, {}).items(), key=lambda item: (-item[1], item[0])))
+
+    def as_dict(self) -> dict[str, dict[str, int]]:
+        """All of them, ready for JSON."""
+        return {name: self.of(name) for name in BLAMED if self._calls[name]}

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
+from plait.dp.chain.insertions import Insertion
+from plait.dp.chain.rows import Kind, PerInsertions, PerModel
+from plait.dp.chain.tables import FRAGMENT_BITS, ChainTables, FragmentWords
 from plait.errors import Unsupported
-from plait.lanes import padded
-from plait.recurrences.insertion import Insertion
-from plait.schedules.chain_rows import Kind, PerInsertions, PerModel
-from plait.schedules.chain_tables import FRAGMENT_BITS, ChainTables, FragmentWords
+from plait.lang.lanes import padded
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel, end_weight

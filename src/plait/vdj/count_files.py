@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from plait.dp.choice import used_devices
 from plait.errors import InvalidInput
-from plait.executors.local import LocalExecutor
-from plait.executors.protocol import Executor
-from plait.formats.blocks import MOST_BYTES
+from plait.formats.parquet import MOST_BYTES
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements
-from plait.settings import thread_count
-from plait.targets.devices import used_devices
-from plait.vdj.columns import ResultColumns
-from plait.vdj.count_blocks import COUNTED_ROLES, BlockCounter, CountedBlock, CountPlan
-from plait.vdj.counting import CounterSettings, PathCounter
-from plait.vdj.long_rows import items_per_row, long_batch, long_schema
-from plait.vdj.progress import Progress
-from plait.vdj.row_runs import (
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import (
     SAMPLED_ROWS,
     AddedColumns,
+    Progress,
     RowRun,
     RowWork,
     rows_per_block,
@@ -33,9 +36,556 @@ from plait.vdj.row_runs import (
     run_rows,
     sampled_row_bytes,
 )
-from plait.vdj.summary import CountSummary
+from plait.settings import thread_count
+from plait.types import Provenance
+from plait.vdj.calls import BlamedCalls, first_gene
+from plait.vdj.count_columns import ResultColumns
+from plait.vdj.counting import CounterSettings, PathCounter
+from plait.vdj.germline import GermlineSet
+from plait.vdj.germline.germline_set import Chain
+from plait.vdj.models import PathModel
+from plait.vdj.results import STATUSES
+from plait.vdj.zero_causes import (
+    CauseFinder,
+    TableCauses,
+    cause_sentences,
+    ends_of,
+    explained,
+    foreign_sentences,
+)
 
-__all__ = ["CountedFiles", "count_files"]
+__all__ = [
+    "BlockCounter",
+    "CountPlan",
+    "CountSummary",
+    "CountedFiles",
+    "count_files",
+    "items_per_row",
+    "long_batch",
+    "long_schema",
+    "zero_reasons",
+]
+
+#: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
+_SUSPICIOUS = 0.5
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class GeneZeros:
+    """Zero counts of one gene.
+
+    Attributes
+    ----------
+    rows
+        Counted rows with this gene.
+    zeros
+        Those among them whose path count is zero.
+    """
+
+    rows: int
+    zeros: int
+
+    @property
+    def share(self) -> float:
+        """Share of zero counts."""
+        return self.zeros / self.rows if self.rows else 0.0
+
+
+@dataclass(slots=True)
+class CountSummary:
+    """Running totals of a counting run. Sums of blocks, in any order."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    causes: TableCauses = field(default_factory=TableCauses)
+    _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+    _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+    _calls: BlamedCalls = field(default_factory=BlamedCalls)
+
+    def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        result
+            The result columns of the block.
+        calls
+            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as they were given.
+        """
+        for entry in pc.value_counts(result["status"]).to_pylist():
+            self.statuses[entry["values"]] += entry["counts"]
+        self._calls.add(result["status"], calls)
+        counted = pc.equal(result["status"], "ok")
+        # Not to be exact: counts above 2^53 only have to stay different from zero.
+        zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
+        for segment, column in calls.items():
+            genes = column.filter(counted)
+            for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
+                for entry in pc.value_counts(values).to_pylist():
+                    totals[segment][first_gene(entry["values"])] += entry["counts"]
+
+    def merge(self, other: CountSummary) -> None:
+        """Add the totals of other blocks.
+
+        Parameters
+        ----------
+        other
+            Left unchanged.
+        """
+        self.statuses.update(other.statuses)
+        for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
+            for segment in mine:
+                mine[segment].update(theirs[segment])
+        self._calls.merge(other._calls)
+        self.causes.merge(other.causes)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.statuses.values())
+
+    @property
+    def counted(self) -> int:
+        """Rows with counts."""
+        return self.statuses["ok"]
+
+    @property
+    def zeros(self) -> int:
+        """Counted rows whose path count is zero."""
+        return sum(self._zeros["v"].values())
+
+    def genes(self, segment: str) -> dict[str, GeneZeros]:
+        """Zero counts per gene, the most frequent gene first.
+
+        Parameters
+        ----------
+        segment
+            ``"v"`` or ``"j"``.
+        """
+        rows = sorted(self._rows[segment].items(), key=lambda item: (-item[1], item[0]))
+        return {gene: GeneZeros(n, self._zeros[segment][gene]) for gene, n in rows}
+
+    def blamed_calls(self, status: str) -> dict[str, int]:
+        """Rows per gene of the calls behind a status, the most frequent first.
+
+        Parameters
+        ----------
+        status
+            ``"unknown_v_call"``, ``"no_v_anchor"`` or the same of J; others blame no call.
+        """
+        return self._calls.of(status)
+
+    def suspicious(self) -> list[str]:
+        """Genes that are so often zero that their anchor or allele is probably wrong.
+
+        Where most of the table is zero, only those that are zero far more often than the other genes; none
+        where something else explains the zeros.
+        """
+        return [] if self.whole_table_explained else self._often_zero()
+
+    @property
+    def whole_table_explained(self) -> bool:
+        """Whether what concerns the whole table explains most zeros."""
+        return explained(self.causes, self.zeros, self.counted, self._concentrated())
+
+    def _concentrated(self) -> bool:
+        """Whether most zeros are of few genes of V, or of J, while most of the table has none."""
+        often = self._often_zero()
+        most = max(sum(self._zeros[segment][gene] for gene in often) for segment in "vj")
+        return 4 * self.zeros <= 3 * self.counted and 2 * most >= self.zeros > 0
+
+    def _often_zero(self) -> list[str]:
+        return [
+            gene
+            for segment in "vj"
+            for gene, found in self.genes(segment).items()
+            if found.rows >= _FEWEST and found.share >= _SUSPICIOUS and self._stands_out(found)
+        ]
+
+    def _stands_out(self, found: GeneZeros) -> bool:
+        others = GeneZeros(self.counted - found.rows, self.zeros - found.zeros)
+        return 2 * self.zeros < self.counted or 2 * others.share <= found.share
+
+    def remarks(self, germline: GermlineSet) -> list[str]:
+        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
+
+        Parameters
+        ----------
+        germline
+            The germline set that rows were counted with.
+        """
+        own = f"germline set {germline.name}"
+        unknown = {segment: self._calls.of(f"unknown_{segment}_call") for segment in "vj"}
+        called = self.rows - self.statuses["missing_v_call"]
+        return [
+            *foreign_sentences(unknown, called, locus=germline.locus, own=own),
+            *cause_sentences(
+                self.causes,
+                self.zeros,
+                self.counted,
+                what="path count",
+                own=own,
+                concentrated=self._concentrated(),
+            ),
+        ]
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> CountSummary:
+        """What `as_dict` told, as far as `remarks` and totals need it."""
+        found = cls(statuses=Counter({str(name): int(n) for name, n in facts["statuses"].items()}))
+        found.causes = TableCauses.from_dict(facts["zero_causes"])
+        for status, names in facts["blamed_calls"].items():
+            found._calls.blame(status, names)
+        for segment in "vj":
+            for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
+                found._rows[segment][gene] += int(zeros["rows"])
+                found._zeros[segment][gene] += int(zeros["zeros"])
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        zeros = {
+            f"zero_counts_by_{segment}_gene": {
+                gene: {"rows": z.rows, "zeros": z.zeros, "share": z.share}
+                for gene, z in self.genes(segment).items()
+            }
+            for segment in "vj"
+        }
+        return {
+            "rows": self.rows,
+            "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
+            "blamed_calls": self._calls.as_dict(),
+            "zero_counts": self.zeros,
+            "zero_causes": self.causes.as_dict(),
+            "suspicious_genes": self.suspicious(),
+            **zeros,
+        }
+
+
+#: What a count depends on: the columns of a block that is counted, in this order.
+COUNTED_ROLES = ("junction", "v_call", "j_call")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountPlan:
+    """What a counter has made of its settings.
+
+    Attributes
+    ----------
+    settings
+        The settings.
+    chain
+        What is joined.
+    provenance
+        How counts are made.
+    on_gpu
+        Whether large batches run on GPUs.
+    """
+
+    settings: CounterSettings
+    chain: Chain
+    provenance: Provenance
+    on_gpu: bool
+
+    @property
+    def columns(self) -> ResultColumns:
+        """The columns of a result."""
+        settings = self.settings
+        return ResultColumns(settings.germline, settings.model, self.chain, settings.overflow)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedBlock:
+    """Result of a block.
+
+    Attributes
+    ----------
+    result
+        The result columns.
+    summary
+        Its share of the summary.
+    device
+        What counted it; None where that was another run.
+    """
+
+    result: pa.RecordBatch
+    summary: CountSummary
+    device: str | None
+
+
+class BlockCounter:
+    """Counts rows on whatever machine it is called; picklable, the counter is made where it is needed.
+
+    Parameters
+    ----------
+    counter
+        A counter, for this process alone, or the settings of one.
+    """
+
+    def __init__(self, counter: PathCounter | CounterSettings) -> None:
+        self.settings = counter if isinstance(counter, CounterSettings) else counter.settings
+        if isinstance(counter, PathCounter):
+            self.counter = counter
+
+    @cached_property
+    def counter(self) -> PathCounter:
+        """The counter, of one thread: blocks are what runs in parallel."""
+        return self.settings.counter(threads=1)
+
+    @cached_property
+    def plan(self) -> CountPlan:
+        """What has to be known of it elsewhere."""
+        counter = self.counter
+        return CountPlan(
+            settings=self.settings,
+            chain=counter.chain,
+            provenance=counter.provenance,
+            on_gpu=counter.on_gpu,
+        )
+
+    def plan_on(self, executor: Executor) -> CountPlan:
+        """The plan of a worker: what this machine has may be something else.
+
+        Parameters
+        ----------
+        executor
+            Where rows are to be counted.
+        """
+        if not executor.elsewhere:
+            return self.plan
+        with closing(executor.map(_plan_of, [self])) as plans:
+            return next(plans)
+
+    def __call__(self, rows: pa.RecordBatch) -> CountedBlock:
+        """Count a block."""
+        junction, v, j = rows.columns
+        result = self._columns.batch(self.counter.count(junction, v, j))
+        return CountedBlock(result, self._summary(junction, v, j, result), self.counter.provenance.device)
+
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
+        """A block that another run has counted.
+
+        Parameters
+        ----------
+        rows
+            Its rows.
+        result
+            The result columns.
+        """
+        junction, v, j = rows.columns
+        return CountedBlock(result, self._summary(junction, v, j, result), None)
+
+    def _summary(self, junction: pa.Array, v: pa.Array, j: pa.Array, result: pa.RecordBatch) -> CountSummary:
+        summary = CountSummary()
+        summary.add(result, {"v": v, "j": j})
+        if self.settings.model.name == "exhaustive":
+            # A second a row is not rare.
+            return summary
+
+        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+            at = pa.array(rows)
+            counts = self.counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
+            return _above_zero(self._columns.batch(counts))
+
+        counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
+        summary.causes = self._causes.causes(junction, counted, counted & ~_above_zero(result), possible)
+        return summary
+
+    @cached_property
+    def _causes(self) -> CauseFinder:
+        germline, model = self.settings.germline, self.settings.model
+        ends = ends_of([a.cdr3_end for a in germline.v], [a.cdr3_end for a in germline.j])
+        longest = max((len(d.sequence) for d in germline.d), default=0) if self.plan.chain != "vj" else 0
+        if model.name != "dp2":
+            most = model.max_n + longest
+        else:
+            limits = [model.nu if one is None else one for one in (model.nu_vd, model.nu_dj)]
+            most = sum(limits) + longest if longest else max(limits)
+        return CauseFinder(ends, most, {a.gene for a in germline.v})
+
+    @cached_property
+    def _columns(self) -> ResultColumns:
+        return self.plan.columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockCounter, (self.settings,)
+
+
+def _plan_of(counter: BlockCounter) -> CountPlan:
+    return counter.plan
+
+
+def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
+    # Not to be exact: counts above 2^53 only have to stay different from zero.
+    counts = result["path_count"].cast(pa.float64(), safe=False)
+    found: NDArray[np.bool_] = pc.fill_null(pc.greater(counts, 0.0), False).to_numpy(zero_copy_only=False)
+    return found
+
+
+#: An end that matches less than this is hardly ever trimmed so far.
+_SHORT_MATCH = 6
+#: Reasons in the order in which they are tried, in plain words.
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "v_mismatch": f"V matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
+        "j_mismatch": f"J matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
+        "gap": "V and J leave more nt than the longest D and both N regions can fill",
+        "one_side": "no D match lies so that both N regions stay within their limits",
+    }
+)
+
+
+def zero_reasons(table: pa.Table, model: PathModel) -> dict[str, int]:
+    """Rows of a counted V-D-J table with count 0, by the first of `REASONS` that holds.
+
+    Parameters
+    ----------
+    table
+        Rows with the columns status, path_count, v_match_length, j_match_length, d_match_length and vj_gap.
+    model
+        The dp2 model that was counted.
+    """
+    ok = pc.equal(table["status"], "ok")
+    # Not to be exact: counts above 2^53 only have to stay different from zero.
+    zero = pc.fill_null(pc.equal(table["path_count"].cast(pa.float64(), safe=False), 0.0), False)
+    rows = table.filter(pc.and_(ok, zero))
+    v, j, d, gap = (
+        rows[name].to_numpy() for name in ("v_match_length", "j_match_length", "d_match_length", "vj_gap")
+    )
+    insertions = sum(model.nu if nu is None else nu for nu in (model.nu_vd, model.nu_dj))
+    holds = (v < _SHORT_MATCH, j < _SHORT_MATCH, gap - d > insertions, np.ones(rows.num_rows, np.bool_))
+    found = {}
+    left = np.ones(rows.num_rows, np.bool_)
+    for name, here in zip(REASONS, holds, strict=True):
+        found[name] = int((left & here).sum())
+        left &= ~here
+    return found
+
+
+_ZERO_D = {
+    "path_count_by_d": "path_count_zero_d_by_d",
+    "path_count_sweep_by_d": "path_count_zero_d_sweep_by_d",
+}
+_AXIS_COLUMNS = {"d_allele": pa.string(), "pi": pa.int32(), "nu": pa.int32(), "n": pa.int32()}
+
+
+def _counted(columns: ResultColumns) -> list[str]:
+    """The list columns that become rows: the sweep's where there is a sweep."""
+    names = [name for name in columns.axes if name not in _ZERO_D.values()]
+    finest = [name for name in names if "_sweep" in name or "_by_n" in name]
+    return finest or names
+
+
+def long_schema(columns: ResultColumns) -> pa.Schema:
+    """Columns of tidy rows: record (0-based input row), status, the axes, and the counts.
+
+    Rows without D allele are the paths without a D gene. A pair of D alleles is written ``first+second``.
+    Rows that have no counts are there once, with nulls.
+    """
+    axes = {axis for name in _counted(columns) for axis, _ in columns.axes[name]}
+    axes = {"d_allele" if axis == "d_allele_pair" else axis for axis in axes} | {"d_allele"}
+    if "n" not in axes:
+        axes |= {"pi", "nu"}
+    number = columns.schema.field("path_count").type
+    fields = [pa.field("record", pa.int64()), pa.field("status", pa.string())]
+    fields += [pa.field(name, kind) for name, kind in _AXIS_COLUMNS.items() if name in axes]
+    fields.append(pa.field("path_count", number))
+    if any(name in _ZERO_D for name in _counted(columns)):
+        fields.append(pa.field("path_count_zero_d", number))
+    return pa.schema(fields)
+
+
+def items_per_row(columns: ResultColumns) -> int:
+    """Most tidy rows that one input row can become."""
+    return 1 + sum(int(columns.schema.field(name).type.list_size) for name in _counted(columns))
+
+
+def long_batch(
+    block: pa.RecordBatch,
+    result: pa.RecordBatch,
+    columns: ResultColumns,
+    schema: pa.Schema,
+    first_record: int,
+) -> pa.RecordBatch:
+    """Tidy rows of a block.
+
+    Parameters
+    ----------
+    block
+        The input columns.
+    result
+        The result columns of the same rows.
+    columns
+        What the result columns are.
+    schema
+        Columns of the output: those of `block`, then those of `long_schema`.
+    first_record
+        Number of the block's first row.
+    """
+    number = columns.schema.field("path_count").type
+    sources: list[pa.Array] = []
+    items: list[dict[str, Any]] = []
+    places, zero_places, offset = [], [], 0
+    n = block.num_rows
+    labels = _labels(columns)
+    wanted = [(name, _ZERO_D.get(name), labels[name]) for name in _counted(columns)]
+    if not any(name.startswith("path_count_no_d") for name, _, _ in wanted):
+        wanted.append(("path_count_no_d", None, labels["path_count_no_d"]))
+    sentinel = sum(len(found) * n * (1 if zero is None else 2) for _, zero, found in wanted)
+    for name, zero, found in wanted:
+        items += found
+        grid = offset + np.arange(n * len(found)).reshape(n, -1)
+        places.append(grid)
+        sources.append(_flat(result[name]))
+        offset += grid.size
+        if zero is None:
+            zero_places.append(np.full_like(grid, sentinel))
+        else:
+            zero_places.append(grid + grid.size)
+            sources.append(_flat(result[zero]))
+            offset += grid.size
+    pool = pa.concat_arrays([*sources, pa.nulls(1, number)])
+    place = np.concatenate(places, axis=1)
+    kept = np.asarray(pool.is_valid())[place]
+    alone = ~kept.any(axis=1, keepdims=True)
+    kept = np.concatenate([kept, alone], axis=1)
+    row, item = np.nonzero(kept)
+    filler = np.full((n, 1), sentinel)
+    value = np.concatenate([place, filler], axis=1)[row, item]
+    zero_value = np.concatenate([*zero_places, filler], axis=1)[row, item]
+    items.append({})
+    found_columns: dict[str, pa.Array] = {
+        "record": pa.array(row + first_record, pa.int64()),
+        "status": result["status"].take(pa.array(row)),
+        "path_count": pool.take(pa.array(value)),
+        "path_count_zero_d": pool.take(pa.array(zero_value)),
+    }
+    for axis, kind in _AXIS_COLUMNS.items():
+        found_columns[axis] = pa.array([i.get(axis) for i in items], kind).take(pa.array(item))
+    inputs = [column.take(pa.array(row)) for column in block.columns]
+    results = [found_columns[name] for name in schema.names[block.num_columns :]]
+    return pa.record_batch([*inputs, *results], schema=schema)
+
+
+def _flat(column: pa.Array) -> pa.Array:
+    return column.flatten() if pa.types.is_fixed_size_list(column.type) else column
+
+
+def _labels(columns: ResultColumns) -> dict[str, list[dict[str, Any]]]:
+    """For every counted column, the axis values of each list item."""
+    base = {"pi": columns.model.pi, "nu": columns.model.nu}
+    found: dict[str, list[dict[str, Any]]] = {"path_count_no_d": [base]}
+    for name in _counted(columns):
+        axes = [
+            ("d_allele" if axis == "d_allele_pair" else axis, values) for axis, values in columns.axes[name]
+        ]
+        default = {} if any(axis == "n" for axis, _ in axes) else base
+        found[name] = [
+            {**default, **dict(zip((axis for axis, _ in axes), point, strict=True))}
+            for point in product(*(values for _, values in axes))
+        ]
+    return found
+
 
 #: Rows per block: a row group of the output and the unit of work, of threads and of resuming.
 _MOST_ROWS = 65536

@@ -7,11 +7,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
-from plait.lanes import LANES, host_lanes
-from plait.schedules.chain_tables import REGION_FIELDS, ChainOutput, Texts
-from plait.targets.protocol import Target
-from plait.targets.reference import ReferenceTarget
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, Texts
+from plait.dp.protocol import Target
+from plait.dp.reference import ReferenceTarget
+from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
+from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain

@@ -14,20 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
-from plait.executors.protocol import Executor
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import FileKind, check_readable, content_digest, sniff, unchanged
 from plait.formats.json_text import parse_json, read_json
 from plait.formats.layouts import assign_roles, layout_named
 from plait.formats.rearrangements import open_rearrangements
+from plait.run.executor import Executor
+from plait.run.rows import Progress
 from plait.vdj.convergence.sample_sheet import Sample
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.count_blocks import BlockCounter, CountPlan
-from plait.vdj.count_files import count_files
+from plait.vdj.count_files import BlockCounter, CountPlan, CountSummary, count_files
 from plait.vdj.counting import CounterSettings
 from plait.vdj.germline import GermlineSet
-from plait.vdj.progress import Progress
-from plait.vdj.summary import CountSummary
 
 __all__ = ["CountedSample", "PlannedSample", "count_plan", "count_sample", "counted_summary", "plan_sample"]
 

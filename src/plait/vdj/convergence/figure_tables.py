@@ -2,34 +2,334 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from plait.statistics.tally import Tally
-from plait.vdj.convergence.composition import COMPOSITION_COLUMNS, Composition
-from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables
-from plait.vdj.convergence.figure_settings import FigureSettings
-from plait.vdj.convergence.pgen_tables import PGEN_COLUMNS, PGEN_STATUS_COLUMNS, PgenTables
-from plait.vdj.convergence.sharing_levels import (
-    LEVEL_COLUMNS,
-    LEVEL_SUMS,
-    N2_LENGTH_COLUMNS,
-    PATH_COUNT_COLUMNS,
-    n2_length_rows,
-    path_count_rows,
-    sharing_level_rows,
+from plait.stats.contingency import Pairs
+from plait.stats.quantiles import counted_quantiles
+from plait.stats.tally import Tally
+from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables, FigureSettings
+from plait.vdj.convergence.pgen_tables import (
+    PGEN_COLUMNS,
+    PGEN_STATUS_COLUMNS,
+    SWEEP_COLUMNS,
+    PgenTables,
+    SweepCounts,
 )
-from plait.vdj.convergence.sweep_counts import SWEEP_COLUMNS, SweepCounts
 from plait.vdj.convergence.table_text import write_table
-from plait.vdj.convergence.top_shared import TOP_COLUMNS, TopShared
+from plait.vdj.germline.codons import translate
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = ["FigureTables"]
+__all__ = ["Composition", "FigureTables"]
+
+#: Columns of n_composition.tsv.
+COMPOSITION_COLUMNS: Final = ("span", "shared", "base", "nucleotides", "share", "low", "high")
+_SPANS: Final = ("n1", "n2", "ndn")
+_BASES: Final = "acgt"
+#: Clonotypes below which there is no interval.
+_FEWEST: Final = 10
+_SUMS: Final = (
+    "clonotypes",
+    "total",
+    "total_squared",
+    *(f"{base}{power}" for base in _BASES for power in ("", "_squared", "_total")),
+)
+
+
+@dataclass(slots=True)
+class Composition:
+    """Sums over clonotypes of the nucleotides in their N regions. Instances can be pickled.
+
+    Attributes
+    ----------
+    settings
+        Of all tables.
+    """
+
+    settings: FigureSettings
+    _sums: Tally = field(default_factory=lambda: Tally(_SUMS))
+    _by_level: Tally = field(default_factory=lambda: Tally(("at", "total")))
+
+    def add_clonotypes(self, table: pa.Table) -> None:
+        """Add clonotypes.
+
+        Parameters
+        ----------
+        table
+            As for `FigureTables.add_clonotypes`.
+        """
+        subjects = np.asarray(table["subjects"])
+        shared = subjects >= self.settings.shared_by
+        for span in _SPANS:
+            if not {f"{span}_{base}" for base in _BASES} <= set(table.column_names):
+                continue
+            counts = {
+                base: np.asarray(table[f"{span}_{base}"].combine_chunks().fill_null(0)).astype(np.int64)
+                for base in _BASES
+            }
+            total = sum(counts.values(), np.zeros(len(table), np.int64))
+            amounts = [(total > 0).astype(np.int64), total, total**2]
+            for count in counts.values():
+                amounts += [count, count**2, count * total]
+            self._sums.add([pa.array([span] * len(table), pa.string()), shared], amounts)
+            if span == "n2":
+                self._by_level.add([subjects], [counts["a"] + counts["t"], total])
+
+    def merge(self, other: Composition) -> None:
+        """Add what another one holds.
+
+        Parameters
+        ----------
+        other
+            Of the same settings.
+        """
+        self._sums.merge(other._sums)
+        self._by_level.merge(other._by_level)
+
+    def n2_at_share(self, subjects: int) -> float | None:
+        """Share of A and T among the N2 nucleotides of clonotypes that so many subjects have.
+
+        Parameters
+        ----------
+        subjects
+            How many.
+        """
+        found = self._by_level.get(subjects)
+        return found["at"] / found["total"] if found["total"] else None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Rows of n_composition.tsv."""
+        held = dict(iter(self._sums))
+        for span in _SPANS:
+            for shared in (True, False):
+                sums = held.get((span, shared))
+                for base in _BASES if sums else "":
+                    yield {"span": span, "shared": shared, "base": base} | self._share(sums or {}, base)
+
+    def _share(self, sums: dict[str, int], base: str) -> dict[str, Any]:
+        """Share of one base, with an interval that takes clonotypes as the independent units.
+
+        A ratio of two sums over clonotypes; its variance is that of the sum of count - share * total, by the
+        delta method, and the interval is symmetric for the logarithm of the odds.
+        """
+        count, total, n = sums[base], sums["total"], sums["clonotypes"]
+        found: dict[str, Any] = {"nucleotides": count, "share": count / total if total else None}
+        if n < _FEWEST or not 0 < count < total:
+            return found
+        # Whole numbers as long as it goes: the three terms nearly cancel.
+        spread = (
+            sums[f"{base}_squared"] * total**2
+            - 2 * count * total * sums[f"{base}_total"]
+            + count**2 * sums["total_squared"]
+        ) / total**4
+        error = math.sqrt(spread * n / (n - 1))
+        if error == 0:
+            return found
+        share = count / total
+        odds = math.log(share / (1 - share))
+        reach = NormalDist().inv_cdf((1 + self.settings.confidence) / 2) * error / (share * (1 - share))
+        low, high = (1 / (1 + math.exp(-value)) for value in (odds - reach, odds + reach))
+        return found | {"low": low, "high": high}
+
+
+_SHARES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+_QUANTILES: Final = tuple(f"q{round(100 * share):02d}" for share in _SHARES)
+#: What is added up by number of subjects.
+LEVEL_SUMS: Final = ("clonotypes", "rows", "counted", "without_d")
+#: Columns of sharing_levels.tsv.
+LEVEL_COLUMNS: Final = (
+    "subjects",
+    "clonotypes",
+    "rows",
+    "counted",
+    "zero_counts",
+    *(f"path_count_{name}" for name in _QUANTILES),
+    "path_count_mean_log10",
+    *(f"n2_length_{name}" for name in _QUANTILES),
+    "n2_length_mean",
+    "n2_at_share",
+)
+#: Columns of path_count_by_sharing.tsv.
+PATH_COUNT_COLUMNS: Final = ("subjects", "log10_low", "log10_high", "clonotypes")
+#: Columns of n2_length_by_sharing.tsv.
+N2_LENGTH_COLUMNS: Final = ("subjects", "n2_length", "clonotypes")
+
+#: Bins of a factor of ten.
+_BINS: Final = 4
+#: What rounding may take off a logarithm: a power of ten is in the bin that it begins.
+_SLACK: Final = 1e-9
+
+
+def sharing_level_rows(
+    levels: Tally, path_counts: Pairs, n2_lengths: Pairs, composition: Composition
+) -> Iterator[dict[str, Any]]:
+    """Rows of sharing_levels.tsv.
+
+    Parameters
+    ----------
+    levels
+        `LEVEL_SUMS` by number of subjects.
+    path_counts, n2_lengths
+        Counted pairs of these and the number of subjects.
+    composition
+        Nucleotides of the N regions.
+    """
+    for (level,), sums in levels:
+        row: dict[str, Any] = {"subjects": level, **sums}
+        values, counts = _of_level(path_counts, level)
+        row["zero_counts"] = int(counts[values == 0].sum())
+        row |= _quantiles("path_count", values, counts)
+        nonzero = values > 0
+        row["path_count_mean_log10"] = _mean(np.log10(values[nonzero].astype(np.float64)), counts[nonzero])
+        values, counts = _of_level(n2_lengths, level)
+        row |= _quantiles("n2_length", values, counts)
+        row["n2_length_mean"] = _mean(values, counts)
+        row["n2_at_share"] = composition.n2_at_share(level)
+        yield row
+
+
+def path_count_rows(path_counts: Pairs) -> Iterator[dict[str, Any]]:
+    """Rows of path_count_by_sharing.tsv: bins of a quarter of a power of ten; zero has a bin of its own.
+
+    Parameters
+    ----------
+    path_counts
+        Counted pairs of path count and number of subjects.
+    """
+    for level in np.unique(path_counts.y).tolist():
+        values, counts = _of_level(path_counts, level)
+        zero = values == 0
+        if zero.any():
+            yield {"subjects": level, "clonotypes": int(counts[zero].sum())}
+        logarithms = np.log10(values[~zero].astype(np.float64))
+        bins, place = np.unique(np.floor(logarithms * _BINS + _SLACK).astype(np.int64), return_inverse=True)
+        found = np.zeros(len(bins), np.int64)
+        np.add.at(found, place, counts[~zero])
+        for at, clonotypes in zip(bins.tolist(), found.tolist(), strict=True):
+            yield {
+                "subjects": level,
+                "log10_low": at / _BINS,
+                "log10_high": (at + 1) / _BINS,
+                "clonotypes": clonotypes,
+            }
+
+
+def n2_length_rows(levels: Tally, n2_lengths: Pairs) -> Iterator[dict[str, Any]]:
+    """Rows of n2_length_by_sharing.tsv: counted clonotypes; those without a D have a row of their own.
+
+    Parameters
+    ----------
+    levels
+        `LEVEL_SUMS` by number of subjects.
+    n2_lengths
+        Counted pairs of N2 length and number of subjects.
+    """
+    for (level,), sums in levels:
+        if sums["without_d"]:
+            yield {"subjects": level, "clonotypes": sums["without_d"]}
+        values, counts = _of_level(n2_lengths, level)
+        for length, clonotypes in zip(values.tolist(), counts.tolist(), strict=True):
+            yield {"subjects": level, "n2_length": int(length), "clonotypes": clonotypes}
+
+
+def _of_level(pairs: Pairs, level: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Values of x in ascending order, and how often they occur."""
+    of_level = pairs.y == level
+    return pairs.x[of_level], pairs.counts[of_level]
+
+
+def _quantiles(name: str, values: NDArray[Any], counts: NDArray[np.int64]) -> dict[str, float | None]:
+    found = counted_quantiles(values, counts, _SHARES)
+    return {f"{name}_{label}": value for label, value in zip(_QUANTILES, found, strict=True)}
+
+
+def _mean(values: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+    n = int(counts.sum())
+    return float(np.sum(values * counts)) / n if n else None
+
+
+#: Columns of top_shared.tsv.
+TOP_COLUMNS: Final = (
+    "junction",
+    "junction_aa",
+    "v_gene",
+    "j_gene",
+    "subjects",
+    "rows",
+    "duplicate_count",
+    "path_count",
+    "pgen_nt",
+    "n2_length",
+)
+_NAMES: Final = ("junction", "v_gene", "j_gene")
+_FALLING: Final = ("subjects", "rows")
+_ROW_BITS: Final = 40
+
+
+@dataclass(slots=True)
+class TopShared:
+    """The first clonotypes by subjects, then rows, both falling, then junction, V and J. Can be pickled.
+
+    Attributes
+    ----------
+    settings
+        Of all tables.
+    """
+
+    settings: FigureSettings
+    _top: pa.Table | None = field(default=None)
+
+    def add_clonotypes(self, table: pa.Table) -> None:
+        """Add clonotypes.
+
+        Parameters
+        ----------
+        table
+            As for `FigureTables.add_clonotypes`.
+        """
+        names = [name for name in TOP_COLUMNS if name in table.column_names]
+        wanted = table.select(names)
+        most = self.settings.most_shared
+        if len(wanted) > most:
+            # Texts are compared only among those that could be first by their numbers.
+            rows = np.minimum(np.asarray(wanted["rows"]), (1 << _ROW_BITS) - 1)
+            rank = (np.asarray(wanted["subjects"]).astype(np.int64) << _ROW_BITS) + rows
+            least = np.partition(rank, len(rank) - most)[len(rank) - most] if most else np.iinfo(np.int64).max
+            wanted = wanted.filter(pa.array(rank >= least))
+        self._take(wanted)
+
+    def merge(self, other: TopShared) -> None:
+        """Add what another one holds.
+
+        Parameters
+        ----------
+        other
+            Of the same settings.
+        """
+        if other._top is not None:
+            self._take(other._top)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Rows of top_shared.tsv."""
+        for row in [] if self._top is None else self._top.to_pylist():
+            yield row | {"junction_aa": translate(row["junction"])}
+
+    def _take(self, table: pa.Table) -> None:
+        held = table if self._top is None else pa.concat_tables([self._top, table])
+        order = [*((name, "descending") for name in _FALLING), *((name, "ascending") for name in _NAMES)]
+        # Taken, not sliced: a slice would hold on to all the rest.
+        self._top = held.take(pc.sort_indices(held, order)[: self.settings.most_shared])
+
 
 _SUBJECT_SUMS: Final = ("rows", "clonotypes", "shared_clonotypes", "duplicate_count")
 _USAGE_SUMS: Final = ("clonotypes", "rows", "shared_clonotypes")

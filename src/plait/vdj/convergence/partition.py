@@ -6,26 +6,462 @@ rows of part i. Part i is block i of all pieces, so that it is read without the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc as arrow_ipc
+import pyarrow.parquet as arrow_parquet
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.text_hash import text_hash
-from plait.vdj.clonotype_names import CLONOTYPE
-from plait.vdj.convergence.row_groups import RowGroups
-from plait.vdj.convergence.schemas import number_type, region_names
+from plait.formats.sorted_runs import text_hash
+from plait.vdj.clonotype_names import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.convergence.count_cache import CountedSample
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.convergence.stretch_rows import StretchRows
-from plait.vdj.convergence.stretches import Dealt, Stretch
+from plait.vdj.count_columns import D_REGION_COLUMNS, REGION_COLUMNS
 
-__all__ = ["Dealer", "part_rows", "row_schema", "row_width"]
+__all__ = [
+    "Dealer",
+    "Dealt",
+    "RowGroups",
+    "Stretch",
+    "clonotype_schema",
+    "pair_schema",
+    "part_rows",
+    "region_names",
+    "row_schema",
+    "row_width",
+    "stretches",
+]
+
+#: Rows of a task, about.
+_STRETCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Row groups of one file's counts: one task.
+
+    Attributes
+    ----------
+    number
+        Its place in the order of all rows.
+    sample
+        The file.
+    first, last
+        Row groups, `last` not included.
+    """
+
+    number: int
+    sample: CountedSample
+    first: int
+    last: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Dealt:
+    """What a task did: its totals.
+
+    Attributes
+    ----------
+    rows
+        All rows.
+    left_out
+        Rows in no clonotype, by reason.
+    statuses
+        Rows by status of the path count.
+    subjects
+        Rows by subject, those left out not included.
+    left_out_of
+        Rows left out by subject, where that is known.
+    v_genes, j_genes
+        Rows by gene.
+    pieces
+        Names of the pieces, in order.
+    """
+
+    rows: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    subjects: Counter[str] = field(default_factory=Counter)
+    left_out_of: Counter[str] = field(default_factory=Counter)
+    v_genes: Counter[str] = field(default_factory=Counter)
+    j_genes: Counter[str] = field(default_factory=Counter)
+    pieces: list[str] = field(default_factory=list)
+
+    def merge(self, other: Dealt) -> None:
+        """Add what another task did.
+
+        Parameters
+        ----------
+        other
+            Of later rows.
+        """
+        self.rows += other.rows
+        self.pieces += other.pieces
+        for name in _COUNTERS:
+            getattr(self, name).update(getattr(other, name))
+
+    def to_json(self) -> str:
+        """Everything as text."""
+        counters = {name: dict(getattr(self, name)) for name in _COUNTERS}
+        return json.dumps({"rows": self.rows, "pieces": self.pieces, **counters})
+
+    @classmethod
+    def from_json(cls, text: str) -> Dealt:
+        """The reverse of `to_json`.
+
+        Parameters
+        ----------
+        text
+            What it gave.
+        """
+        stored = json.loads(text)
+        counters = {name: Counter(stored[name]) for name in _COUNTERS}
+        return cls(rows=stored["rows"], pieces=list(stored["pieces"]), **counters)
+
+
+_COUNTERS = ("left_out", "statuses", "subjects", "left_out_of", "v_genes", "j_genes")
+
+
+def stretches(samples: Sequence[CountedSample]) -> list[Stretch]:
+    """The tasks.
+
+    Parameters
+    ----------
+    samples
+        The files, in order.
+    """
+    found: list[Stretch] = []
+    for sample in samples:
+        with arrow_parquet.ParquetFile(sample.counts) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        first = rows = 0
+        for group, size in enumerate(sizes, start=1):
+            rows += size
+            if rows >= _STRETCH_ROWS or group == len(sizes):
+                found.append(Stretch(number=len(found), sample=sample, first=first, last=group))
+                first, rows = group, 0
+    return found
+
+
+class RowGroups:
+    """Groups of equal rows, ordered by the bytes of their texts.
+
+    Parameters
+    ----------
+    rows
+        Rows in input order, with a column ``path_count``.
+    names
+        Text columns without nulls, the first one first in the order of groups.
+
+    Attributes
+    ----------
+    order : ndarray of int64
+        Row numbers, group by group, in a group in input order.
+    starts : ndarray of int64
+        Where each group begins in `order`.
+    """
+
+    def __init__(self, rows: pa.Table, names: Sequence[str]) -> None:
+        self._rows = rows
+        self._codes = [_ranks(rows[name].combine_chunks()) for name in names]
+        self.order: NDArray[np.int64] = np.lexsort(self._codes[::-1])
+        self.starts = self.coarser(len(names))
+
+    def __len__(self) -> int:
+        """Number of groups."""
+        return len(self.starts)
+
+    def coarser(self, names: int) -> NDArray[np.int64]:
+        """Where groups by only the first few columns begin in `order`.
+
+        Parameters
+        ----------
+        names
+            How many columns.
+        """
+        new = np.zeros(len(self.order), np.bool_)
+        new[:1] = True
+        for code in self._codes[:names]:
+            ordered = code[self.order]
+            new[1:] |= ordered[1:] != ordered[:-1]
+        return np.flatnonzero(new)
+
+    @property
+    def first_counted(self) -> NDArray[np.int64]:
+        """For each group its first row with a path count, in input order; its first row if none has one."""
+        return self.representatives(self.starts)
+
+    def representatives(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same for groups that begin elsewhere.
+
+        Parameters
+        ----------
+        starts
+            Where groups begin in `order`.
+        """
+        if not len(starts):
+            return np.zeros(0, np.int64)
+        known = np.asarray(self._rows["path_count"].combine_chunks().is_valid())
+        rows = len(self.order)
+        preferred = self.order + np.where(known[self.order], 0, rows)
+        found: NDArray[np.int64] = np.minimum.reduceat(preferred, starts) % rows
+        return found
+
+    def sums(self, name: str, starts: NDArray[np.int64] | None = None) -> pa.Array:
+        """Sums over groups, null where all are null.
+
+        Parameters
+        ----------
+        name
+            Column of whole numbers.
+        starts
+            Where groups begin in `order`; by default these.
+        """
+        begins = self.starts if starts is None else starts
+        if not len(begins):
+            return pa.array([], pa.int64())
+        column = self._rows[name].combine_chunks()
+        known = np.asarray(column.is_valid())[self.order]
+        values = np.asarray(column.fill_null(0))[self.order]
+        none = ~np.logical_or.reduceat(known, begins)
+        return pa.array(np.add.reduceat(values, begins), pa.int64(), mask=none)
+
+
+def _ranks(column: pa.Array) -> NDArray[np.int64]:
+    """For each text its place among the distinct ones, in the order of their bytes."""
+    encoded = column.dictionary_encode()
+    place = np.empty(len(encoded.dictionary), np.int64)
+    place[np.asarray(pc.sort_indices(encoded.dictionary))] = np.arange(place.size)
+    found: NDArray[np.int64] = place[np.asarray(encoded.indices)]
+    return found
+
+
+def number_type(settings: StudySettings) -> pa.DataType:
+    """Arrow type of a path count.
+
+    Parameters
+    ----------
+    settings
+        What is counted.
+    """
+    return pa.float64() if settings.overflow == "float" else pa.int64()
+
+
+def region_names(settings: StudySettings) -> list[str]:
+    """Names of the region columns that there are.
+
+    Parameters
+    ----------
+    settings
+        What is counted.
+    """
+    if settings.with_d:
+        return list(REGION_COLUMNS)
+    left_out = {*D_REGION_COLUMNS, "d_match_length"}
+    return [name for name in REGION_COLUMNS if name not in left_out]
+
+
+def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
+    """Columns of the table of clonotypes.
+
+    Parameters
+    ----------
+    settings
+        What is counted.
+    duplicate_count
+        Whether the input has this column.
+
+    Returns
+    -------
+    pyarrow.Schema
+        junction, v_gene and j_gene (large_string, never null); subjects (int32); rows (int64);
+        duplicate_count (int64); status (string); path_count (null unless status is ok); junction_length
+        (int32); the region columns (int32; null unless status is ok, those of D also where no D nucleotide
+        is found); path_count_sweep, a fixed-size list over `settings.sweep_models`, whose items are null
+        unless status is ok.
+    """
+    number = number_type(settings)
+    fields = [pa.field(name, pa.large_string()) for name in CLONOTYPE]
+    fields += [pa.field("subjects", pa.int32()), pa.field("rows", pa.int64())]
+    if duplicate_count:
+        fields.append(pa.field("duplicate_count", pa.int64()))
+    fields += [
+        pa.field("status", pa.string()),
+        pa.field("path_count", number),
+        pa.field("junction_length", pa.int32()),
+        *(pa.field(name, pa.int32()) for name in region_names(settings)),
+    ]
+    if settings.sweep_models:
+        item = pa.field("item", number)
+        fields.append(pa.field("path_count_sweep", pa.list_(item, len(settings.sweep_models))))
+    return pa.schema(fields)
+
+
+def pair_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
+    """Columns of the table of clonotypes and subjects.
+
+    Parameters
+    ----------
+    settings, duplicate_count
+        As for `clonotype_schema`.
+
+    Returns
+    -------
+    pyarrow.Schema
+        subject (large_string); rows and duplicate_count of the clonotype in this subject; then, of the
+        clonotype: v_gene, j_gene, subjects, status, path_count, junction_length and the region columns.
+    """
+    fields = [pa.field("subject", pa.large_string()), pa.field("rows", pa.int64())]
+    if duplicate_count:
+        fields.append(pa.field("duplicate_count", pa.int64()))
+    of_clonotype = clonotype_schema(settings, duplicate_count=duplicate_count)
+    taken = {"junction", "rows", "duplicate_count", "path_count_sweep"}
+    return pa.schema([*fields, *(field for field in of_clonotype if field.name not in taken)])
+
+
+_READ_BYTES = 32 << 20
+
+
+class StretchRows:
+    """Reads a stretch and names its rows.
+
+    Parameters
+    ----------
+    settings
+        What is studied.
+    stretch
+        Where to read.
+
+    Attributes
+    ----------
+    dealt : Dealt
+        Totals of the rows read so far.
+    """
+
+    def __init__(self, settings: StudySettings, stretch: Stretch) -> None:
+        self._settings = settings
+        self._stretch = stretch
+        self._sample = stretch.sample
+        self._genes = GeneNames()
+        self._regions = region_names(settings)
+        self._sweep = _sweep_column(settings)
+        self.dealt = Dealt()
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Read the rows.
+
+        Yields
+        ------
+        pyarrow.Table
+            Rows that have a clonotype and a subject, with the columns of
+            `plait.vdj.convergence.partition.row_schema`.
+
+        Raises
+        ------
+        FormatError
+            If the counts are damaged, or a column holds something else than numbers.
+        """
+        sample = self._sample
+        optional = [sample.subject_column, sample.duplicate_count, self._sweep]
+        columns = [sample.junction, sample.v_call, sample.j_call, "status", "path_count", *self._regions]
+        columns += [name for name in optional if name is not None]
+        try:
+            with arrow_parquet.ParquetFile(sample.counts, pre_buffer=False, buffer_size=1 << 20) as file:
+                width = 8 * _items(file.schema_arrow, self._sweep) + 400
+                groups = list(range(self._stretch.first, self._stretch.last))
+                rows = max(256, _READ_BYTES // width)
+                for batch in file.iter_batches(rows, row_groups=groups, columns=list(dict.fromkeys(columns))):
+                    yield self._named(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise FormatError(
+                sample.counts,
+                found=f"damaged or unreadable Parquet ({error})",
+                expected="path counts as this study wrote them",
+                hint="remove the file and run again",
+            ) from error
+
+    def _named(self, batch: pa.RecordBatch) -> pa.Table:
+        sample = self._sample
+        columns = {
+            "junction": pc.utf8_upper(text_of(batch[sample.junction])),
+            "v_gene": self._genes.of(batch[sample.v_call]),
+            "j_gene": self._genes.of(batch[sample.j_call]),
+            "subject": self._subject(batch),
+        }
+        dealt = self.dealt
+        dealt.rows += batch.num_rows
+        dealt.statuses.update(_value_counts(text_of(batch["status"])))
+        kept = named_rows(columns, dealt.left_out)
+        keep = pa.array(kept)
+        unnamed = columns["subject"].filter(pa.array(~kept))
+        dealt.left_out_of.update({name: n for name, n in _value_counts(unnamed).items() if name})
+        columns["rows"] = pa.array(np.ones(batch.num_rows, np.int64))
+        columns["duplicate_count"] = self._duplicate_count(batch)
+        for name in ("status", "path_count", *self._regions):
+            columns[name] = batch[name]
+        if self._sweep is not None:
+            columns["path_count_sweep"] = _summed(batch[self._sweep], len(self._settings.sweep_models))
+        table = pa.table(columns).filter(keep)
+        for names, column in (
+            (dealt.subjects, "subject"),
+            (dealt.v_genes, "v_gene"),
+            (dealt.j_genes, "j_gene"),
+        ):
+            names.update(_value_counts(table[column]))
+        return table
+
+    def _subject(self, batch: pa.RecordBatch) -> pa.Array:
+        if self._sample.subject_column is None:
+            name = pa.scalar(self._sample.subject, pa.large_string())
+            return pa.repeat(name, batch.num_rows)
+        return text_of(batch[self._sample.subject_column])
+
+    def _duplicate_count(self, batch: pa.RecordBatch) -> pa.Array:
+        name = self._sample.duplicate_count
+        if name is None:
+            return pa.nulls(batch.num_rows, pa.int64())
+        return whole_numbers(batch[name], path=str(self._sample.source), name=name)
+
+
+def _sweep_column(settings: StudySettings) -> str | None:
+    if not settings.sweep_models:
+        return None
+    names = {"vj": "no_d_sweep", "vdj": "sweep_by_d", "vddj": "sweep_by_dd"}
+    return f"path_count_{names[settings.chain]}"
+
+
+def _items(schema: pa.Schema, column: str | None) -> int:
+    return 0 if column is None else int(schema.field(column).type.list_size)
+
+
+def _summed(lists: pa.Array, models: int) -> pa.Array:
+    """Lists over D alleles and models as lists over models, null where no D allele has a count."""
+    flat = lists.flatten()
+    known = np.asarray(flat.is_valid()).reshape(len(lists), -1, models)
+    if known.shape[1] == 1:
+        return pa.FixedSizeListArray.from_arrays(flat, models)
+    values = np.asarray(flat.fill_null(0)).reshape(known.shape)
+    total = values.sum(axis=1)
+    none = ~known.any(axis=1)
+    if values.dtype.kind == "i":
+        # A sum that does not fit is not known; whether it fits is told by its halves.
+        none |= (values >> 32).sum(axis=1) + ((values & 0xFFFFFFFF).sum(axis=1) >> 32) >= 1 << 31
+    return pa.FixedSizeListArray.from_arrays(pa.array(total.ravel(), mask=none.ravel()), models)
+
+
+def _value_counts(column: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    counts = pc.value_counts(column)
+    return dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
+
 
 #: Most bytes of a piece, whose rows are all in memory when it is written.
 _PIECE_BYTES = 96 << 20

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from plait.vdj.convergence.claims import (
-    Estimate,
-    Verdict,
-    as_text,
-    estimate_of,
-    percent,
-    verdict,
-    whole,
-)
-from plait.vdj.convergence.subject_jackknife import FEWEST_SUBJECTS
+from plait.vdj.convergence.claims import Estimate, Verdict, as_text, estimate_of, percent, verdict, whole
+from plait.vdj.convergence.pgen_tables import FEWEST_SUBJECTS
 from plait.vdj.convergence.table_text import number
 
 __all__ = ["pgen_answer"]

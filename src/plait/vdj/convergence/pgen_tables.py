@@ -1,27 +1,520 @@
-"""Generation probability beside path counts, on the same clonotypes: which goes better with sharing."""
+"""Path-counting models and generation probability beside each other, on the same clonotypes."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
-from plait.statistics.contingency import ContingencyTable, Stratum
-from plait.statistics.paired_ranks import PAIRED_MEASURES, Triples, paired_differences, triples_of
-from plait.statistics.tally import Tally
-from plait.vdj.convergence.correlations import FREQUENCIES, SHARING
-from plait.vdj.convergence.figure_settings import FigureSettings
-from plait.vdj.convergence.gene_strata import GeneStrata
-from plait.vdj.convergence.pgen_sweep import PgenSweep
-from plait.vdj.convergence.subject_jackknife import SubjectCells, subject_intervals
+from plait.formats.atomic import AtomicFile, output_errors
+from plait.stats.contingency import ContingencyTable, Stratum
+from plait.stats.quantiles import student_quantile
+from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differences, triples_of
+from plait.stats.tally import Tally
+from plait.vdj.clonotype_names import CLONOTYPE
+from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata
+from plait.vdj.model.pgen import GenerationProbability
+from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.zero_reasons import PGEN_STATUSES
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = ["PGEN_COLUMNS", "PGEN_STATUS_COLUMNS", "PgenTables"]
+__all__ = [
+    "FEWEST_SUBJECTS",
+    "JACKKNIFE_MEASURES",
+    "PGEN_COLUMNS",
+    "PGEN_FIELDS",
+    "PGEN_STATUS_COLUMNS",
+    "SWEEP_COLUMNS",
+    "ModelCalls",
+    "PgenColumns",
+    "PgenTables",
+    "SubjectCells",
+    "SweepCounts",
+    "subject_intervals",
+]
+
+#: ``"use"``: probability that the junction is made with the V and J gene of the clonotype; ``"ignore"``: with
+#: any genes of the model.
+ModelCalls: TypeAlias = Literal["use", "ignore"]
+
+#: What is added to the table of clonotypes.
+PGEN_FIELDS: Final = (pa.field("pgen_nt", pa.float64()), pa.field("pgen_status", pa.string()))
+
+#: Facts of the provenance that the numbers do not depend on.
+_WITHOUT_EFFECT: Final = ("device", "schedule", "algebra")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PgenColumns:
+    """Computes what `PGEN_FIELDS` names; picklable, so that any process can.
+
+    Attributes
+    ----------
+    model
+        The model.
+    calls
+        Whether the genes of a clonotype are taken for what it was made of.
+    folder
+        Where results are kept, one file for all clonotypes of a part.
+    """
+
+    model: RecombinationModel
+    calls: ModelCalls
+    folder: Path
+
+    def added(self, clonotypes: pa.Table) -> pa.Table:
+        """Clonotypes with their generation probabilities.
+
+        Parameters
+        ----------
+        clonotypes
+            With the columns junction, v_gene and j_gene, ordered by junction.
+
+        Returns
+        -------
+        pyarrow.Table
+            The same rows with the columns ``pgen_nt``, null where there is no number, and ``pgen_status``.
+
+        Raises
+        ------
+        FormatError
+            If the disk is full.
+        """
+        engine = GenerationProbability(self.model, threads=1)
+        path = self.folder / f"pgen-{self._key(clonotypes, engine)}.arrow"
+        found = _stored(path, clonotypes.num_rows)
+        if found is None:
+            found = self._computed(clonotypes, engine)
+            with (
+                AtomicFile(path, durable=False) as file,
+                output_errors(path),
+                arrow_ipc.new_file(file.stream, found.schema) as writer,
+            ):
+                writer.write_table(found)
+        for place, field in enumerate(PGEN_FIELDS):
+            clonotypes = clonotypes.append_column(field, found.column(place))
+        return clonotypes
+
+    def _computed(self, clonotypes: pa.Table, engine: GenerationProbability) -> pa.Table:
+        junctions, v, j = (clonotypes[name].combine_chunks() for name in CLONOTYPE)
+        if self.calls == "use":
+            pgen = engine.compute(junctions, v, j)
+            values, codes = pgen.pgen, pgen.status
+        else:
+            # One junction with several pairs of genes is one text.
+            encoded = junctions.dictionary_encode()
+            place = np.asarray(encoded.indices)
+            pgen = engine.compute(encoded.dictionary)
+            values, codes = pgen.pgen[place], pgen.status[place]
+        statuses = pa.array(PGEN_STATUSES, pa.string()).take(pa.array(codes.astype(np.int32)))
+        return pa.table([pa.array(values, mask=np.isnan(values)), statuses], schema=pa.schema(PGEN_FIELDS))
+
+    def _key(self, clonotypes: pa.Table, engine: GenerationProbability) -> str:
+        used = self.calls == "use"
+        facts = engine.provenance("nt", used, used).as_dict()
+        facts = {name: value for name, value in facts.items() if name not in _WITHOUT_EFFECT}
+        facts["parameters"] = {k: v for k, v in facts["parameters"].items() if k != "model"}
+        found = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
+        for name in CLONOTYPE:
+            for data in _content(clonotypes[name].combine_chunks()):
+                found.update(data)
+        return found.hexdigest()
+
+
+def _content(column: Any) -> Iterator[bytes | memoryview]:
+    """Lengths and letters of texts, none of which is null."""
+    _, offsets, letters = column.buffers()
+    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    yield np.diff(ends).tobytes()
+    if letters is not None and len(ends):
+        yield memoryview(letters)[int(ends[0]) : int(ends[-1])]
+
+
+def _stored(path: Path, rows: int) -> pa.Table | None:
+    """What is kept under this name, if it is whole."""
+    try:
+        with pa.OSFile(str(path)) as source, arrow_ipc.open_file(source) as reader:
+            found = reader.read_all()
+    except (pa.ArrowException, OSError):
+        return None
+    return found if found.num_rows == rows and found.schema.equals(pa.schema(PGEN_FIELDS)) else None
+
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Ints: TypeAlias = NDArray[np.int64]
+
+#: Measures that have such an interval.
+JACKKNIFE_MEASURES: Final = ("spearman", "auc")
+#: Subjects below which the spread between them is hardly known.
+FEWEST_SUBJECTS: Final = 4
+
+
+class SubjectCells(NamedTuple):
+    """Clonotypes of one subject, counted by two variables and the number of subjects that have them.
+
+    Attributes
+    ----------
+    x, z
+        (m,): values of the two variables.
+    y
+        int64 (m,): numbers of subjects, this one included.
+    counts
+        int64 (m,).
+    """
+
+    x: NDArray[Any]
+    z: NDArray[Any]
+    y: _Ints
+    counts: _Ints
+
+
+def subject_intervals(
+    subjects: Sequence[SubjectCells], *, shared_by: int, confidence: float = 0.95
+) -> dict[str, tuple[float, float]]:
+    r"""Intervals for a measure of z less that of x with sharing, over subjects like these.
+
+    Parameters
+    ----------
+    subjects
+        What each subject has.
+    shared_by
+        Number of subjects that makes a clonotype shared.
+    confidence
+        Of the intervals.
+
+    Returns
+    -------
+    dict
+        By `JACKKNIFE_MEASURES`, those that there is an interval of.
+
+    Notes
+    -----
+    Without a subject its clonotypes have one subject less, and those that were in it alone are gone. With S
+    subjects and the difference :math:`\theta_s` without subject s, the variance is :math:`(S - 1)/S \sum
+    (\theta_s - \bar\theta)^2` (the jackknife; Efron and Stein 1981, *Annals of Statistics* 9: 586-596), and
+    the interval is that of Student's t with S - 1 degrees of freedom.
+    """
+    if len(subjects) < FEWEST_SUBJECTS:
+        return {}
+    x, z, y, counts = (np.concatenate(columns) for columns in zip(*subjects, strict=True))
+    sizes = [len(one.counts) for one in subjects]
+    x_place, z_place = (np.unique(values, return_inverse=True)[1].astype(np.int64) for values in (x, z))
+    most = int(y.max(initial=0)) + 1
+    pair = (x_place * (int(z_place.max(initial=0)) + 1) + z_place) * most
+    # Every clonotype with the sharing that it has, and with one subject less.
+    keys, cell = np.unique(np.concatenate([pair + y, pair + y - 1]), return_inverse=True)
+    now, before = cell[: len(y)], cell[len(y) :]
+    place = np.zeros((3, keys.size), np.int64)
+    for row, values in zip(place, (x_place, z_place), strict=False):
+        row[now], row[before] = values, values
+    place[2] = keys % most
+    # A clonotype is counted by every subject that has it.
+    total = np.bincount(now, counts, keys.size) / np.maximum(place[2], 1)
+    whole = _differences(place, total, shared_by)
+    ends = np.cumsum(sizes)
+    left_out = []
+    for start, end in zip(ends - sizes, ends, strict=True):
+        rows = total - np.bincount(now[start:end], counts[start:end], keys.size)
+        rows += np.bincount(before[start:end], counts[start:end], keys.size)
+        left_out.append(_differences(place, np.where(place[2] > 0, np.rint(rows), 0.0), shared_by))
+    reach = student_quantile((1 + confidence) / 2, len(subjects) - 1)
+    found = {}
+    for k, measure in enumerate(JACKKNIFE_MEASURES):
+        values = np.array([one[k] for one in left_out])
+        if math.isnan(whole[k]) or np.isnan(values).any():
+            continue
+        spread = float(np.sum((values - values.mean()) ** 2)) * (len(values) - 1) / len(values)
+        if spread > 0:
+            half = reach * math.sqrt(spread)
+            found[measure] = (whole[k] - half, whole[k] + half)
+    return found
+
+
+def _differences(place: _Ints, rows: _Floats, shared_by: int) -> tuple[float, float]:
+    """Both measures of z less those of x."""
+    x, z, y = place
+    shared = y >= shared_by
+    return (
+        _spearman(z, y, rows) - _spearman(x, y, rows),
+        _area(z, shared, rows) - _area(x, shared, rows),
+    )
+
+
+def _middles(values: _Ints, rows: _Floats) -> tuple[_Floats, float]:
+    """Centred mid-distribution value of each cell, and their variance."""
+    n = float(rows.sum())
+    sums = np.bincount(values, rows)
+    middle = (np.cumsum(sums) - sums / 2) / n - 0.5
+    return middle[values], (1 - float(np.sum((sums / n) ** 3))) / 12
+
+
+def _spearman(x: _Ints, y: _Ints, rows: _Floats) -> float:
+    n = float(rows.sum())
+    if not n:
+        return math.nan
+    (u, a), (v, b) = _middles(x, rows), _middles(y, rows)
+    if min(a, b) < 1e-15:
+        return math.nan
+    return float(np.sum(rows * u * v)) / n / math.sqrt(a * b)
+
+
+def _area(x: _Ints, event: NDArray[np.bool_], rows: _Floats) -> float:
+    having, without = (np.bincount(x, np.where(kind, rows, 0.0)) for kind in (event, ~event))
+    positives, negatives = float(having.sum()), float(without.sum())
+    if not (positives and negatives):
+        return math.nan
+    return float(np.sum(having * (np.cumsum(without) - without / 2))) / positives / negatives
+
+
+#: Columns of sweep.tsv.
+SWEEP_COLUMNS: Final = (
+    "pi",
+    "nu",
+    "subjects",
+    "counted",
+    "zero_counts",
+    "path_count_q25",
+    "path_count_q50",
+    "path_count_q75",
+)
+_SWEEP_QUANTILES: Final = {"path_count_q25": 0.25, "path_count_q50": 0.5, "path_count_q75": 0.75}
+#: Bins of a factor of ten.
+_SWEEP_BINS: Final = 20
+_SWEEP_BLOCK: Final = 1 << 15
+#: What rounding may take off a logarithm: a power of ten is in the bin that it begins.
+_SLACK: Final = 1e-9
+_COLUMN: Final = "path_count_sweep"
+
+
+@dataclass(slots=True)
+class SweepCounts:
+    """Histograms of path counts, one for each model and number of subjects. Instances can be pickled.
+
+    Attributes
+    ----------
+    settings
+        Of all tables.
+    """
+
+    settings: FigureSettings
+    _bins: ContingencyTable = field(default_factory=ContingencyTable)
+
+    def add_clonotypes(self, table: pa.Table) -> None:
+        """Add clonotypes; those without counts are passed over.
+
+        Parameters
+        ----------
+        table
+            As for `FigureTables.add_clonotypes`.
+        """
+        if _COLUMN not in table.column_names or not len(self._models):
+            return
+        for start in range(0, len(table), _SWEEP_BLOCK):
+            block = table.slice(start, _SWEEP_BLOCK)
+            kept = block.filter(block["path_count"].is_valid())
+            if len(kept):
+                self._add(kept)
+
+    def merge(self, other: SweepCounts) -> None:
+        """Add what another one holds.
+
+        Parameters
+        ----------
+        other
+            Of the same settings.
+        """
+        self._bins.merge(other._bins)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Rows of sweep.tsv: models in their order, then by number of subjects."""
+        for place, (pi, nu) in enumerate(self._models):
+            pairs = self._bins.pairs((str(place),))
+            for level in np.unique(pairs.y).tolist():
+                of_level = pairs.y == level
+                bins, counts = pairs.x[of_level], pairs.counts[of_level]
+                row = {"pi": pi, "nu": nu, "subjects": level, "counted": int(counts.sum())}
+                row["zero_counts"] = int(counts[bins == 0].sum())
+                yield row | {name: _quantile(bins, counts, share) for name, share in _SWEEP_QUANTILES.items()}
+
+    @property
+    def _models(self) -> list[tuple[int, int]]:
+        return [(pi, nu) for pi in self.settings.pi for nu in self.settings.nu]
+
+    def _add(self, table: pa.Table) -> None:
+        models = len(self._models)
+        counts = swept_counts(table, models)
+        levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
+        bins = bins_of(counts)
+        size = int(bins.max()) + 1
+        keys = (np.arange(models) * len(levels) + level[:, None]) * size + bins
+        found = np.bincount(keys.ravel())
+        used = np.flatnonzero(found)
+        model, rest = np.divmod(used, len(levels) * size)
+        self._bins.add(
+            rest % size,
+            levels[rest // size],
+            found[used],
+            strata=(model, [(str(place),) for place in range(models)]),
+        )
+
+
+def swept_counts(table: pa.Table, models: int) -> NDArray[Any]:
+    """Path counts of clonotypes, shape (clonotypes, models).
+
+    Parameters
+    ----------
+    table
+        With the column path_count_sweep, none of whose values is null.
+    models
+        How many there must be.
+
+    Raises
+    ------
+    ValueError
+        If there are others.
+    """
+    counts = np.asarray(table[_COLUMN].combine_chunks().flatten()).reshape(len(table), -1)
+    if counts.shape[1] != models:
+        raise ValueError(f"{counts.shape[1]} counts a clonotype, {models} models")
+    return counts
+
+
+def bins_of(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Bins of 0.05 in the logarithm to base 10: 0 for a count of zero, else 1 and those up to the count.
+
+    Parameters
+    ----------
+    counts
+        Path counts, of any shape.
+    """
+    positive = counts > 0
+    logarithms = np.log10(np.where(positive, counts, 1).astype(np.float64))
+    bins = np.floor(logarithms * _SWEEP_BINS + _SLACK).astype(np.int64) + 1
+    return np.where(positive, np.maximum(bins, 1), 0)
+
+
+def _quantile(bins: NDArray[np.int64], counts: NDArray[np.int64], share: float) -> float:
+    """Middle of the first bin that reaches this share of all."""
+    ends = np.cumsum(counts)
+    place = int(bins[np.searchsorted(ends, share * ends[-1])])
+    return 10 ** ((place - 0.5) / _SWEEP_BINS) if place else 0.0
+
+
+_SWEEP: Final = "path_count_sweep"
+#: Bins of a factor of ten of Pgen, which spans many more of these than path counts do.
+_BINS: Final = 10
+#: Added to the logarithm of Pgen: what is smaller is in the first bin.
+_LEAST: Final = 100
+_BLOCK: Final = 1 << 16
+#: Cells up to which a block is counted in a full array.
+_FULL: Final = 1 << 22
+
+
+@dataclass(slots=True)
+class PgenSweep:
+    """Clonotypes by model, number of subjects, path count and Pgen. Instances can be pickled.
+
+    Path counts are in bins of 0.05 of the logarithm to base 10, Pgen in those of 0.1; zeros have a bin of
+    their own. So what is held is bounded, and ranks are hardly coarser than they were.
+
+    Attributes
+    ----------
+    settings
+        Of all tables.
+    """
+
+    settings: FigureSettings
+    _bins: ContingencyTable = field(default_factory=ContingencyTable)
+
+    def add_clonotypes(self, table: pa.Table) -> None:
+        """Add clonotypes that have path counts and Pgen.
+
+        Parameters
+        ----------
+        table
+            With the columns subjects, pgen_nt and, if there is a sweep, path_count_sweep.
+        """
+        if _SWEEP not in table.column_names or not self.models:
+            return
+        for start in range(0, len(table), _BLOCK):
+            self._add(table.slice(start, _BLOCK))
+
+    def merge(self, other: PgenSweep) -> None:
+        """Add what another one holds.
+
+        Parameters
+        ----------
+        other
+            Of the same settings.
+        """
+        self._bins.merge(other._bins)
+
+    @property
+    def models(self) -> list[tuple[int, int]]:
+        """Limits (pi, nu) of the models, in their order."""
+        return [(pi, nu) for pi in self.settings.pi for nu in self.settings.nu]
+
+    def triples(self, place: int) -> Triples:
+        """Path count, Pgen and number of subjects of the clonotypes, under one model.
+
+        Parameters
+        ----------
+        place
+            Of the model.
+        """
+        prefix = str(place)
+        found = [(int(name[1]), self._bins.pairs(name)) for name in self._bins.strata if name[0] == prefix]
+        if not found:
+            nothing = np.zeros(0, np.int64)
+            return Triples(nothing, nothing, nothing, nothing)
+        x, z, counts = (np.concatenate([pairs[k] for _, pairs in found]) for k in range(3))
+        y = np.repeat([level for level, _ in found], [len(pairs.counts) for _, pairs in found])
+        return triples_of(x, z, y, counts)
+
+    def _add(self, table: pa.Table) -> None:
+        models = len(self.models)
+        counts = swept_counts(table, models)
+        levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
+        pgen = _pgen_bins(np.asarray(table["pgen_nt"]))
+        base = int(pgen.max(initial=0)) + 1
+        for place in range(models):
+            bins = bins_of(counts[:, place])
+            width = int(bins.max(initial=0)) + 1
+            keys = (level * width + bins) * base + pgen
+            used, found = _counted(keys, len(levels) * width * base)
+            rest, z = np.divmod(used, base)
+            of_level, x = np.divmod(rest, width)
+            names = [(str(place), str(one)) for one in levels.tolist()]
+            self._bins.add(x, z, found, strata=(of_level, names))
+
+
+def _counted(keys: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct keys, and how often each occurs."""
+    if size > _FULL:
+        used, counts = np.unique(keys, return_counts=True)
+        return used.astype(np.int64), counts.astype(np.int64)
+    found = np.bincount(keys)
+    used = np.flatnonzero(found)
+    return used, found[used]
+
+
+def _pgen_bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """0 for a probability of zero."""
+    positive = values > 0
+    logarithms = np.log10(np.where(positive, values, 1.0))
+    bins = np.floor((logarithms + _LEAST) * _BINS).astype(np.int64) + 1
+    return np.where(positive, np.maximum(bins, 1), 0)
+
 
 #: Columns of pgen_comparison.tsv.
 PGEN_COLUMNS: Final = (

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from plait._version import __version__
-from plait.executors.protocol import Executor
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.run.executor import Executor
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.count_cache import (
     CountedSample,
@@ -27,31 +27,29 @@ from plait.vdj.convergence.count_cache import (
     counted_summary,
     plan_sample,
 )
-from plait.vdj.convergence.pgen_columns import PgenColumns
-from plait.vdj.convergence.predictors import PredictorSet, choose_predictors
-from plait.vdj.convergence.regression import Regression, regress
+from plait.vdj.convergence.pgen_tables import PgenColumns
+from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
 from plait.vdj.convergence.sample_sheet import SampleSheet
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.convergence.stages import (
     DealtRows,
     Grouped,
     Report,
+    StudyFolder,
     StudyProgress,
     begin,
     count_stage,
     deal_stage,
     group_stage,
 )
-from plait.vdj.convergence.study_folder import StudyFolder
 from plait.vdj.convergence.table_text import read_table, write_table
-from plait.vdj.count_blocks import CountPlan
+from plait.vdj.count_files import CountPlan, CountSummary
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.anchor_repair import anchor_faults
-from plait.vdj.model.gene_check import gene_faults
+from plait.vdj.model.model_files import gene_faults
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
-from plait.vdj.summary import CountSummary
 
 __all__ = ["Study", "run_study"]
 

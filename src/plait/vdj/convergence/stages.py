@@ -2,44 +2,395 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as arrow_parquet
 
 from plait._version import __version__
 from plait.errors import FormatError
-from plait.executors.protocol import Executor
+from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import Progress
 from plait.settings import source_digest
+from plait.stats.design_file import DesignWriter
+from plait.vdj.clonotype_names import CLONOTYPE
+from plait.vdj.convergence.correlations import FigureSettings
 from plait.vdj.convergence.count_cache import CountedSample, PlannedSample, count_sample
 from plait.vdj.convergence.figure_tables import FigureTables
-from plait.vdj.convergence.part_work import PartWork, figure_settings
-from plait.vdj.convergence.partition import Dealer, row_width
-from plait.vdj.convergence.pgen_columns import PgenColumns
-from plait.vdj.convergence.predictors import PredictorSet
+from plait.vdj.convergence.partition import (
+    Dealer,
+    Dealt,
+    RowGroups,
+    Stretch,
+    clonotype_schema,
+    pair_schema,
+    part_rows,
+    row_schema,
+    row_width,
+    stretches,
+)
+from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, PgenColumns
+from plait.vdj.convergence.regression import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.convergence.stretches import Dealt, Stretch, stretches
-from plait.vdj.convergence.study_folder import StudyFolder
-from plait.vdj.convergence.whole_files import WholeFiles
-from plait.vdj.count_blocks import CountPlan
-from plait.vdj.progress import Progress
+from plait.vdj.count_files import CountPlan
 
 __all__ = [
     "DealtRows",
     "Grouped",
     "Report",
+    "StudyFolder",
     "StudyProgress",
     "begin",
     "count_stage",
     "deal_stage",
     "group_stage",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFiles:
+    """Counts whole files; one process that writes all counts would be slower than two that count.
+
+    Attributes
+    ----------
+    settings, plan
+        What is counted.
+    folder
+        Where counts are kept.
+    """
+
+    settings: StudySettings
+    plan: CountPlan
+    folder: Path
+
+    def __call__(self, planned: PlannedSample) -> CountedSample:
+        """Count one file here."""
+        return count_sample(planned, self.settings, self.plan, self.folder, executor=LocalExecutor(1))
+
+    def count(
+        self, planned: Sequence[PlannedSample], executor: Executor, told: Callable[[int], None]
+    ) -> list[CountedSample]:
+        """Count all files.
+
+        Parameters
+        ----------
+        planned
+            The files.
+        executor
+            Where they are counted.
+        told
+            Told of the bytes of the files that are finished.
+        """
+        names = [(one.sample.path.name, one.size) for one in planned]
+        # What may be the same content twice has one table of counts: one process after the other.
+        alone = [names.index(name) == place for place, name in enumerate(names)]
+        sent = [_absolute(one) for one, first in zip(planned, alone, strict=True) if first]
+        found: dict[int, CountedSample] = {}
+        done = 0
+        told(done)
+        places = [place for place, first in enumerate(alone) if first]
+        with closing(executor.map(self, sent, named=lambda one: repr(str(one.sample.path)))) as results:
+            for place, counted in zip(places, results, strict=True):
+                found[place] = counted
+                done += planned[place].size
+                told(done)
+        for place in sorted(set(range(len(planned))) - set(found)):
+            found[place] = self(planned[place])
+        return [replace(found[place], source=one.sample.path) for place, one in enumerate(planned)]
+
+
+def _absolute(planned: PlannedSample) -> PlannedSample:
+    """The same file, for processes in other folders."""
+    return replace(planned, sample=replace(planned.sample, path=planned.sample.path.absolute()))
+
+
+_MARKER: Final = "plait-study.json"
+_KIND: Final = "plait study"
+
+
+class StudyFolder:
+    """A folder that belongs to one study.
+
+    Parameters
+    ----------
+    path
+        The folder, made if it is not there; its parent must be.
+    counts
+        Folder of path counts and generation probabilities that several studies share; by default one
+        inside.
+
+    Attributes
+    ----------
+    path, counts, parts, progress, clonotypes, design, tables : Path
+        The folder; path counts of the inputs; rows put aside while the study runs, and what of it is done;
+        the table of clonotypes; predictors of the regression, kept as long as the rows put aside are; tables.
+    study : Path
+        study.json, there when the study is finished.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or its parent is missing.
+    FormatError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: Path, *, counts: Path | None = None) -> None:
+        self.path = path
+        self.counts = path / "counts" if counts is None else counts
+        self.parts = path / "parts"
+        self.progress = path / "parts" / "progress"
+        self.design = path / "parts" / "design"
+        self.clonotypes = path / "clonotypes"
+        self.tables = path / "tables"
+        self.study = path / "study.json"
+        claim_folder(path, marker=_MARKER, kind=_KIND, what="study")
+        # Of a run that was killed while it cleaned up.
+        for folder in (self.parts, self.clonotypes, self.tables):
+            shutil.rmtree(_put_away(folder), ignore_errors=True)
+        for folder in (self.counts, self.parts, self.design, self.clonotypes, self.tables):
+            with output_errors(folder):
+                folder.mkdir(exist_ok=True)
+
+    def check_replaceable(self, *, resume: bool, force: bool) -> None:
+        """Check that an earlier study may be replaced; its path counts never are."""
+        check_replaceable(self.path, self.study, self.progress, what="study", resume=resume, force=force)
+
+    def start_anew(self) -> None:
+        """Remove all results but the path counts."""
+        for folder in (self.parts, self.clonotypes, self.tables):
+            _remove(folder)
+        for folder in (self.parts, self.design, self.clonotypes, self.tables):
+            with output_errors(folder):
+                folder.mkdir(exist_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what a finished study no longer needs."""
+        _remove(self.parts)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in one step: a run that is killed meanwhile leaves no half of it under its name."""
+    away = _put_away(folder)
+    with suppress(OSError):
+        folder.rename(away)
+        folder = away
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_away(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.removed")
+
+
+#: Rows of a row group: some 20 MB with a sweep of 55 models.
+_GROUP_ROWS = 1 << 15
+#: Columns whose values hardly repeat: to look for a dictionary takes longer than to write them.
+_MANY_VALUES = frozenset(("junction", "path_count", "path_count_sweep", "pgen_nt"))
+
+
+def group_rows(
+    rows: pa.Table, settings: StudySettings, *, duplicate_count: bool, pgen: PgenColumns | None = None
+) -> tuple[pa.Table, pa.Table]:
+    """Clonotypes, and pairs of clonotype and subject.
+
+    Parameters
+    ----------
+    rows
+        Rows in input order, of `plait.vdj.convergence.partition.row_schema`; all rows of every clonotype.
+    settings
+        What was counted.
+    duplicate_count
+        Whether any input has this column.
+    pgen
+        What computes generation probabilities, if there are any.
+
+    Returns
+    -------
+    clonotypes, pairs : pyarrow.Table
+        Of `clonotype_schema` and `pair_schema`, by junction, v_gene and j_gene, pairs then by subject. Where
+        there are generation probabilities, clonotypes have `PGEN_FIELDS` besides, and pairs ``pgen_nt``.
+
+    Notes
+    -----
+    Path count, status and regions of a clonotype are those of its first row, in input order, that has a path
+    count, and of its first row if none has one: rows with different alleles of a gene can differ.
+    """
+    pairs = RowGroups(rows, [*CLONOTYPE, "subject"])
+    starts = pairs.coarser(len(CLONOTYPE))
+    stand_in = pa.array(pairs.representatives(starts))
+    columns: dict[str, Any] = {name: rows[name].take(stand_in) for name in rows.column_names}
+    first_pair = np.searchsorted(pairs.starts, starts)
+    subjects = np.diff(first_pair, append=len(pairs))
+    columns["subjects"] = pa.array(subjects)
+    columns["rows"] = pairs.sums("rows", starts)
+    columns["duplicate_count"] = pairs.sums("duplicate_count", starts)
+    columns["junction_length"] = pc.binary_length(columns["junction"])
+    clonotypes = _table(columns, clonotype_schema(settings, duplicate_count=duplicate_count))
+    of = pa.array(np.repeat(np.arange(len(starts)), subjects))
+    schema = pair_schema(settings, duplicate_count=duplicate_count)
+    if pgen is not None:
+        clonotypes = pgen.added(clonotypes)
+        schema = schema.append(PGEN_FIELDS[0])
+    taken = {name: clonotypes[name].take(of) for name in schema.names if name in clonotypes.column_names}
+    taken["subject"] = rows["subject"].take(pa.array(pairs.order[pairs.starts]))
+    taken["rows"] = pairs.sums("rows")
+    taken["duplicate_count"] = pairs.sums("duplicate_count")
+    return clonotypes, _table(taken, schema)
+
+
+def write_clonotypes(clonotypes: pa.Table, path: Path) -> None:
+    """Write a part of the table of clonotypes.
+
+    Parameters
+    ----------
+    clonotypes
+        The clonotypes.
+    path
+        The Parquet file.
+
+    Raises
+    ------
+    FormatError
+        If the disk is full.
+    """
+    few_values = [name for name in clonotypes.column_names if name not in _MANY_VALUES]
+    with AtomicFile(path, durable=False) as file, output_errors(path):
+        arrow_parquet.write_table(
+            clonotypes,
+            file.stream,
+            row_group_size=_GROUP_ROWS,
+            use_dictionary=few_values,
+            compression="zstd",
+            compression_level=1,
+        )
+
+
+def _table(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
+    return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+_CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartDone:
+    """What came of a part.
+
+    Attributes
+    ----------
+    clonotypes, shared
+        Clonotypes, and those that are shared.
+    counted
+        Clonotypes that have a path count.
+    design
+        File of predictors, if there is a clonotype with a path count and, where the study has it, Pgen.
+    figures
+        Its share of the figure tables.
+    """
+
+    clonotypes: int
+    shared: int
+    counted: int
+    design: Path | None
+    figures: FigureTables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartWork:
+    """Does one part; called with its number, in any process.
+
+    Attributes
+    ----------
+    settings
+        What is studied.
+    predictors
+        Those of the regression; None: no regression.
+    rows
+        Folder with the pieces.
+    pieces
+        Their names, in order.
+    clonotypes, design
+        Where the clonotypes and the predictors go.
+    duplicate_count
+        Whether any input has this column.
+    pgen
+        What computes generation probabilities, if there are any.
+    """
+
+    settings: StudySettings
+    predictors: PredictorSet | None
+    rows: Path
+    pieces: Sequence[str]
+    clonotypes: Path
+    design: Path
+    duplicate_count: bool
+    pgen: PgenColumns | None = None
+
+    def __call__(self, part: int) -> PartDone:
+        """Do a part.
+
+        Parameters
+        ----------
+        part
+            Its number.
+        """
+        pieces = [self.rows / name for name in self.pieces]
+        rows = part_rows(pieces, part, row_schema(self.settings))
+        clonotypes, pairs = group_rows(
+            rows, self.settings, duplicate_count=self.duplicate_count, pgen=self.pgen
+        )
+        del rows
+        write_clonotypes(clonotypes, self.clonotypes / f"part-{part:05d}.parquet")
+        figures = FigureTables(figure_settings(self.settings))
+        figures.add_clonotypes(clonotypes)
+        figures.add_pairs(pairs)
+        del pairs
+        shared = np.asarray(clonotypes["subjects"]) >= self.settings.shared_by
+        counted = clonotypes.filter(pc.is_valid(clonotypes["path_count"]))
+        design = None
+        known = counted if self.pgen is None else counted.filter(pc.is_valid(counted["pgen_nt"]))
+        if self.predictors is not None and known.num_rows:
+            design = self.design / f"part-{part:05d}.design"
+            self._write_design(design, known, self.predictors)
+        return PartDone(
+            clonotypes=clonotypes.num_rows,
+            shared=int(shared.sum()),
+            counted=counted.num_rows,
+            design=design,
+            figures=figures,
+        )
+
+    def _write_design(self, path: Path, counted: pa.Table, predictors: PredictorSet) -> None:
+        outcome = np.asarray(counted["subjects"]) >= self.settings.shared_by
+        rows = min(_CHUNK_ROWS, counted.num_rows)
+        with DesignWriter(path, predictors.names, chunk_rows=rows) as writer:
+            for start in range(0, counted.num_rows, rows):
+                writer.write(predictors.values(counted.slice(start, rows)), outcome[start : start + rows])
+
+
+def figure_settings(settings: StudySettings) -> FigureSettings:
+    """Settings of the figure tables of a study.
+
+    Parameters
+    ----------
+    settings
+        Of the study.
+    """
+    pi, nu = settings.model.axes if settings.model.is_sweep else ((), ())
+    return FigureSettings(shared_by=settings.shared_by, pi=pi, nu=nu, pgen=settings.with_pgen)
+
 
 #: Rows of a part take about this much memory, several times over while they are grouped.
 _PART_BYTES = 96 << 20

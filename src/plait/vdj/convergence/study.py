@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from plait.errors import InvalidInput
-from plait.executors.choice import open_executor
-from plait.executors.protocol import Executor
+from plait.run.choice import open_executor
+from plait.run.executor import Executor
 from plait.vdj.calls import Ambiguity
-from plait.vdj.convergence.pgen_columns import ModelCalls
+from plait.vdj.convergence.pgen_tables import ModelCalls
 from plait.vdj.convergence.run import Study, run_study
 from plait.vdj.convergence.sample_sheet import SampleSheet, read_sample_sheet
 from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings

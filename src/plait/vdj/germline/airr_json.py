@@ -1,40 +1,159 @@
-"""Read AIRR Germline Set files (schema 2.0).
-
-AIRR coordinates are 1-based. ``cdr3_start`` counts in a delineation's ``unaligned_sequence`` and is the base
-behind the conserved Cys codon. ``j_cdr3_end`` is, in the words of the schema, the first base of the conserved
-Phe or Trp codon, in ``sequence``; files exist that mean the last base of the CDR3, or count in
-``coding_sequence``. So the reading under which most J genes of a file show Phe or Trp there is taken, and
-noted if it is not the schema's.
-
-What AIRR has no field for stands under the key ``plait``; files without it are read as well.
-"""
+"""Read and write AIRR Germline Set files (schema 2.0)."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from plait.errors import FormatError
+from plait.errors import FormatError, InvalidInput
 from plait.formats.json_text import parse_json
-from plait.vdj.germline.anchors import gapped_v_anchor
-from plait.vdj.germline.assemble import Entry, assemble
-from plait.vdj.germline.codons import translate
-from plait.vdj.germline.fasta import with_found_anchor
-from plait.vdj.germline.files import PathLike, read_text
-from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.json_record import Record
-from plait.vdj.germline.records import (
+from plait.vdj.germline.allele import (
+    LOCI,
     SEGMENTS,
+    TAXA,
     Allele,
     AnchorSource,
     Segment,
     clean_sequence,
     parse_functionality,
 )
+from plait.vdj.germline.anchors import gapped_v_anchor
+from plait.vdj.germline.assemble import Entry, assemble
+from plait.vdj.germline.codons import translate
+from plait.vdj.germline.fasta import with_found_anchor
+from plait.vdj.germline.files import PathLike, read_text, write_texts
+from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["parse_airr_json", "read_airr_json"]
+__all__ = ["airr_text", "parse_airr_json", "read_airr_json", "write_airr_json"]
+
+#: Longer than any germline gene, with its reference sequence around it.
+_LARGEST: Final = 10**9
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
+
+
+class Record:
+    """A JSON object with typed access to its fields.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    value
+        What stands at this place of the file.
+    label
+        Name of the place, for messages.
+
+    Raises
+    ------
+    FormatError
+        If the value is no object.
+    """
+
+    def __init__(self, path: PathLike, value: object, label: str) -> None:
+        if not isinstance(value, Mapping):
+            raise FormatError(path, found=f"{_kind(value)} as {label}", expected="an object")
+        self.path = path
+        self.fields: Mapping[str, object] = value
+        self.label = label
+
+    def error(self, key: str, found: str, expected: str) -> FormatError:
+        """A `FormatError` at a field of this object."""
+        return FormatError(self.path, column=key, found=f"{found} in {self.label}", expected=expected)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string; the default if it is missing or null, and an error if there is no default."""
+        value = self.fields.get(key)
+        if value is None:
+            if default is None:
+                raise self.error(key, "nothing" if key not in self.fields else "null", "a string")
+            return default
+        if not isinstance(value, str):
+            raise self.error(key, _kind(value), "a string")
+        return value
+
+    def integer(self, key: str) -> int | None:
+        """A positive integer, or None if it is missing or null."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LARGEST:
+            raise self.error(key, repr(value)[:40], "a positive integer")
+        return value
+
+    def boolean(self, key: str) -> bool | None:
+        """A truth value, or None if it is missing or null."""
+        value = self.fields.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        raise self.error(key, repr(value)[:40], "true or false")
+
+    def child(self, key: str) -> Record | None:
+        """An object inside this one, or None if it is missing or null."""
+        value = self.fields.get(key)
+        return None if value is None else Record(self.path, value, f"{key} of {self.label}")
+
+    def records(self, key: str, required: bool = False) -> list[Record]:
+        """The objects of a list; empty if it is missing or null, unless it is required."""
+        value = self.fields.get(key)
+        if value is None and not required:
+            return []
+        if not isinstance(value, list):
+            raise self.error(key, "nothing" if value is None else _kind(value), "a list")
+        return [
+            Record(self.path, item, _label(item, f"{key}[{i}] of {self.label}"))
+            for i, item in enumerate(value)
+        ]
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """The non-empty strings of a list; empty if it is missing or null."""
+        value = self.fields.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise self.error(key, _kind(value), "a list of strings")
+        return tuple(item for item in value if isinstance(item, str) and item)
+
+    def species(self) -> str:
+        """The species: the label of an ontology term, or a plain string; empty if missing."""
+        value = self.fields.get("species")
+        if isinstance(value, Mapping):
+            return Record(self.path, value, f"species of {self.label}").text("label", default="")
+        return self.text("species", default="")
+
+    def orders(self) -> tuple[dict[str, tuple[str, ...]], tuple[tuple[str, str], ...] | None]:
+        """The joining rules ``d_j_order`` and ``d_d_order`` as in `GermlineSet`."""
+        d_j = self.fields.get("d_j_order") or {}
+        if not isinstance(d_j, Mapping) or not all(_is_names(prefixes) for prefixes in d_j.values()):
+            raise self.error("d_j_order", repr(d_j)[:60], "an object of D gene to list of J gene prefixes")
+        d_d = self.fields.get("d_d_order")
+        if d_d is None:
+            return {gene: tuple(prefixes) for gene, prefixes in d_j.items()}, None
+        if not isinstance(d_d, list) or not all(_is_names(pair) and len(pair) == 2 for pair in d_d):
+            raise self.error("d_d_order", repr(d_d)[:60], "a list of pairs of D genes, or null")
+        return {gene: tuple(prefixes) for gene, prefixes in d_j.items()}, tuple((a, b) for a, b in d_d)
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _label(item: object, place: str) -> str:
+    label = item.get("label") if isinstance(item, Mapping) else None
+    return label if isinstance(label, str) and label else place
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    kinds = {bool: "a truth value", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return kinds.get(type(value), "an object")
+
 
 _EXPECTED = "an AIRR Germline Set file (JSON)"
 # Of the sources that our own key states, those that the AIRR fields alone do not tell.
@@ -270,3 +389,127 @@ def read_airr_json(path: PathLike, *, name: str | None = None, strict: bool = Tr
         If the file is no JSON, lacks a required key, or has one of the wrong type.
     """
     return parse_airr_json(path, read_text(path, _EXPECTED), name=name, strict=strict)
+
+
+_DELINEATED = ("fwr1", "cdr1", "fwr2", "cdr2", "fwr3")
+
+
+def _delineation(allele: Allele, anchor: int) -> dict[str, Any]:
+    """The one boundary that is known: the conserved Cys ends framework 3."""
+    bounds: dict[str, int | None] = {
+        f"{part}_{end}": None for part in _DELINEATED for end in ("start", "end")
+    }
+    bounds |= {"fwr1_start": 1, "fwr3_end": anchor + 3, "cdr3_start": anchor + 4}
+    return {
+        "sequence_delineation_id": "1",
+        "delineation_scheme": "IMGT",
+        "unaligned_sequence": allele.sequence,
+        "aligned_sequence": None,
+        **bounds,
+        "alignment_labels": None,
+    }
+
+
+def _codon_frame(anchor: int) -> int:
+    """Codon position of the first base of a J sequence, 1 to 3."""
+    return (-anchor) % 3 + 1
+
+
+def _description(
+    allele: Allele, species: dict[str, Any], locus: str, dates: dict[str, Any]
+) -> dict[str, Any]:
+    anchor = allele.anchor
+    j_anchor = anchor if allele.segment == "J" else None
+    stem = locus + allele.segment
+    content: dict[str, Any] = {
+        "allele_description_id": allele.name,
+        "acknowledgements": [],
+        **dates,
+        "label": allele.name,
+        "sequence": allele.sequence,
+        "coding_sequence": allele.sequence,
+        "aliases": list(allele.aliases),
+        "locus": locus,
+        "sequence_type": allele.segment,
+        # The schema asks for the key and lets it be null: not known.
+        "functional": None if allele.functionality is None else allele.functionality == "F",
+        "inference_type": None,
+        "species": species,
+        "gene_designation": allele.gene.removeprefix(stem),
+        "allele_designation": allele.name.partition("*")[2] or None,
+        "gene_start": 1,
+        "gene_end": len(allele.sequence),
+    }
+    if allele.segment == "V":
+        content["v_gene_delineations"] = [] if anchor is None else [_delineation(allele, anchor)]
+    if allele.segment == "J":
+        content["j_codon_frame"] = None if j_anchor is None else _codon_frame(j_anchor)
+        content["j_cdr3_end"] = None if j_anchor is None else j_anchor + 1
+    content["plait"] = {
+        "gene": allele.gene,
+        "functionality": allele.functionality,
+        "anchor_source": allele.anchor_source,
+    }
+    return content
+
+
+def airr_text(
+    germline: GermlineSet,
+    *,
+    release_date: str | None = None,
+    release_description: str = "",
+    acknowledgements: Sequence[dict[str, Any]] = (),
+    curation: str | None = None,
+) -> str:
+    """A germline set as the text of an AIRR Germline Set file, the same for the same input.
+
+    `release_date` is ``YYYY-MM-DD`` or None for null, `acknowledgements` are contributors as the schema
+    describes them. A locus that the schema does not have raises an `InvalidInput`.
+    """
+    if germline.locus not in LOCI:
+        raise InvalidInput("locus", found=repr(germline.locus), expected=", ".join(LOCI), hint="use --locus")
+    species = {"id": TAXA.get(germline.species), "label": germline.species}
+    dates = {
+        "release_version": int(germline.version) if re.fullmatch("[0-9]{1,9}", germline.version) else 1,
+        "release_date": release_date,
+        "release_description": release_description,
+    }
+    d_d_order = germline.d_d_order
+    content = {
+        "germline_set_id": germline.name,
+        "acknowledgements": list(acknowledgements),
+        **dates,
+        "germline_set_name": germline.name,
+        "germline_set_ref": f"plait:{germline.name}",
+        "species": species,
+        "locus": germline.locus,
+        "allele_descriptions": [
+            _description(allele, species, germline.locus, dates) for allele in germline.alleles()
+        ],
+        "curation": curation,
+        "plait": {
+            "version": germline.version,
+            "source": germline.source,
+            "d_j_order": {gene: list(prefixes) for gene, prefixes in germline.d_j_order.items()},
+            "d_d_order": None if d_d_order is None else [list(pair) for pair in d_d_order],
+        },
+    }
+    return json.dumps({"GermlineSet": [content]}, indent=1) + "\n"
+
+
+def write_airr_json(germline: GermlineSet, path: PathLike) -> None:
+    """Write a germline set as an AIRR Germline Set file.
+
+    Parameters
+    ----------
+    germline
+        The set. Everything but its notes is kept: reading the file gives the same digest.
+    path
+        The file; it is replaced in one step.
+
+    Raises
+    ------
+    InvalidInput
+        If the locus is not one of the schema, or the file cannot be written.
+    """
+    write_texts({Path(path): airr_text(germline)})

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from plait.alphabets import reverse_complement
+from plait.vdj.germline.allele import Allele
 from plait.vdj.germline.anchors import certain_anchor
 from plait.vdj.germline.codons import translate
 from plait.vdj.germline.findings import anchor_findings
 from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.records import Allele
 
 __all__ = ["anchor_faults", "repair_germline", "repaired"]
 

@@ -10,8 +10,8 @@ from importlib import resources
 from typing import Any
 
 from plait.errors import FormatError
+from plait.vdj.germline.allele import Allele, bad_symbols, locus_of, species_label
 from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.records import Allele, bad_symbols, locus_of, species_label
 
 __all__ = ["Entry", "assemble", "default_d_j_order", "inferred_locus"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.germline.airr_json import parse_airr_json
+from plait.vdj.germline.allele import Segment
+from plait.vdj.germline.anchors import apply_overrides
 from plait.vdj.germline.fasta import find_trio, read_fasta, read_fasta_trio, trio_candidates
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 from plait.vdj.germline.olga import find_parameters, read_olga_model
-from plait.vdj.germline.overrides import apply_overrides
-from plait.vdj.germline.records import Segment
 
 __all__ = ["bundled_germlines", "guess_germline", "load_germline"]
 

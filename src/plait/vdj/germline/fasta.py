@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
-from plait.vdj.germline.assemble import Entry, assemble
-from plait.vdj.germline.codons import translate
-from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
-from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.records import (
+from plait.vdj.germline.allele import (
     SEGMENTS,
     Allele,
     AnchorSource,
@@ -23,6 +18,11 @@ from plait.vdj.germline.records import (
     locus_of,
     parse_functionality,
 )
+from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
+from plait.vdj.germline.assemble import Entry, assemble
+from plait.vdj.germline.codons import translate
+from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
+from plait.vdj.germline.germline_set import GermlineSet
 
 __all__ = [
     "FastaHeader",

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from plait.vdj.germline.names import NameIndex
-from plait.vdj.germline.records import SEGMENTS, Allele, Segment
+from plait.vdj.germline.allele import SEGMENTS, Allele, NameIndex, Segment
 
 __all__ = ["Chain", "GermlineSet", "gene_has_prefix"]
 
@@ -124,7 +123,7 @@ class GermlineSet:
         ----------
         call
             An allele name, or a gene name, which means the gene's allele with the lowest number. Case and
-            spaces do not matter. See `plait.vdj.germline.names` for the styles understood. A list of several
+            spaces do not matter. See `plait.vdj.germline.allele` for the styles understood. A list of several
             names gives None: use `resolve_all`.
         segment
             ``"V"``, ``"D"`` or ``"J"``.

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 from plait.errors import FormatError
+from plait.vdj.germline.allele import SEGMENTS, Allele, Segment, clean_sequence, gene_of
+from plait.vdj.germline.anchors import AnchorRow, read_anchor_table, with_row
 from plait.vdj.germline.assemble import Entry, assemble
 from plait.vdj.germline.fasta import read_header
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.overrides import AnchorRow, read_anchor_table, with_row
-from plait.vdj.germline.records import SEGMENTS, Allele, Segment, clean_sequence, gene_of
 
 __all__ = ["find_parameters", "read_olga_model"]
 

@@ -9,27 +9,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plait.vdj.model.encoded_junctions import JunctionEncoder
-    from plait.vdj.model.entropy import entropies
-    from plait.vdj.model.evidence_rows import EvidenceChoice
-    from plait.vdj.model.expectations import Expectation
-    from plait.vdj.model.germline_model import model_from_germline
-    from plait.vdj.model.inference import Iteration, infer_model, observable_model, uniform_model
-    from plait.vdj.model.inference_files import InferredFiles, infer_files
-    from plait.vdj.model.inference_run import InferenceProgress
-    from plait.vdj.model.maximisation import Evidence
-    from plait.vdj.model.model_files import (
-        bundled_model,
-        bundled_models,
-        load_model,
-        read_model,
-        write_model,
+    from plait.vdj.model.evidence import EvidenceChoice
+    from plait.vdj.model.expectations import Evidence, Expectation
+    from plait.vdj.model.inference import (
+        InferenceProgress,
+        Iteration,
+        infer_model,
+        observable_model,
+        uniform_model,
     )
+    from plait.vdj.model.inference_files import InferredFiles, infer_files
+    from plait.vdj.model.model_files import bundled_model, bundled_models, load_model, read_model, write_model
     from plait.vdj.model.pgen import GenerationProbability, Pgen
     from plait.vdj.model.posteriors import PosteriorFinder, Posteriors
-    from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
+    from plait.vdj.model.recombination_model import (
+        ModelGene,
+        RecombinationModel,
+        entropies,
+        model_from_germline,
+    )
     from plait.vdj.model.sampling import Draws, JunctionSampler
     from plait.vdj.model.scenarios import Scenario, ScenarioFinder
+    from plait.vdj.model.texts import JunctionEncoder
     from plait.vdj.model.zero_reasons import PGEN_STATUSES
 
 __all__ = [
@@ -67,14 +68,14 @@ __all__ = [
 _HOME = {
     "PGEN_STATUSES": "zero_reasons",
     "Draws": "sampling",
-    "Evidence": "maximisation",
-    "EvidenceChoice": "evidence_rows",
+    "Evidence": "expectations",
+    "EvidenceChoice": "evidence",
     "Expectation": "expectations",
     "GenerationProbability": "pgen",
-    "InferenceProgress": "inference_run",
+    "InferenceProgress": "inference",
     "InferredFiles": "inference_files",
     "Iteration": "inference",
-    "JunctionEncoder": "encoded_junctions",
+    "JunctionEncoder": "texts",
     "JunctionSampler": "sampling",
     "ModelGene": "recombination_model",
     "Pgen": "pgen",
@@ -85,11 +86,11 @@ _HOME = {
     "ScenarioFinder": "scenarios",
     "bundled_model": "model_files",
     "bundled_models": "model_files",
-    "entropies": "entropy",
+    "entropies": "recombination_model",
     "infer_files": "inference_files",
     "infer_model": "inference",
     "load_model": "model_files",
-    "model_from_germline": "germline_model",
+    "model_from_germline": "recombination_model",
     "observable_model": "inference",
     "read_model": "model_files",
     "uniform_model": "inference",

@@ -1,33 +1,47 @@
-"""Inference of a model from junctions by expectation maximisation.
-
-What is inferred, with V, D and J: P(V), P(D, J) as one table for all V, deletions given the gene (both ends
-of D together), numbers of insertions and the Markov chains of inserted nucleotides. Without D: P(V) and
-P(J | V), or P(J) alone where the start has one row of it.
-
-Junctions are taken as they are: sequencing errors are not modelled, so reads have to be made into consensus
-sequences or clonotypes first, and the error rate of an inferred model is 0. What is inferred is the
-distribution among junctions, which all keep at least one nucleotide of V and of J (`observable_model`).
-Choices that no junction can tell apart share what they have in a proportion that the start decides: deletions
-of D that leave the same word and, where there are no calls, genes that are alike in what deletions leave of
-them. P(V) and the deletions of V are therefore found with calls; without, only what they give together is.
-"""
+"""Iterations of an inference over its evidence, kept as they go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+import io
+import json
+import math
+import shutil
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
-from plait.schedules.text_graphs import GraphParts, WeightedTexts
-from plait.vdj.model.end_shapes import model_shapes
+from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import check_replaceable, claim_folder, output_errors
+from plait.formats.checkpoints import Checkpoint
+from plait.formats.json_text import parse_json
+from plait.vdj.model.evidence import EvidenceFile
 from plait.vdj.model.expectations import Evidence, Expectation
+from plait.vdj.model.gene_ends import model_shapes
+from plait.vdj.model.pgen import GenerationProbability
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
+from plait.vdj.model.texts import JunctionEncoder
+from plait.vdj.model.zero_reasons import PGEN_STATUSES
 
-__all__ = ["Iteration", "Supply", "infer_model", "observable_model", "uniform_model"]
+__all__ = [
+    "InferenceFolder",
+    "InferenceProgress",
+    "InferenceRun",
+    "InferenceState",
+    "Iteration",
+    "StateStore",
+    "infer_model",
+    "observable_model",
+    "uniform_model",
+]
 
 _Floats = NDArray[np.float64]
 
@@ -218,3 +232,402 @@ def infer_model(
             break
         before = mean
     return model
+
+
+_MARKER: Final = "plait-inference.json"
+_EXPECTED: Final = "the state of an inference that was stopped"
+_KIND: Final = "plait inference"
+_STATE: Final = pa.schema([("facts", pa.large_string()), ("arrays", pa.large_binary())])
+#: Numbers of what is known of the evidence, and of what an iteration found; mappings to numbers.
+_NUMBERS: Final = ("rows", "repertoires", "distinct_junctions", "evidence_junctions", "evidence_weight")
+_OF_ITERATIONS: Final = ("iteration", "log_likelihood", "junctions", "impossible")
+_COUNTS: Final = ("rows_by_kind", "left_out", "unknown_calls")
+_LARGEST: Final = 1e18
+#: Tables of a model that inference changes.
+_TABLES: Final = (
+    "p_v",
+    "p_dj",
+    "p_v_deletions",
+    "p_d_deletions",
+    "p_j_deletions",
+    "p_vd_length",
+    "p_dj_length",
+    "vd_steps",
+    "dj_steps",
+)
+
+
+class InferenceFolder:
+    """A folder that belongs to one inference.
+
+    Parameters
+    ----------
+    path
+        The folder, made if it is not there; its parent must be.
+
+    Attributes
+    ----------
+    path, work, evidence, tables, model, igor, facts, report : Path
+        The folder; what is needed while it runs; in it, the evidence; tables; the model as JSON, and as a
+        folder of IGoR; inference.json, there when it is finished; the page.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else, or its parent is missing.
+    FormatError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.work = path / "work"
+        self.evidence = path / "work" / "evidence.arrow"
+        self.tables = path / "tables"
+        self.model = path / "model.json"
+        self.igor = path / "model"
+        self.facts = path / "inference.json"
+        self.report = path / "report.html"
+        self._new = claim_folder(path, marker=_MARKER, kind=_KIND, what="inference")
+
+    def check_replaceable(self, *, resume: bool, force: bool) -> None:
+        """Check that an earlier inference may be replaced."""
+        results = (self.facts, self.work / "progress" / "block-00000000.arrows")
+        check_replaceable(self.path, *results, what="inference", resume=resume, force=force)
+
+    def begin(self, key: Mapping[str, object], *, resume: bool) -> StateStore:
+        """Make room for what is needed while it runs; where states are kept.
+
+        Parameters
+        ----------
+        key
+            Everything that the states depend on.
+        resume
+            Whether to go on with what a run that was stopped has kept.
+
+        Raises
+        ------
+        InvalidInput
+            With `resume`, if that was another run.
+        """
+        if not resume:
+            shutil.rmtree(self.work, ignore_errors=True)
+        with output_errors(self.work):
+            self.work.mkdir(exist_ok=True)
+        return StateStore(Checkpoint(self.work / "progress", key=key, resume=resume))
+
+    def clear(self) -> None:
+        """Remove the results of an earlier run."""
+        for folder in (self.tables, self.igor):
+            shutil.rmtree(folder, ignore_errors=True)
+        with output_errors(self.path):
+            for file in (self.facts, self.model, self.report):
+                file.unlink(missing_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what a finished run no longer needs."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def abandon(self) -> None:
+        """Leave nothing of a run that cannot go on; the folder goes, too, if this run has made it."""
+        self.tidy()
+        if self._new:
+            (self.path / _MARKER).unlink(missing_ok=True)
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+
+
+@dataclass(slots=True, kw_only=True)
+class InferenceState:
+    """How far an inference is.
+
+    Attributes
+    ----------
+    model
+        The model of the iteration under way.
+    batch
+        Batches of this iteration that are done.
+    counts
+        What they added up to; empty before the first one.
+    history
+        What finished iterations found, one mapping each.
+    collected
+        What is known of the evidence.
+    """
+
+    model: RecombinationModel
+    batch: int = 0
+    counts: dict[str, NDArray[Any]] = field(default_factory=dict)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    collected: dict[str, Any] = field(default_factory=dict)
+
+
+class StateStore:
+    """Keeps the last state of a run, whole or not at all.
+
+    Parameters
+    ----------
+    checkpoint
+        Where.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def put(self, state: InferenceState) -> None:
+        """Keep a state in place of the one before.
+
+        Parameters
+        ----------
+        state
+            The state.
+        """
+        facts = {"batch": state.batch, "history": state.history, "collected": state.collected}
+        arrays = {f"model.{name}": getattr(state.model, name) for name in _TABLES}
+        arrays |= {f"counts.{name}": table for name, table in state.counts.items()}
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **arrays)
+        row = [pa.array([json.dumps(facts)], pa.large_string())]
+        row.append(pa.array([packed.getvalue()], pa.large_binary()))
+        self._checkpoint.put(0, pa.record_batch(row, schema=_STATE))
+
+    def get(self, start: RecombinationModel) -> InferenceState | None:
+        """The state that is kept; None if there is none.
+
+        Parameters
+        ----------
+        start
+            The model that the run began with.
+        """
+        batch = self._checkpoint.get(0)
+        if batch is None:
+            return None
+        place = self._checkpoint.directory
+        try:
+            facts = parse_json(batch["facts"][0].as_py(), place, expected=_EXPECTED)
+            _check_facts(facts)
+            with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
+                tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
+                counts = {
+                    name.removeprefix("counts."): arrays[name]
+                    for name in arrays.files
+                    if name.startswith("counts.")
+                }
+            return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise FormatError(
+                place, found=f"{type(error).__name__}: {error}", expected=_EXPECTED, hint="start anew"
+            ) from error
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """Check the kinds of what a state holds; raises a `ValueError`, `TypeError` or `KeyError`."""
+    history, collected = facts["history"], facts["collected"]
+    wanted = [(facts, ("batch",)), (collected, _NUMBERS), *((row, _OF_ITERATIONS) for row in history)]
+    for row, names in wanted:
+        for name in names:
+            if type(row[name]) not in (int, float) or not -_LARGEST < row[name] < _LARGEST:
+                raise ValueError(f"{name} {row[name]!r:.40}")
+    for name in _COUNTS:
+        if not all(type(number) is int for number in collected[name].values()):
+            raise ValueError(f"{name} without numbers")
+    for shown in collected["examples"].values():
+        if not all(isinstance(text, str) for text in shown):
+            raise ValueError("examples that are no text")
+
+
+#: What has been added up is kept as soon as so much time has passed since it was kept.
+_SECONDS: Final = 30.0
+_CALLS: Final = ("v_call", "j_call")
+_MOST_EXAMPLES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceProgress:
+    """How far an inference is.
+
+    Attributes
+    ----------
+    stage
+        What is being done.
+    done, total
+        Of this stage: bytes read, or junctions of the iteration under way.
+    rows
+        Rows read, or junctions done.
+    iteration
+        Of which iteration; 0 while evidence is collected.
+    log_likelihood
+        Mean over junctions, of the last iteration that is done.
+    finished
+        Whether an iteration has just been finished.
+    """
+
+    stage: str
+    done: int
+    total: int
+    rows: int
+    iteration: int = 0
+    log_likelihood: float | None = None
+    finished: bool = False
+
+
+class InferenceRun:
+    """Iterations over the evidence.
+
+    Parameters
+    ----------
+    start
+        The model to begin with.
+    folder, store
+        Where the evidence is, and states are kept.
+    threads
+        Pieces worked on at a time.
+    pseudocount
+        Added to the expected number of every possible choice.
+    progress
+        Told how far it is.
+    """
+
+    def __init__(
+        self,
+        start: RecombinationModel,
+        folder: InferenceFolder,
+        store: StateStore,
+        threads: int,
+        pseudocount: float,
+        progress: Callable[[InferenceProgress], object],
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._threads = threads
+        self._pseudocount = pseudocount
+        self._progress = progress
+        self._iteration = 0
+        self._log: float | None = None
+        self._start = start
+
+    def report(self, stage: str, done: int, total: int, rows: int, *, finished: bool = False) -> None:
+        """Tell how far it is.
+
+        Parameters
+        ----------
+        stage, done, total, rows, finished
+            As in `InferenceProgress`.
+        """
+        self._progress(
+            InferenceProgress(
+                stage=stage,
+                done=done,
+                total=total,
+                rows=rows,
+                iteration=self._iteration,
+                log_likelihood=self._log,
+                finished=finished,
+            )
+        )
+
+    def iterate(self, state: InferenceState, iterations: int, tolerance: float) -> tuple[Evidence, bool]:
+        """Iterate until nothing is gained.
+
+        Parameters
+        ----------
+        state
+            Where to begin; it is kept up to date.
+        iterations
+            Most iterations.
+        tolerance
+            Gain of the mean log-likelihood below which they end.
+
+        Returns
+        -------
+        evidence : Evidence
+            Expected numbers of the last iteration.
+        converged : bool
+            Whether the gain was small enough.
+
+        Raises
+        ------
+        InvalidInput
+            If the model can make none of the junctions.
+        """
+        with EvidenceFile(self._folder.evidence) as file:
+            first = Expectation(self._start, self._threads)
+            encoder = JunctionEncoder(self._start, shapes=first.shapes)
+            while True:
+                history = state.history
+                before = history[-1]["log_likelihood"] if history else None
+                self._iteration, self._log = len(history) + 1, before
+                expected = Expectation(state.model, self._threads, shapes=first.shapes)
+                if state.counts:
+                    expected.restore(state.counts)
+                self._pass(file, encoder, expected, state)
+                if not expected.junctions:
+                    raise InvalidInput(
+                        "evidence",
+                        found=f"{expected.impossible:,} junctions, none of which the model can make",
+                        expected="junctions that begin and end like genes of the model",
+                        hint="do the genes belong to these rows, with both conserved codons in junctions?",
+                    )
+                gain = math.inf if before is None else expected.log_likelihood() - before
+                converged = gain < tolerance
+                ended = converged or len(history) + 1 == iterations
+                if ended and expected.impossible:
+                    self._explain(file, state)
+                self._finish(state, expected, gain)
+                if ended:
+                    return expected.evidence(), converged
+                self._store.put(state)
+
+    def _pass(
+        self, file: EvidenceFile, encoder: JunctionEncoder, expected: Expectation, state: InferenceState
+    ) -> None:
+        """All batches that are left of an iteration."""
+        kept = time.monotonic()
+        total = state.collected["evidence_weight"]
+        for number in range(state.batch, file.batches):
+            rows = file.batch(number)
+            encoded = encoder.encode(rows["junction"], *_calls(rows))
+            expected.add(encoded.parts, encoded.texts, rows["weight"].to_numpy()[encoded.rows])
+            done = expected.junctions + expected.impossible
+            self.report(f"iteration {self._iteration}", done, total, done)
+            if time.monotonic() - kept >= _SECONDS and number + 1 < file.batches:
+                state.batch, state.counts = number + 1, expected.counts()
+                self._store.put(state)
+                kept = time.monotonic()
+
+    def _explain(self, file: EvidenceFile, state: InferenceState) -> None:
+        """Why junctions cannot be made, with examples."""
+        engine = GenerationProbability(state.model, threads=self._threads)
+        reasons: Counter[str] = Counter()
+        for number in range(file.batches):
+            rows = file.batch(number)
+            status = engine.compute(rows["junction"], *_calls(rows)).status
+            for code in np.unique(status[status > 0]).tolist():
+                found = np.flatnonzero(status == code)
+                reasons[PGEN_STATUSES[code]] += int(rows["weight"].to_numpy()[found].sum())
+                shown = state.collected["examples"].setdefault(PGEN_STATUSES[code], [])
+                for row in found[: _MOST_EXAMPLES - len(shown)].tolist():
+                    shown.append(" ".join(rows[name][row].as_py() for name in ("junction", *_CALLS)).strip())
+        state.collected["impossible_by_reason"] = dict(reasons.most_common())
+
+    def _finish(self, state: InferenceState, expected: Expectation, gain: float) -> None:
+        """The state after an iteration."""
+        state.model = expected.model(pseudocount=self._pseudocount)
+        state.batch, state.counts = 0, {}
+        self._log = expected.log_likelihood()
+        state.history.append(
+            {
+                "iteration": self._iteration,
+                "log_likelihood": self._log,
+                "gain": gain if math.isfinite(gain) else None,
+                "junctions": expected.junctions,
+                "impossible": expected.impossible,
+            }
+        )
+        done = expected.junctions + expected.impossible
+        self.report(f"iteration {self._iteration}", done, done, done, finished=True)
+
+
+def _calls(rows: pa.RecordBatch) -> list[pa.Array | None]:
+    """V and J calls of a batch of evidence; None where they are ignored."""
+    return [rows[name] if rows[name].dictionary.to_pylist() != [""] else None for name in _CALLS]

@@ -14,21 +14,17 @@ from typing import Any, Final
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.executors.local import LocalExecutor
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
+from plait.run.local import LocalExecutor
 from plait.settings import source_digest, thread_count
-from plait.vdj.model.entropy import entropies
-from plait.vdj.model.evidence_files import check_evidence_inputs, collect_evidence
-from plait.vdj.model.evidence_rows import EvidenceChoice
-from plait.vdj.model.igor_write import check_igor_names
-from plait.vdj.model.inference_answers import inference_answers
-from plait.vdj.model.inference_folder import InferenceFolder, InferenceState
-from plait.vdj.model.inference_run import InferenceProgress, InferenceRun
-from plait.vdj.model.inference_tables import write_inference_tables
-from plait.vdj.model.maximisation import Evidence
+from plait.vdj.model.evidence import EvidenceChoice, check_evidence_inputs, collect_evidence
+from plait.vdj.model.expectations import Evidence
+from plait.vdj.model.igor import check_igor_names
+from plait.vdj.model.inference import InferenceFolder, InferenceProgress, InferenceRun, InferenceState
+from plait.vdj.model.inference_tables import inference_answers, write_inference_tables
 from plait.vdj.model.model_files import write_model
-from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.recombination_model import RecombinationModel, entropies
 
 __all__ = ["InferredFiles", "infer_files"]
 

@@ -1,7 +1,8 @@
-"""Tables of an inference: iterations, genes, and every probability with the evidence that it rests on."""
+"""What an inference found: tables with their evidence, and sentences that claim no more than it allows."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,16 +13,17 @@ from numpy.typing import NDArray
 
 from plait.formats.atomic import output_errors
 from plait.vdj.convergence.table_text import write_table
-from plait.vdj.model.evidence_rows import EVIDENCE_STATUSES
-from plait.vdj.model.maximisation import Evidence
+from plait.vdj.model.evidence import EVIDENCE_STATUSES
+from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
 __all__ = [
-    "FEW",
     "INFERENCE_COLUMNS",
     "evidence_rows",
     "gene_rows",
+    "inference_answers",
     "mean_deletions",
+    "selection_warning",
     "write_inference_tables",
 ]
 
@@ -251,3 +253,200 @@ def _alike(model: RecombinationModel, segment: Any) -> list[list[str]]:
         [name for name in groups[part] if name != gene.name] if part else []
         for gene, part in zip(genes, parts, strict=True)
     ]
+
+
+#: With fewer junctions than this most probabilities are no more than a sketch.
+_FEW_JUNCTIONS: Final = 10_000
+
+
+def inference_answers(
+    model: RecombinationModel, evidence: Evidence, facts: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Answers in words, each with its headline and numbers.
+
+    Parameters
+    ----------
+    model
+        The model.
+    evidence
+        What it was made of.
+    facts
+        What else is known of the run.
+    """
+    return [
+        _of_evidence(facts),
+        _of_fit(facts),
+        _of_chance(facts),
+        _of_ends(model, facts),
+        _of_genes(model, evidence, facts),
+        _limits(facts),
+    ]
+
+
+def selection_warning(facts: Mapping[str, Any]) -> str | None:
+    """A sentence where rows that selection has shaped are among the evidence.
+
+    Parameters
+    ----------
+    facts
+        Of the run; ``parameters`` and ``rows_by_kind`` are enough.
+    """
+    rows = facts["parameters"]["rows"]
+    productive = facts["rows_by_kind"].get("productive", 0)
+    if rows not in ("productive", "all") or not productive:
+        return None
+    return (
+        f"productive rows are evidence (--rows {rows}): selection has taken a part of them away, and what it "
+        "prefers is in this model as if recombination made it more often"
+    )
+
+
+def _of_evidence(facts: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = facts["rows_by_kind"]
+    told = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in kinds.items())
+    few = facts["junctions"] < _FEW_JUNCTIONS
+    selected = selection_warning(facts)
+    headline = f"{facts['evidence_junctions']:,} different junctions with their genes are the evidence"
+    if selected:
+        headline += ", and selection has shaped them"
+    text = (
+        f"Of {facts['rows']:,} rows, those that can be read are {told}. Evidence are "
+        f"{facts['parameters']['rows']} rows, from {facts['repertoires']:,} repertoire"
+        f"{'' if facts['repertoires'] == 1 else 's'}; "
+    )
+    if facts["parameters"]["weights"] == "once":
+        text += "each junction with its V and J counts once in every repertoire that has it."
+    else:
+        text += "each junction counts as often as the reads or molecules of its rows."
+    if selected:
+        text += f" Take care: {selected}."
+    if few:
+        text += (
+            f" {facts['junctions']:,} junctions are few: what is rare in this model is not known well; see "
+            "the standard errors in the table of evidence."
+        )
+    impossible = facts["impossible"]
+    if impossible:
+        reasons = facts.get("impossible_by_reason", {})
+        told = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in reasons.items())
+        text += f" {impossible:,} junctions cannot be made by the model and count for nothing"
+        text += f": {told}." if told else "."
+    figures = {"junctions": facts["junctions"], "rows": facts["rows"], "repertoires": facts["repertoires"]}
+    return {"headline": headline, "text": text, "figures": figures}
+
+
+def _of_fit(facts: Mapping[str, Any]) -> dict[str, Any]:
+    history = facts["history"]
+    first, last = history[0]["log_likelihood"], history[-1]["log_likelihood"]
+    steps = facts["iterations_done"]
+    if facts["converged"]:
+        headline = f"The likelihood stopped growing after {steps} iterations"
+    else:
+        headline = f"The likelihood was still growing when {steps} iterations were done"
+    text = (
+        f"The mean log-likelihood of a junction rose from {first:.4f} to {last:.4f}. The geometric mean of "
+        f"the probabilities is 2^-{-last / math.log(2):.1f}. "
+    )
+    if facts["converged"]:
+        text += "It is a maximum near which the search began; others are possible, and not known."
+    else:
+        text += "More --iterations would change the model."
+    return {
+        "headline": headline,
+        "text": text,
+        "figures": {"log_likelihood": last, "bits_a_junction": -last / math.log(2), "iterations": steps},
+    }
+
+
+def _of_chance(facts: Mapping[str, Any]) -> dict[str, Any]:
+    bits = {name: value for name, value in facts["entropies"].items() if name != "total"}
+    total = facts["entropies"]["total"]
+    inserted = sum(value for name, value in bits.items() if name.startswith(("insertions", "nucleotides")))
+    genes = sum(value for name, value in bits.items() if name in ("V", "J", "D given J"))
+    headline = f"Recombination chooses among scenarios with {total:.1f} bits of entropy"
+    share = inserted / total if total else 0.0
+    text = (
+        f"{inserted:.1f} bits ({100 * share:.0f} %) come from inserted nucleotides, {genes:.1f} from the "
+        f"choice of genes, {total - inserted - genes:.1f} from deletions. Different scenarios can make the "
+        "same junction, so that junctions have less entropy than scenarios."
+    )
+    return {"headline": headline, "text": text, "figures": {"bits": total, "bits_inserted": inserted}}
+
+
+def _of_ends(model: RecombinationModel, facts: Mapping[str, Any]) -> dict[str, Any]:
+    lengths = [("V-D" if model.d else "V-J", model.p_vd_length)]
+    lengths += [("D-J", model.p_dj_length)] if model.d else []
+    inserted = {name: float(p @ np.arange(p.size)) for name, p in lengths}
+    none = {name: float(p[0]) for name, p in lengths}
+    headline = " and ".join(f"{mean:.1f} nucleotides between {name}" for name, mean in inserted.items())
+    means = mean_deletions(model)
+    p_j = model.p_dj.sum(axis=1)
+    of_j = model.p_v @ p_j if len(p_j) > 1 else p_j[0]
+    v, j = float(model.p_v @ means["V"]), float(of_j @ means["J"])
+    nothing = " and ".join(f"{100 * p:.1f} % of junctions at {name}" for name, p in none.items())
+    text = (
+        f"Nothing is inserted in {nothing}. On average V loses {v:.1f} nucleotides and J {j:.1f}; P "
+        "nucleotides count below zero."
+    )
+    figures = {f"inserted_{name}": mean for name, mean in inserted.items()}
+    return {
+        "headline": f"{headline} are inserted on average",
+        "text": text,
+        "figures": {**figures, "deleted_V": v, "deleted_J": j},
+    }
+
+
+def _of_genes(model: RecombinationModel, evidence: Evidence, facts: Mapping[str, Any]) -> dict[str, Any]:
+    rows = gene_rows(model, evidence)
+    few = {
+        segment: [row["gene"] for row in rows if row["segment"] == segment and row["few"] == "yes"]
+        for segment in "VDJ"
+    }
+    total = {segment: sum(row["segment"] == segment for row in rows) for segment in "VDJ"}
+    weak = ", ".join(f"{len(few[s])} of {total[s]} {s}" for s in "VDJ" if few[s])
+    never = [str(row["gene"]) for row in rows if row["segment"] in "VJ" and row["expected_count"] == 0]
+    most = {
+        segment: max((row for row in rows if row["segment"] == segment), key=lambda row: row["probability"])
+        for segment in "VJ"
+    }
+    shares = ", ".join(
+        f"{most[s]['gene']} ({100 * most[s]['probability']:.1f} % of {s} choices)" for s in "VJ"
+    )
+    text = f"Most frequent are {shares}. "
+    if weak:
+        headline = f"{weak} genes have fewer than {FEW} expected choices"
+        text += "Their deletions are hardly known, and marked in the table of genes. "
+    else:
+        headline = f"Every gene has {FEW} or more expected choices"
+    if never:
+        shown = ", ".join(never[:8]) + (f" and {len(never) - 8} more" if len(never) > 8 else "")
+        added = facts["parameters"].get("pseudocount")
+        known = "are all equally probable" if added else "stay as they were at the start"
+        text += f"Never seen: {shown}; their deletions {known}. "
+    return {"headline": headline, "text": text.strip(), "figures": {}}
+
+
+def _limits(facts: Mapping[str, Any]) -> dict[str, Any]:
+    left = {reason: n for reason, n in facts["left_out"].items() if reason.startswith("unknown")}
+    text = (
+        "Standard errors take choices as if they had been seen; what is not known of how a junction was made "
+        "comes on top, and repertoires differ by more than chance. A sequencing error in a junction is taken "
+        "for an insertion or a deletion. Genes whose part of a junction is the same cannot be told apart by "
+        "junctions, only by calls. "
+    )
+    if facts["parameters"]["calls"] == "use":
+        text += "Calls are believed: a wrong one counts for the wrong gene. "
+    else:
+        text += (
+            "Calls were ignored: where deletions leave of a gene what others have too, its probability and "
+            "its deletions depend on the model that the search began with; only what they give together is "
+            "found. "
+        )
+    if left:
+        rows = sum(left.values())
+        calls = ", ".join(list(facts["unknown_calls"])[:6])
+        text += f"{rows:,} rows have a call that the model does not know and are left out ({calls}). "
+    assumed = facts["start"].get("functionality_assumed")
+    if assumed:
+        text += f"For {assumed} genes the germline set states no functionality; they count as functional. "
+    return {"headline": "What these figures cannot say", "text": text.strip(), "figures": {}}

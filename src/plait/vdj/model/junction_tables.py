@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
+from plait.run.rows import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
 from plait.vdj.model.texts import AMINO_ACIDS, CODONS
-from plait.vdj.row_runs import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
 
 __all__ = [
     "ACID_OF_CODON",

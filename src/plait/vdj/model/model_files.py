@@ -1,24 +1,11 @@
-"""Models in files: one JSON file, plait's own format, or a folder of IGoR and OLGA; bundled models.
-
-The JSON file is an object with these members; numbers are written with all their digits, so that a model
-that is read is the model that was written:
-
-- ``format``: ``"plait recombination model"``; ``version``: 1; ``name``; ``error_rate``;
-- ``genes``: ``v``, ``d`` and ``j``, each a list of objects ``name``, ``sequence``, ``anchor`` (0-based
-  position of the conserved codon, or null) and ``function``; ``d`` is empty for a chain without D;
-- ``palindromes``: the longest P extension ``v``, ``d5``, ``d3``, ``j``; deletions are numbered from it on;
-- ``probabilities``: nested lists ``v`` [V], ``dj`` [V or 1][D or 1][J], ``v_deletion`` [V][n], ``j_deletion``
-  [J][n], ``d_deletion`` [D][5' n][3' n], ``vd_length`` [n], ``dj_length`` [n], ``vd_step`` [4][4] and
-  ``dj_step`` [4][4] (row: the nucleotide before, in the order A, C, G, T; V-D from 5' to 3', D-J from 3'
-  to 5'); in a chain without D those of V-D are those of V-J;
-- ``provenance``: an object with whatever is known about how the model was made.
-"""
+"""Whether the genes of a model have their conserved codons where the model says."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -29,13 +16,21 @@ from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.json_text import parse_json
+from plait.vdj.germline.allele import Allele, Segment, parse_functionality
+from plait.vdj.germline.anchor_repair import anchor_faults, repaired
 from plait.vdj.germline.files import read_text
-from plait.vdj.model.igor_files import read_igor_model
-from plait.vdj.model.igor_text import MODEL_FILES
-from plait.vdj.model.igor_write import write_igor_model
+from plait.vdj.model.igor import MODEL_FILES, read_igor_model, write_igor_model
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = ["bundled_model", "bundled_models", "load_model", "read_model", "write_model"]
+__all__ = [
+    "bundled_model",
+    "bundled_models",
+    "gene_faults",
+    "load_model",
+    "read_model",
+    "repair_model",
+    "write_model",
+]
 
 _FORMAT: Final = "plait recombination model"
 _VERSION: Final = 1
@@ -264,3 +259,82 @@ def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
     if isinstance(name, str) and name in _data():
         return bundled_model(name)
     return read_model(name) if os.path.exists(name) else bundled_model(os.fspath(name))
+
+
+def _allele(gene: ModelGene, segment: Segment) -> Allele:
+    return Allele(
+        name=gene.name,
+        gene=gene.gene,
+        segment=segment,
+        sequence=gene.sequence,
+        functionality=parse_functionality(gene.function) or "P",
+        anchor=gene.anchor,
+    )
+
+
+def _alleles(model: RecombinationModel) -> list[tuple[Allele, float]]:
+    """Functional V and J genes with a probability above zero, and that probability."""
+    p_j = model.p_dj.sum(axis=1)
+    p_j = model.p_v @ p_j if len(p_j) == model.p_v.size else p_j[0]
+    both: tuple[tuple[Segment, tuple[ModelGene, ...], object], ...] = (
+        ("V", model.v, model.p_v),
+        ("J", model.j, p_j),
+    )
+    return [
+        (_allele(gene, segment), float(p))
+        for segment, genes, share in both
+        for gene, p in zip(genes, share, strict=True)  # type: ignore[call-overload]  # an array
+        if gene.functional and p > 0
+    ]
+
+
+def gene_faults(model: RecombinationModel) -> dict[str, str]:
+    """What is wrong with the conserved codon of functional genes that the model chooses, by name.
+
+    Parameters
+    ----------
+    model
+        The model.
+
+    Examples
+    --------
+    >>> from plait.vdj.model import bundled_model
+    >>> gene_faults(bundled_model("human_TRB"))
+    {}
+    """
+    share = {allele.name: p for allele, p in _alleles(model)}
+    found = anchor_faults(allele for allele, _ in _alleles(model))
+    return {name: f"probability {share[name]:.4g}: {message}" for name, message in found.items()}
+
+
+def repair_model(model: RecombinationModel) -> tuple[RecombinationModel, dict[str, str]]:
+    """A model with all genes of `gene_faults` that can be mended beyond doubt, and what was done to each.
+
+    A gene is mended if its conserved codon has one convincing place: elsewhere in its sequence, or in the
+    reverse complement. Probabilities stay as they are. The provenance of the model names the genes.
+
+    Parameters
+    ----------
+    model
+        The model.
+    """
+    faults = gene_faults(model)
+    mended = {
+        allele.name: fixed
+        for allele, _ in _alleles(model)
+        if allele.name in faults and (fixed := repaired(allele))
+    }
+    told = {name: what for name, (_, what) in mended.items()}
+    if not told:
+        return model, told
+
+    def changed(genes: tuple[ModelGene, ...]) -> tuple[ModelGene, ...]:
+        return tuple(
+            replace(g, sequence=mended[g.name][0].sequence, anchor=mended[g.name][0].anchor)
+            if g.name in mended
+            else g
+            for g in genes
+        )
+
+    provenance = {**model.provenance, "repaired_anchors": told}
+    return replace(model, v=changed(model.v), j=changed(model.j), provenance=provenance), told

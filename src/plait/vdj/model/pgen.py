@@ -12,16 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.algebras import PROBABILITY
-from plait.lanes import OneLane, host_lanes
-from plait.schedules.text_graphs import GraphParts, WeightedTexts
+from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.choice import resolve, used_devices
+from plait.dp.cuda import CudaTarget
+from plait.lang.algebras import PROBABILITY
+from plait.lang.lanes import OneLane, host_lanes
 from plait.settings import thread_count
-from plait.targets.cuda_target import CudaTarget
-from plait.targets.devices import resolve, used_devices
-from plait.targets.weighted_kernels import weigh_kernel, weigh_pairs_kernel
 from plait.types import Provenance
-from plait.vdj.model.end_shapes import model_shapes
-from plait.vdj.model.gene_calls import GeneCalls, GivenGenes, as_column
+from plait.vdj.model.gene_ends import GeneCalls, GivenGenes, as_column, model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts, TextKind, TooManySets, encode_texts
 from plait.vdj.model.weights import make_scratch, weighted_chain

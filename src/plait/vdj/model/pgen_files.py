@@ -3,27 +3,508 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.dp.choice import check_device, resolve, used_devices
 from plait.errors import FormatError, InvalidInput
-from plait.executors.local import LocalExecutor
-from plait.executors.protocol import Executor
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import AddedColumns, Progress, RowRun, RowWork, run_key, run_rows
 from plait.settings import thread_count
-from plait.targets.devices import check_device, resolve, used_devices
-from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionTable, open_junctions
-from plait.vdj.model.pgen_blocks import BlockPgen, PgenBlock
-from plait.vdj.model.pgen_summary import PgenSummary
-from plait.vdj.model.posterior_blocks import BlockPosteriors
+from plait.types import Provenance
+from plait.vdj.calls import BlamedCalls
+from plait.vdj.germline.allele import locus_of
+from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionColumns, JunctionTable, open_junctions
+from plait.vdj.model.pgen import GenerationProbability, Pgen
+from plait.vdj.model.posteriors import PosteriorFinder
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
-from plait.vdj.progress import Progress
-from plait.vdj.row_runs import AddedColumns, RowRun, RowWork, run_key, run_rows
+from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
+from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
 
-__all__ = ["PgenFiles", "PgenOf", "pgen_files", "posterior_files"]
+__all__ = ["QUANTILES", "PgenFiles", "PgenSummary", "pgen_files", "posterior_files"]
+
+#: Shares of the rows with a probability above zero, of which the summary has the probability.
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: Bins of the common logarithm, which is exact to half of one of them, down to the least number there is.
+_BINS_PER_DECADE: Final = 100
+_DECADES: Final = 330
+#: Upper end of each bin but the last, where numbers above 1 are, if rounding makes one.
+_EDGES: Final = np.array(
+    [10.0 ** (k / _BINS_PER_DECADE - _DECADES) for k in range(_BINS_PER_DECADE * _DECADES + 1)]
+)
+
+
+@dataclass(slots=True)
+class PgenSummary:
+    """Running totals of one column. Sums of blocks, in any order.
+
+    Attributes
+    ----------
+    statuses
+        Rows of each status.
+    blamed
+        The calls behind statuses that blame a call.
+    causes
+        What was found when zero rows were put to the test.
+    foreign, called
+        Calls that the model does not know, used or not, and rows with a V or J call.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    blamed: BlamedCalls = field(default_factory=BlamedCalls)
+    causes: TableCauses = field(default_factory=TableCauses)
+    foreign: BlamedCalls = field(default_factory=BlamedCalls)
+    called: int = 0
+    _bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_EDGES.size + 1, np.int64))
+
+    def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block.
+
+        Parameters
+        ----------
+        status, pgen
+            The result columns.
+        calls
+            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as far as they were used.
+        """
+        for entry in pc.value_counts(status).to_pylist():
+            self.statuses[entry["values"]] += entry["counts"]
+        self.blamed.add(status, calls)
+        values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
+        self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
+
+    def merge(self, other: PgenSummary) -> None:
+        """Add the totals of other blocks.
+
+        Parameters
+        ----------
+        other
+            Left unchanged.
+        """
+        self.statuses.update(other.statuses)
+        self.blamed.merge(other.blamed)
+        self.causes.merge(other.causes)
+        self.foreign.merge(other.foreign)
+        self.called += other.called
+        self._bins += other._bins
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.statuses.values())
+
+    @property
+    def zeros(self) -> int:
+        """Rows with a probability of zero."""
+        return sum(self.statuses[reason] for reason in ZERO_REASONS)
+
+    def remarks(self, model: RecombinationModel) -> list[str]:
+        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
+
+        Parameters
+        ----------
+        model
+            The model that made the numbers.
+        """
+        own = f"model {model.name}"
+        loci = Counter(locus for gene in model.j if (locus := locus_of(gene.name)))
+        locus = next(iter(loci.most_common(1)), ("", 0))[0]
+        unknown = {segment: self.foreign.of(f"unknown_{segment}_call") for segment in "vj"}
+        rows = self.zeros + self.statuses["ok"]
+        return [
+            *foreign_sentences(unknown, self.called, locus=locus, own=own),
+            *cause_sentences(self.causes, self.zeros, rows, what="generation probability", own=own),
+        ]
+
+    def log10_quantiles(self, shares: Sequence[float] = QUANTILES) -> list[float] | None:
+        """Common logarithms of quantiles of the probabilities above zero, to 0.01; None if there are none.
+
+        Parameters
+        ----------
+        shares
+            Of the rows that have such a probability, and less than the quantile.
+        """
+        upwards = np.cumsum(self._bins)
+        if not upwards[-1]:
+            return None
+        places = np.searchsorted(upwards, [share * (upwards[-1] - 1) for share in shares], side="right")
+        middle = (places - 0.5) / _BINS_PER_DECADE - _DECADES
+        return [round(float(value), 2) for value in middle]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        quantiles = self.log10_quantiles()
+        named = [f"{share:g}" for share in QUANTILES]
+        return {
+            "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
+            "zeros": self.zeros,
+            "zero_causes": self.causes.as_dict(),
+            "blamed_calls": self.blamed.as_dict(),
+            "foreign_calls": self.foreign.as_dict(),
+            "log10_quantiles": None if quantiles is None else dict(zip(named, quantiles, strict=True)),
+        }
+
+
+class PgenCauses:
+    """Looks for them.
+
+    Parameters
+    ----------
+    engine
+        What computes.
+    places
+        What the columns of a block are.
+    """
+
+    def __init__(self, engine: GenerationProbability, places: JunctionColumns) -> None:
+        self._engine, self._places = engine, places
+        model = engine.model
+        ends = ends_of(
+            [g.sequence[g.anchor :] for g in model.v if g.anchor is not None],
+            [g.sequence[: g.anchor + 3] for g in model.j if g.anchor is not None],
+        )
+        insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
+        insertions += max((len(d.sequence) for d in model.d), default=0)
+        genes = {g.gene for g in model.v}
+        self._finders = {acids: CauseFinder(ends, insertions, genes, acids=acids) for acids in (False, True)}
+        self._knows = cache(engine.knows)
+
+    def add(
+        self, summary: PgenSummary, kind: TextKind, columns: Sequence[pa.Array], result: pa.RecordBatch
+    ) -> None:
+        """Add what is found to a summary.
+
+        Parameters
+        ----------
+        summary
+            That of the block.
+        kind
+            What the junctions are.
+        columns
+            Those that are worked on.
+        result
+            The result columns.
+        """
+        named = self._places.named(columns)
+        for segment, calls in named.items():
+            self._add_foreign(summary, segment, calls)
+        if named:
+            given = [pc.greater(pc.binary_length(pc.fill_null(calls, "")), 0) for calls in named.values()]
+            summary.called += int(np.logical_or.reduce([np.asarray(one) for one in given]).sum())
+        if kind == "motif":
+            return
+        acids = kind == "aa"
+        junctions = self._places.amino_acids(columns) if acids else self._places.texts(columns)
+        status = result[f"pgen_{kind}_status"]
+        zero = np.asarray(pc.is_in(status, pa.array(ZERO_REASONS)))
+        used = self._places.calls(columns)
+
+        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+            v, j = (used[s].take(pa.array(rows)) if s in used else None for s in "vj")
+            found: NDArray[np.bool_] = self._engine.compute(texts, v, j, kind=kind).pgen > 0
+            return found
+
+        counted = zero | np.asarray(pc.equal(status, "ok"))
+        summary.causes.merge(self._finders[acids].causes(junctions, counted, zero, possible))
+
+    def _add_foreign(self, summary: PgenSummary, segment: str, calls: pa.Array) -> None:
+        encoded = pc.dictionary_encode(pc.fill_null(calls, ""))
+        texts = encoded.dictionary.to_pylist()
+        names = [f"unknown_{segment}_call" if t and not self._knows(segment, t) else "ok" for t in texts]
+        summary.foreign.add(pa.array(names, pa.string()).take(encoded.indices), {segment: calls})
+
+
+_OUT_OF_FRAME: Final = "out_of_frame"
+
+
+@dataclass(frozen=True, slots=True)
+class PgenBlock:
+    """Result of a block.
+
+    Attributes
+    ----------
+    result
+        The result columns.
+    summaries
+        What came of its rows, for every kind.
+    device
+        What computed it; None if another run did.
+    """
+
+    result: pa.RecordBatch
+    summaries: dict[TextKind, PgenSummary]
+    device: str | None = None
+
+
+class BlockPgen:
+    """Computes wherever it is called; picklable, its tables are made where they are needed.
+
+    Parameters
+    ----------
+    model
+        The model.
+    kinds
+        What is computed.
+    places
+        What the columns of a block are.
+    log10
+        Whether there are columns of logarithms.
+    device
+        As for `plait.vdj.model.GenerationProbability`; one of the machine that computes.
+    """
+
+    def __init__(
+        self,
+        model: RecombinationModel,
+        kinds: Sequence[TextKind],
+        places: JunctionColumns,
+        log10: bool,
+        device: str = "cpu",
+    ) -> None:
+        self._made_of = model, tuple(kinds), places, log10, device
+        self.model, self.kinds, self._places, self._log10, self._device = self._made_of
+        fields = []
+        for kind in self.kinds:
+            fields.append(pa.field(f"pgen_{kind}", pa.float64()))
+            if log10:
+                fields.append(pa.field(f"log10_pgen_{kind}", pa.float64()))
+            fields.append(pa.field(f"pgen_{kind}_status", pa.string()))
+        self.schema = pa.schema(fields)
+
+    @cached_property
+    def engine(self) -> GenerationProbability:
+        """What computes, in one thread: blocks are what runs in parallel."""
+        return GenerationProbability(self.model, threads=1, device=self._device)
+
+    @cached_property
+    def causes(self) -> PgenCauses:
+        """What looks for causes of zeros."""
+        return PgenCauses(self.engine, self._places)
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """How the numbers of each kind are made."""
+        used = self._places.v >= 0, self._places.j >= 0
+        made: list[Provenance] = [self.engine.provenance(kind, *used) for kind in self.kinds]
+        return [found.as_dict() for found in made]
+
+    def provenance_on(self, executor: Executor) -> list[dict[str, Any]]:
+        """How workers make them: what this machine has may be something else.
+
+        Parameters
+        ----------
+        executor
+            Where blocks are to be worked on.
+        """
+        if not executor.elsewhere:
+            return self.provenance()
+        with closing(executor.map(_provenance_of, [self])) as found:
+            return next(found)
+
+    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
+        """The result of a block."""
+        columns = rows.columns
+        calls = self._places.calls(columns)
+        found: dict[str, Any] = {}
+        devices = []
+        for kind in self.kinds:
+            acids = kind != "nt"
+            texts = self._places.amino_acids(columns) if acids else self._places.texts(columns)
+            pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"), kind=kind)
+            devices.append(pgen.provenance.device)
+            status = named_statuses(pgen)
+            if acids and self._places.nucleotides >= 0:
+                given = pc.greater(pc.binary_length(self._places.texts(columns)), 0)
+                framed = pc.and_(pc.equal(status, "missing_junction"), pc.fill_null(given, False))
+                status = pc.if_else(framed, _OUT_OF_FRAME, status)
+            found[f"pgen_{kind}"] = pa.array(pgen.pgen, mask=np.isnan(pgen.pgen))
+            found[f"pgen_{kind}_status"] = status
+            if self._log10:
+                above = pgen.pgen > 0
+                # Not that of NumPy, whose last digit depends on the processor.
+                log = [math.log10(x) if x > 0 else 0.0 for x in pgen.pgen.tolist()]
+                found[f"log10_pgen_{kind}"] = pa.array(np.array(log), mask=~above)
+        batch = pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
+        told = block_told(self.kinds, batch, columns, self._places, self.causes)
+        return replace(told, device=used_devices(devices))
+
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
+        """A block that another run has computed.
+
+        Parameters
+        ----------
+        rows
+            Its rows.
+        result
+            The result columns.
+        """
+        return block_told(self.kinds, result, rows.columns, self._places, self.causes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockPgen, self._made_of
+
+
+def _provenance_of(blocks: BlockPgen) -> list[dict[str, Any]]:
+    return blocks.provenance()
+
+
+def block_told(
+    kinds: Sequence[TextKind],
+    result: pa.RecordBatch,
+    columns: Sequence[pa.Array],
+    places: JunctionColumns,
+    causes: PgenCauses,
+) -> PgenBlock:
+    """A result with what came of its rows.
+
+    Parameters
+    ----------
+    kinds
+        The kinds of probability in it.
+    result
+        The result columns.
+    columns, places
+        Those that were worked on, and what they are.
+    causes
+        What looks for causes of zeros.
+    """
+    summaries: dict[TextKind, PgenSummary] = {kind: PgenSummary() for kind in kinds}
+    for kind, summary in summaries.items():
+        summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], places.calls(columns))
+        causes.add(summary, kind, columns, result)
+    return PgenBlock(result, summaries)
+
+
+def named_statuses(pgen: Pgen) -> pa.Array:
+    """The status of every row by its name.
+
+    Parameters
+    ----------
+    pgen
+        The rows.
+    """
+    return pa.array(PGEN_STATUSES, pa.string()).take(pa.array(pgen.status.astype(np.int32)))
+
+
+_FLOAT: Final = pa.float64()
+_ENDS: Final = ("v_3", "d_5", "d_3", "j_5")
+_BASES: Final = "acgt"
+
+
+class BlockPosteriors:
+    """Computes wherever it is called; picklable, its tables are made where they are needed.
+
+    Parameters
+    ----------
+    model
+        The model.
+    places
+        What the columns of a block are.
+
+    Attributes
+    ----------
+    kinds
+        That of the probabilities among the results.
+    schema : pyarrow.Schema
+        The result columns.
+    """
+
+    kinds: tuple[TextKind, ...] = ("nt",)
+
+    def __init__(self, model: RecombinationModel, places: JunctionColumns) -> None:
+        self._made_of = model, places
+        self.model, self._places = self._made_of
+        self._genes = [segment for segment in "vdj" if segment != "d" or model.d]
+        fields = [("pgen_nt", _FLOAT), ("pgen_nt_status", pa.string())]
+        for segment in self._genes:
+            fields += [(f"posterior_{segment}_call", pa.string()), (f"posterior_{segment}_share", _FLOAT)]
+        self._ends = [k for k, end in enumerate(_ENDS) if model.d or not end.startswith("d")]
+        fields += [(f"mean_{_ENDS[k]}_deletion", _FLOAT) for k in self._ends]
+        fields += [(f"mean_n{k}_length", _FLOAT) for k in (1, 2) if model.d or k == 1]
+        fields += [(f"mean_n_{base}", _FLOAT) for base in _BASES]
+        self.schema = pa.schema([*fields, ("scenario_entropy", _FLOAT)])
+
+    @cached_property
+    def _engine(self) -> GenerationProbability:
+        return GenerationProbability(self.model, threads=1)
+
+    @cached_property
+    def _causes(self) -> PgenCauses:
+        return PgenCauses(self._engine, self._places)
+
+    @cached_property
+    def _finder(self) -> PosteriorFinder:
+        return PosteriorFinder(self.model, threads=1)
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """How the numbers are made."""
+        made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
+        return [{**made, "algebra": "expectation"}]
+
+    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
+        """The result of a block."""
+        columns = rows.columns
+        calls = self._places.calls(columns)
+        texts = self._places.texts(columns)
+        pgen = self._engine.compute(texts, calls.get("v"), calls.get("j"))
+        ok = np.flatnonzero(pgen.pgen > 0)
+        some = pa.array(ok)
+        chosen = {name: column.take(some) for name, column in calls.items()}
+        found = self._finder.compute(texts.take(some), chosen.get("v"), chosen.get("j"))
+        known = np.zeros(len(texts), np.bool_)
+        known[ok] = True
+
+        def spread(values: NDArray[Any]) -> pa.Array:
+            out = np.zeros(known.size, values.dtype)
+            out[ok] = values
+            return pa.array(out, mask=~known)
+
+        result: dict[str, pa.Array] = {
+            "pgen_nt": pa.array(pgen.pgen, mask=np.isnan(pgen.pgen)),
+            "pgen_nt_status": named_statuses(pgen),
+            "scenario_entropy": spread(found.entropy),
+        }
+        for segment in self._genes:
+            names = pa.array([gene.name for gene in getattr(self.model, segment)], pa.string())
+            result[f"posterior_{segment}_call"] = names.take(spread(getattr(found, segment)))
+            result[f"posterior_{segment}_share"] = spread(getattr(found, f"{segment}_probability"))
+        for k in self._ends:
+            result[f"mean_{_ENDS[k]}_deletion"] = spread(found.deletions[:, k])
+        for k in range(2):
+            result[f"mean_n{k + 1}_length"] = spread(found.insertions[:, k])
+        for k, base in enumerate(_BASES):
+            result[f"mean_n_{base}"] = spread(found.inserted[:, k])
+        batch = pa.record_batch([result[name] for name in self.schema.names], schema=self.schema)
+        return block_told(self.kinds, batch, columns, self._places, self._causes)
+
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
+        """A block that another run has computed.
+
+        Parameters
+        ----------
+        rows
+            Its rows.
+        result
+            The result columns.
+        """
+        return block_told(self.kinds, result, rows.columns, self._places, self._causes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockPosteriors, self._made_of
+
 
 #: What is computed: of nucleotides, of amino acids, of both, of motifs of amino acids, or of what is there.
 PgenOf: TypeAlias = Literal["auto", "nt", "aa", "nt,aa", "motif"]

@@ -8,14 +8,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.executors.local import LocalExecutor
-from plait.schedules.choice_summaries import ChoiceSummary
+from plait.dp.chain.adjoint import ChoiceSummary
+from plait.run.local import LocalExecutor
 from plait.settings import thread_count
-from plait.vdj.model.encoded_junctions import EncodedJunctions, JunctionEncoder, split_texts
-from plait.vdj.model.end_shapes import model_shapes
-from plait.vdj.model.expected_counts import counting_of
+from plait.vdj.model.expectations import counting_of
+from plait.vdj.model.gene_ends import model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import TextKind
+from plait.vdj.model.texts import EncodedJunctions, JunctionEncoder, TextKind, split_texts
 
 __all__ = ["PosteriorFinder", "Posteriors", "posteriors"]
 

@@ -1,22 +1,38 @@
-"""Junctions drawn from a recombination model."""
+"""Junctions drawn from a recombination model, and tables of them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import itertools
+import json
+import os
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from plait.executors.local import LocalExecutor
-from plait.schedules.scenario_sampling import FIELDS, AliasTables, ChainDraws, DrawOutput
-from plait.settings import thread_count
-from plait.targets.sampling_kernels import draw_kernel
+from plait._version import __version__
+from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
+from plait.errors import InvalidInput
+from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
+from plait.formats.parquet import read_ahead
+from plait.formats.tables import TableWriter, open_table
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import Kept, kept_results
+from plait.settings import source_digest, thread_count
+from plait.types import Provenance
+from plait.vdj.model.junction_tables import ACID_OF_CODON
 from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.reads.columns import edges_of
+from plait.vdj.reads.junctions import text_array
 
-__all__ = ["Draws", "JunctionSampler"]
+__all__ = ["Draws", "JunctionSampler", "generate_file"]
 
 #: Draws that are made at a time.
 _BLOCK: Final = 1 << 15
@@ -33,7 +49,7 @@ class Draws:
     length
         int64 (n,).
     fields
-        int32 (n, 9): see `plait.schedules.scenario_sampling.FIELDS`; cuts count from the longest P extension.
+        int32 (n, 9): see `plait.dp.chain.sample.FIELDS`; cuts count from the longest P extension.
     number
         int64 (n,): which draws they are.
     productive
@@ -218,3 +234,258 @@ def _marked(*codons: str) -> NDArray[np.bool_]:
 _STOPS: Final = _marked("TAA", "TAG", "TGA")
 _STARTS: Final = _marked("TGC", "TGT")
 _ENDS: Final = _marked("TTC", "TTT", "TGG")
+
+
+_LETTERS: Final = np.frombuffer(b"ACGT", np.uint8)
+_ENDS_OF_ROWS: Final = (
+    ("v_3", "p3v", 3, 0),
+    ("d_5", "p5d", 4, 1),
+    ("d_3", "p3d", 5, 2),
+    ("j_5", "p5j", 6, 3),
+)
+
+
+class BlockDraws:
+    """Draws wherever it is called; picklable, its tables are made where they are needed.
+
+    Parameters
+    ----------
+    model
+        The model.
+    seed
+        What the draws depend on.
+    productive
+        Whether the others are left out.
+    draws
+        How many draws a block has.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns of the rows.
+    """
+
+    def __init__(self, model: RecombinationModel, seed: int, productive: bool, draws: int) -> None:
+        self._made_of = model, seed, productive, draws
+        self._model, self._seed, self._productive, self._count = self._made_of
+        self.schema = _schema(model)
+
+    @cached_property
+    def _sampler(self) -> JunctionSampler:
+        return JunctionSampler(self._model, seed=self._seed)
+
+    def __call__(self, block: int) -> pa.RecordBatch:
+        """The rows of a block of draws."""
+        draws = self._sampler.block(block * self._count, self._count)
+        if self._productive:
+            draws = draws.take(np.flatnonzero(draws.productive))
+        return self._table(draws)
+
+    def _table(self, draws: Draws) -> pa.RecordBatch:
+        symbols, length, fields = draws.symbols, draws.length, draws.fields
+        model = self._model
+        most = symbols.shape[1] // 3
+        codons = symbols[:, : most * 3].reshape(length.size, most, 3)
+        codes = codons[:, :, 0] << 4 | codons[:, :, 1] << 2 | codons[:, :, 2]
+        columns: dict[str, Any] = {
+            "sequence_id": pa.array(draws.number).cast(pa.string()),
+            "junction": _texts(_LETTERS, symbols, length),
+            "junction_aa": _texts(ACID_OF_CODON, codes, np.where(length % 3 == 0, length // 3, 0)),
+            "productive": pa.array(draws.productive),
+            "junction_length": pa.array(length.astype(np.int32)),
+            "n1_length": pa.array(fields[:, 7]),
+            "n2_length": pa.array(fields[:, 8]),
+        }
+        for name, genes, place in (("v_call", model.v, 0), ("d_call", model.d, 1), ("j_call", model.j, 2)):
+            names = pa.array([gene.name for gene in genes], pa.string())
+            columns[name] = names.take(pa.array(fields[:, place])) if genes else None
+        for end, short, place, palindrome in _ENDS_OF_ROWS:
+            cut = fields[:, place] - model.palindromes[palindrome]
+            columns[f"{end}_deletion"] = pa.array(np.maximum(cut, 0).astype(np.int32))
+            columns[f"{short}_length"] = pa.array(np.maximum(-cut, 0).astype(np.int32))
+        return pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockDraws, self._made_of
+
+
+def _schema(model: RecombinationModel) -> pa.Schema:
+    ends = [end for end in _ENDS_OF_ROWS if model.d or not end[0].startswith("d")]
+    text = ["sequence_id", "junction", "junction_aa", "v_call", *(["d_call"] if model.d else []), "j_call"]
+    numbers = ["junction_length", "n1_length", *(["n2_length"] if model.d else [])]
+    numbers += [f"{end[1]}_length" for end in ends] + [f"{end[0]}_deletion" for end in ends]
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in text),
+            ("productive", pa.bool_()),
+            *((name, pa.int32()) for name in numbers),
+        ]
+    )
+
+
+def _texts(letters: NDArray[np.uint8], codes: NDArray[Any], length: NDArray[np.int64]) -> pa.Array:
+    """The first letters of each row as a column of texts."""
+    flat = codes[np.arange(codes.shape[1]) < length[:, None]]
+    return text_array(letters[flat], edges_of(length))
+
+
+#: Draws of a block: a row group of the output, and the unit of work.
+_BLOCK_DRAWS: Final = 1 << 16
+#: Blocks worked on at a time: one thread writes, however many draw.
+_MOST_BLOCKS: Final = 12
+#: Blocks without any row that is kept, after which a model is taken for one that makes none.
+_MOST_EMPTY: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedFile:
+    """A finished run.
+
+    Attributes
+    ----------
+    output
+        The table.
+    rows
+        Its rows.
+    drawn
+        Draws that were made for them.
+    resumed_blocks
+        Blocks taken over from the run that was stopped.
+    """
+
+    output: Path
+    rows: int
+    drawn: int
+    resumed_blocks: int
+
+
+def generate_file(
+    model: RecombinationModel,
+    output: str | os.PathLike[str],
+    count: int,
+    *,
+    seed: int = 0,
+    productive: bool = True,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> GeneratedFile:
+    """Write a table of junctions drawn from a model.
+
+    Draw number k depends on the seed and on k alone, and the table has the first ones that are wanted: it
+    is the same for any number of threads, and a longer one begins with a shorter one. While the run lasts,
+    blocks are kept in ``OUTPUT.checkpoint``.
+
+    Parameters
+    ----------
+    model
+        The model.
+    output
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+    count
+        Rows.
+    seed
+        What the draws depend on.
+    productive
+        Keep those alone that are in frame, have no stop codon and begin with Cys and end with Phe or Trp.
+    threads
+        Blocks made at a time, at most 12.
+    executor
+        Where blocks are made; by default so many threads of this process. The output is the same.
+    resume
+        Take over the blocks that a stopped run with the same model and parameters has made.
+    progress
+        Called after every block with the number of rows so far.
+
+    Raises
+    ------
+    InvalidInput
+        If `count` or `seed` is out of range, the output cannot be, a run to resume differs, or the model
+        makes no such junction.
+    FormatError
+        If the disk is full.
+    """
+    if count < 0:
+        raise InvalidInput("count", found=count, expected="0 or more")
+    if not 0 <= seed < 1 << 64:
+        raise InvalidInput("seed", found=seed, expected="a whole number from 0 to 2^64 - 1")
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
+    work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
+    provenance = _provenance(model, seed, count, productive)
+    metadata = {"plait.provenance": json.dumps(provenance, sort_keys=True)}
+    key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": _sources()}
+    with open_table(output, work.schema, metadata=metadata) as writer:
+        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
+        resumed = len(checkpoint.blocks())
+        blocks = _blocks(executor, work, checkpoint)
+        with kept_if_useful(checkpoint), closing(read_ahead(blocks)) as results:
+            drawn = _write(results, writer, count, model.name, progress)
+        rows = writer.rows
+    checkpoint.remove()
+    return GeneratedFile(output=Path(output), rows=rows, drawn=drawn, resumed_blocks=resumed)
+
+
+def _write(
+    blocks: Generator[pa.RecordBatch, None, None],
+    writer: TableWriter,
+    count: int,
+    name: str,
+    progress: Callable[[int], None] | None,
+) -> int:
+    """Write the first rows of blocks; returns the number of draws that were made for them."""
+    drawn = empty = 0
+    while writer.rows < count:
+        batch = next(blocks)
+        empty = 0 if batch.num_rows else empty + 1
+        if empty == _MOST_EMPTY:
+            raise InvalidInput("model", found=f"{name!r}, which makes no such junction", expected="one")
+        batch = batch.slice(0, count - writer.rows)
+        if batch.num_rows:
+            writer.write(batch)
+            drawn = int(batch["sequence_id"][-1].as_py()) + 1
+        if progress is not None:
+            progress(writer.rows)
+    return drawn
+
+
+def _blocks(
+    executor: Executor, work: BlockDraws, checkpoint: Checkpoint
+) -> Generator[pa.RecordBatch, None, None]:
+    kept: Kept[int, pa.RecordBatch] = Kept(
+        checkpoint=checkpoint,
+        digest=lambda block: digest_of(),
+        stored=lambda batch: batch,
+        restored=lambda block, batch: batch,
+        named=_named,
+    )
+    parts = itertools.count()
+    results = kept_results(executor, work, parts, kept, most=_MOST_BLOCKS)
+    with closing(results) as found:
+        for _, batch, _ in found:
+            yield batch
+
+
+def _named(index: int, block: int) -> str:
+    return f"draws {block * _BLOCK_DRAWS} to {(block + 1) * _BLOCK_DRAWS - 1}"
+
+
+def _provenance(model: RecombinationModel, seed: int, count: int, productive: bool) -> dict[str, object]:
+    made = Provenance(
+        version=__version__,
+        device="cpu",
+        schedule="scenario_sampling",
+        algebra="sampling",
+        parameters={
+            **model.identity(),
+            "seed": seed,
+            "count": count,
+            "productive": productive,
+        },
+    )
+    return made.as_dict()
+
+
+def _sources() -> str:
+    return source_digest(Path(__file__).parents[2].rglob("*.py"))

@@ -4,25 +4,273 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.executors.local import LocalExecutor
-from plait.executors.protocol import Executor
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import Progress, RowRun, RowWork, run_key, run_rows
 from plait.settings import thread_count
-from plait.vdj.model.junction_tables import GivenCalls, JunctionTable, open_junctions
+from plait.vdj.calls import BlamedCalls
+from plait.vdj.model.gene_ends import GeneCalls, as_column, model_shapes
+from plait.vdj.model.junction_tables import GivenCalls, JunctionColumns, JunctionTable, open_junctions
+from plait.vdj.model.pgen import GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.scenario_blocks import BlockScenarios, ScenarioBlock, ScenarioSummary
-from plait.vdj.progress import Progress
-from plait.vdj.row_runs import RowRun, RowWork, run_key, run_rows
+from plait.vdj.model.scenarios import ScenarioFinder, Scenarios
+from plait.vdj.model.texts import EncodedTexts, encode_texts
+from plait.vdj.model.zero_reasons import PGEN_STATUSES
+from plait.vdj.reads.columns import edges_of
+from plait.vdj.reads.junctions import text_array
 
 __all__ = ["ScenarioFiles", "scenario_files"]
+
+_INT: Final = pa.int32()
+#: What is found of a row: which one of its block, and a scenario.
+_FOUND: Final = pa.schema(
+    [
+        ("row", _INT),
+        ("status", pa.string()),
+        ("pgen_nt", pa.float64()),
+        ("scenario_rank", _INT),
+        ("scenario_probability", pa.float64()),
+        ("scenario_share", pa.float64()),
+        ("v_call", pa.string()),
+        ("d_call", pa.string()),
+        ("j_call", pa.string()),
+        *((f"{end}_deletion", _INT) for end in ("v_3", "d_5", "d_3", "j_5")),
+        *((f"{end}_length", _INT) for end in ("p3v", "p5d", "p3d", "p5j", "n1", "n2")),
+        ("n1", pa.string()),
+        ("n2", pa.string()),
+    ]
+)
+_ENDS: Final = (("v_3", "p3v", 3), ("d_5", "p5d", 4), ("d_3", "p3d", 5), ("j_5", "p5j", 6))
+
+
+@dataclass(slots=True)
+class ScenarioSummary:
+    """Running totals. Sums of blocks, in their order.
+
+    Attributes
+    ----------
+    statuses
+        Rows of each status.
+    blamed
+        The calls behind statuses that blame a call.
+    scenarios
+        Number of scenarios.
+    best_share, listed_share
+        Sums, over rows that have scenarios, of the share of the generation probability that the best one
+        has, and all that are listed.
+    """
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    blamed: BlamedCalls = field(default_factory=BlamedCalls)
+    scenarios: int = 0
+    best_share: float = 0.0
+    listed_share: float = 0.0
+
+    @property
+    def explained(self) -> int:
+        """Rows that have scenarios."""
+        return self.statuses["ok"]
+
+    def merge(self, other: ScenarioSummary) -> None:
+        """Add the totals of another block.
+
+        Parameters
+        ----------
+        other
+            Left unchanged.
+        """
+        self.statuses.update(other.statuses)
+        self.blamed.merge(other.blamed)
+        self.scenarios += other.scenarios
+        self.best_share += other.best_share
+        self.listed_share += other.listed_share
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        n = self.explained
+        return {
+            "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
+            "blamed_calls": self.blamed.as_dict(),
+            "scenarios": self.scenarios,
+            "mean_best_share": self.best_share / n if n else None,
+            "mean_listed_share": self.listed_share / n if n else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioBlock:
+    """Result of a block.
+
+    Attributes
+    ----------
+    result
+        What was found, see `BlockScenarios.schema`.
+    summary
+        What came of its rows.
+    """
+
+    result: pa.RecordBatch
+    summary: ScenarioSummary
+
+
+class BlockScenarios:
+    """Searches wherever it is called; picklable, its tables are made where they are needed.
+
+    Parameters
+    ----------
+    model
+        The model.
+    places
+        What the columns of a block are.
+    best
+        Most scenarios of a row.
+    """
+
+    schema = _FOUND
+
+    def __init__(self, model: RecombinationModel, places: JunctionColumns, best: int) -> None:
+        self._made_of = model, places, best
+        self.model, self._places, self.best = self._made_of
+
+    @cached_property
+    def _engine(self) -> GenerationProbability:
+        return GenerationProbability(self.model, threads=1)
+
+    @cached_property
+    def _finder(self) -> ScenarioFinder:
+        return ScenarioFinder(self.model)
+
+    @cached_property
+    def _calls(self) -> tuple[GeneCalls, GeneCalls]:
+        shapes = model_shapes(self.model)
+        return GeneCalls(self.model, "v", shapes.v), GeneCalls(self.model, "j", shapes.j)
+
+    def provenance(self) -> dict[str, Any]:
+        """How scenarios are found."""
+        made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
+        return {**made, "parameters": {**made["parameters"], "best": self.best}}
+
+    def __call__(self, rows: pa.RecordBatch) -> ScenarioBlock:
+        """The scenarios of a block."""
+        columns = rows.columns
+        calls = self._places.calls(columns)
+        texts = as_column(self._places.texts(columns))
+        v, j = calls.get("v"), calls.get("j")
+        pgen = self._engine.compute(texts, v, j)
+        encoded = encode_texts(texts, "nt")
+        status = np.array(PGEN_STATUSES, object)[pgen.status]
+        odd = np.concatenate([[0], np.cumsum(encoded.codes > 3)])
+        ambiguous = odd[encoded.start + encoded.length] > odd[encoded.start]
+        status[ambiguous & (status == "ok")] = "invalid_symbol"
+        good = np.flatnonzero(status == "ok")
+        v_genes, j_genes = (c.read(given, len(texts)) for c, given in zip(self._calls, (v, j), strict=True))
+        found = self._finder.search(encoded, good, v_genes, j_genes, self.best)
+        return self._told(self._batch(encoded, status, pgen.pgen, good, found), calls)
+
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> ScenarioBlock:
+        """A block that another run has computed.
+
+        Parameters
+        ----------
+        rows
+            Its rows.
+        result
+            What was found.
+        """
+        return self._told(result, self._places.calls(rows.columns))
+
+    def _batch(
+        self,
+        texts: EncodedTexts,
+        status: NDArray[Any],
+        pgen: NDArray[np.float64],
+        good: NDArray[np.int64],
+        found: Scenarios,
+    ) -> pa.RecordBatch:
+        others = np.flatnonzero(status != "ok")
+        row = np.concatenate([good[found.row], others])
+        order = np.argsort(row, kind="stable")
+        row, known = row[order], order < found.row.size
+        # Behind all scenarios one that is nothing, for rows without one.
+        at = np.where(known, order, found.row.size)
+        fields = np.append(found.fields, np.zeros((1, found.fields.shape[1]), np.int32), axis=0)[at]
+        value, whole = np.append(found.probability, 0.0)[at], pgen[row]
+        columns: dict[str, Any] = {
+            "row": pa.array(row, _INT),
+            "status": pa.array(status[row], pa.string()),
+            "pgen_nt": pa.array(whole, mask=np.isnan(whole)),
+            "scenario_rank": _whole(np.append(found.rank + 1, 0)[at], known),
+            "scenario_probability": pa.array(value, mask=~known),
+            "scenario_share": pa.array(value / np.where(known, whole, 1.0), mask=~known),
+            **self._choices(fields, known),
+        }
+        of_d = known & bool(self.model.d)
+        for name, first, end, there in (("n1", 7, 8, known), ("n2", 9, 10, of_d)):
+            length = np.where(there, fields[:, end] - fields[:, first], 0)
+            columns[f"{name}_length"] = _whole(length, there)
+            columns[name] = _cut(texts, texts.start[row] + fields[:, first], length, there)
+        return pa.record_batch([columns[name] for name in _FOUND.names], schema=_FOUND)
+
+    def _choices(self, fields: NDArray[np.int32], known: NDArray[np.bool_]) -> dict[str, pa.Array]:
+        """Genes and what is cut off them."""
+        model, of_d = self.model, known & bool(self.model.d)
+        columns = {}
+        for name, genes, place in (("v", model.v, 0), ("d", model.d, 1), ("j", model.j, 2)):
+            names = pa.array([gene.name for gene in genes], pa.string())
+            columns[f"{name}_call"] = names.take(_whole(fields[:, place], of_d if name == "d" else known))
+        for (end, short, place), most in zip(_ENDS, model.palindromes, strict=True):
+            cut, there = fields[:, place] - most, of_d if end.startswith("d") else known
+            columns[f"{end}_deletion"] = _whole(np.maximum(cut, 0), there)
+            columns[f"{short}_length"] = _whole(np.maximum(-cut, 0), there)
+        return columns
+
+    def _told(self, result: pa.RecordBatch, calls: dict[str, pa.Array]) -> ScenarioBlock:
+        rank = result["scenario_rank"].to_numpy(zero_copy_only=False)
+        share = result["scenario_share"].to_numpy(zero_copy_only=False)
+        first = np.flatnonzero(~(rank > 1))
+        status = result["status"].take(pa.array(first))
+        summary = ScenarioSummary(
+            scenarios=int((rank >= 1).sum()),
+            best_share=float(share[rank == 1].sum()),
+            listed_share=float(share[rank >= 1].sum()),
+        )
+        for entry in pc.value_counts(status).to_pylist():
+            summary.statuses[entry["values"]] += entry["counts"]
+        summary.blamed.add(status, calls)
+        return ScenarioBlock(result, summary)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlockScenarios, self._made_of
+
+
+def _whole(values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values.astype(np.int32), mask=~known)
+
+
+_LETTERS: Final = np.frombuffer(b"ACGT", np.uint8)
+
+
+def _cut(
+    texts: EncodedTexts, first: NDArray[np.int64], length: NDArray[np.int64], known: NDArray[np.bool_]
+) -> pa.Array:
+    """Stretches of texts."""
+    bounds = edges_of(length)
+    at = np.repeat(first - bounds[:-1], length) + np.arange(bounds[-1])
+    return text_array(_LETTERS[texts.codes[at]], bounds, known)
+
 
 #: Scenarios in a block, about, and its rows.
 _BLOCK_SCENARIOS: Final = 1 << 16

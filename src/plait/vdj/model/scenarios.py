@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
-from plait.schedules.scenario_layout import (
+from plait.dp.chain.best import (
     SCENARIO_FIELDS,
     ScenarioOutput,
     ScenarioQueries,
     ScenarioScratch,
     ScenarioTables,
+    scenario_kernel,
 )
-from plait.targets.scenario_kernels import scenario_kernel
-from plait.vdj.annotation.ragged import edges_of, take_groups
-from plait.vdj.model.gene_calls import GivenGenes
+from plait.errors import InvalidInput
+from plait.vdj.model.gene_ends import GivenGenes
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 from plait.vdj.model.texts import EncodedTexts
+from plait.vdj.reads.columns import edges_of, take_groups
 
 __all__ = ["Scenario", "ScenarioFinder", "Scenarios"]
 
@@ -75,7 +75,7 @@ class Scenarios:
     probability
         float64 (total,): of each.
     fields
-        int32 (total, 11): see `plait.schedules.scenario_layout.SCENARIO_FIELDS`; deletions are numbered from
+        int32 (total, 11): see `plait.dp.chain.best.SCENARIO_FIELDS`; deletions are numbered from
         the longest P extension.
     """
 

@@ -8,21 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.algebras import PROBABILITY
-from plait.lanes import PADDING, padded
-from plait.recurrences.insertion import Insertion
-from plait.schedules.end_trees import EndTrees
-from plait.schedules.text_graphs import GraphParts, PathGraph, TextGraph
-from plait.schedules.weighted_chain import WeightedChain, WeightedScratch
-from plait.vdj.model.chain_values import Amounts, empty_table, values_of
-from plait.vdj.model.end_shapes import ModelShapes
+from plait.dp.chain.insertions import Insertion
+from plait.dp.chain.tables import EndTrees
+from plait.dp.chain.texts import GraphParts, PathGraph, TextGraph
+from plait.dp.chain.weigh import WeightedChain, WeightedScratch
+from plait.lang.algebras import PROBABILITY
+from plait.lang.lanes import PADDING, padded
+from plait.vdj.model.gene_ends import Amounts, ModelShapes, empty_table, values_of
 from plait.vdj.model.recombination_model import RecombinationModel
 
 __all__ = ["PartWeights", "make_scratch", "part_weights", "parts_of", "weighted_chain"]
 
 
 class PartWeights(NamedTuple):
-    """Weights of all parts of genes, in the order of `plait.vdj.model.end_shapes.EndShape`.
+    """Weights of all parts of genes, in the order of `plait.vdj.model.gene_ends.EndShape`.
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ def weighted_chain(
     model
         The model.
     shapes
-        From `plait.vdj.model.end_shapes.model_shapes` of it, or of one with the same genes.
+        From `plait.vdj.model.gene_ends.model_shapes` of it, or of one with the same genes.
     algebra
         What weights are values of: probabilities, their logarithms (`LogSum`), what is possible at all
         (`Count`). Parts that read alike are taken together as it chooses.

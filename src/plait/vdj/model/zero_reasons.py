@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.vdj.model.gene_calls import GivenGenes
+from plait.vdj.model.gene_ends import GivenGenes
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts
 from plait.vdj.results import STATUSES

@@ -1,0 +1,152 @@
+"""FASTA files as codes of a matrix, and what their sequences are scored with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from plait.align.codes import ALPHABETS, CodeList, common_kind, count_sample
+from plait.align.matrices import Kind, match_mismatch
+from plait.align.scoring import Scoring, make_scoring
+from plait.errors import InvalidInput
+from plait.formats.fasta import Sequences, read_fasta
+
+__all__ = ["CodedBlock", "CodedFile", "scoring_of_files"]
+
+_Path = str | os.PathLike[str]
+
+#: Scores of equal and of different letters where only one of the two is given.
+_MATCH: Final = 2
+_MISMATCH: Final = -3
+
+
+def scoring_of_files(
+    paths: Sequence[_Path],
+    *,
+    matrix: _Path | None = None,
+    match: int | None = None,
+    mismatch: int | None = None,
+    gap_open: int | None = None,
+    gap_extend: int | None = None,
+    kind: Kind | None = None,
+) -> Scoring:
+    """The scoring that is asked for, with defaults that suit the sequences of files.
+
+    Parameters
+    ----------
+    paths
+        FASTA files. They are looked at if neither `matrix` nor `kind` is given.
+    matrix, gap_open, gap_extend
+        As for `plait.align.scoring.make_scoring`.
+    match, mismatch
+        Scores of equal and of different letters, in the place of a matrix; 2 and -3 if one is left out.
+    kind
+        What the sequences are; if None, what the first letters of all files say, see
+        `plait.align.codes.kind_of`.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is wrong or does not go with another, or the files hold different kinds of sequences, or
+        what may be of either.
+    FormatError
+        If a file cannot be read.
+    """
+    by_letters = match is not None or mismatch is not None
+    if by_letters and matrix is not None:
+        raise InvalidInput(
+            "matrix", found="a matrix and match or mismatch scores", expected="one or the other"
+        )
+    if matrix is not None:
+        return make_scoring(matrix, gap_open, gap_extend, kind=kind)
+    chosen = kind or common_kind({os.fspath(path): count_sample(path) for path in paths})
+    if not by_letters:
+        return make_scoring(None, gap_open, gap_extend, kind=chosen)
+    scores = (_MATCH if match is None else match, _MISMATCH if mismatch is None else mismatch)
+    letters = match_mismatch(*scores, letters=ALPHABETS[chosen])
+    return make_scoring(letters, gap_open, gap_extend, kind=chosen)
+
+
+#: Bytes of text in a block.
+_BLOCK_BYTES: Final = 1 << 24
+#: A file is kept in memory up to so many residues, names taken as so many more each.
+_MOST_KEPT: Final = 1 << 26
+_NAME_RESIDUES: Final = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedBlock:
+    """Consecutive records of a file, and their codes.
+
+    Attributes
+    ----------
+    sequences
+        The records.
+    codes
+        Their letters as indices into the matrix.
+    first
+        Number of the first one in the file, from 0.
+    """
+
+    sequences: Sequences
+    codes: CodeList
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class CodedFile:
+    """A FASTA file that is read as often as needed. A small one is kept when it has been read once.
+
+    Parameters
+    ----------
+    path
+        The file.
+    scoring
+        Whose matrix has the letters.
+    most_kept
+        Residues up to which it is kept in memory.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], scoring: Scoring, *, most_kept: int = _MOST_KEPT
+    ) -> None:
+        self.path = os.fspath(path)
+        self._scoring = scoring
+        self._most_kept = most_kept
+        self._kept: list[CodedBlock] | None = None
+
+    def blocks(self) -> Iterator[CodedBlock]:
+        """All records.
+
+        Raises
+        ------
+        FormatError
+            If it is no FASTA file, or a letter is not in the matrix.
+        """
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[CodedBlock] = []
+        first = size = 0
+        for sequences in read_fasta(self.path, block_residues=_BLOCK_BYTES):
+            codes = self._scoring.encode_letters(
+                sequences.letters,
+                offsets=sequences.offsets,
+                names=sequences.names,
+                path=self.path,
+                lines=sequences.lines,
+            )
+            block = CodedBlock(sequences, CodeList(codes, sequences.offsets), first)
+            first += len(block)
+            size += codes.size + _NAME_RESIDUES * len(block)
+            if size <= self._most_kept:
+                kept.append(block)
+            else:
+                kept.clear()
+            yield block
+        if size <= self._most_kept:
+            self._kept = kept

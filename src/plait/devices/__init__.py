@@ -1,0 +1,1 @@
+"""Devices: which there are, their memory and how they are asked."""

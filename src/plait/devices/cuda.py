@@ -1,0 +1,374 @@
+"""The door to CUDA: the one module that imports numba.cuda, and the decorator of every GPU kernel.
+
+It is imported when the CUDA target is asked for, and not before (`plait.dp.choice`). Kernels stand
+in other modules of this package, with `cuda` from here for threads, barriers and shared memory, with
+`plait.lang.warps` for what lanes of a warp exchange, and with the algebras and recurrences that serve all
+targets. numba-cuda compiles them for the device on which they are launched, or to PTX for any
+(`CudaKernel.ptx`), for which no device is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import cuda
+
+from plait.errors import DeviceFailure
+from plait.lang import lanes as bits
+from plait.lang import lanes as groups
+from plait.lang import warps
+from plait.lang.closure import classes_of
+from plait.lang.compile import closure, in_compiled_cache, prepare, specialise, stem_of
+from plait.lang.compiling import compiling
+
+__all__ = ["KERNELS", "SIMULATED", "CudaKernel", "capability_of_code", "cuda", "cuda_kernel"]
+
+#: Whether kernels run in the CUDA simulator, as plain Python.
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")
+
+# Small batches have small grids; nobody who counts them can do anything about it.
+numba.config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
+#: Every kernel by its name, for the tests that compile all of them.
+KERNELS: dict[str, CudaKernel] = {}
+
+#: Bytes of shared memory that a block has without asking.
+_SHARED_UNASKED = 48 << 10
+
+#: Arguments of a kernel: lists of them, one for each combination of types.
+Examples = Callable[[], list[tuple[Any, ...]]]
+
+
+#: One launch at a time, which takes some ten microseconds once the kernel is loaded.
+_LAUNCHING = threading.RLock()
+
+
+class CudaKernel:
+    """A kernel, compiled by the types of its arguments when it is first launched with them, cached on disk.
+
+    Parameters
+    ----------
+    function
+        The body, for one thread.
+    examples
+        Lists of arguments as NumPy values; all that matters is their types. From these the kernel is compiled
+        without a device in the tests.
+    options
+        Passed on to numba-cuda: ``max_registers``, ``launch_bounds``.
+    """
+
+    def __init__(self, function: Callable[..., Any], examples: Examples, options: dict[str, Any]) -> None:
+        self.__doc__ = function.__doc__
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self.py_func = function
+        self.examples = examples
+        self.options = options
+        self._lock = threading.Lock()
+        self._dispatchers: dict[Any, Any] = {}
+        self._asked: dict[Any, int] = {}
+
+    def _dispatcher(self, arguments: tuple[Any, ...]) -> Any:
+        """numba-cuda's kernel; one for all arguments that the same sources serve."""
+        classes = tuple(classes_of(arguments))
+        with self._lock:
+            if classes not in self._dispatchers:
+                teach()
+                if SIMULATED:
+                    self._dispatchers[classes] = cuda.jit(self.py_func)
+                else:
+                    with in_compiled_cache(self._folder(arguments)):
+                        made = cuda.jit(cache=True, **self.options)(self.py_func)
+                    made.compile = self._announced(made)
+                    self._dispatchers[classes] = made
+        return self._dispatchers[classes]
+
+    def _announced(self, dispatcher: Any) -> Callable[[Any], Any]:
+        """What compiles, which it does not tell, and loads what is kept."""
+        compiles = dispatcher.compile
+
+        def compile_or_load(kinds: Any) -> Any:
+            if dispatcher._cache.load_overload(kinds, dispatcher.targetctx) is not None:
+                return compiles(kinds)
+            with compiling(self.name):
+                return compiles(kinds)
+
+        return compile_or_load
+
+    def _folder(self, arguments: tuple[Any, ...]) -> Path:
+        """Where numba-cuda keeps the kernel for these arguments, and for others of the same classes."""
+        sources = closure(self.py_func, arguments)
+        # What the modules of this target say of operations may be said of any kernel.
+        sources.add(Path(__file__).parent.glob("cuda*.py"))
+        folder = Path(stem_of(self.name, sources, metadata.version("numba-cuda"), repr(self.options)))
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def launch(self, blocks: Any, threads: Any, *arguments: Any, stream: Any = 0, shared: int = 0) -> None:
+        """Start the kernel on the current device; it runs on its own until its stream is waited for.
+
+        Parameters
+        ----------
+        blocks, threads
+            Numbers of blocks, and of threads in each: ints or tuples.
+        *arguments
+            Device arrays and numbers.
+        stream
+            The stream to run in.
+        shared
+            Bytes of dynamic shared memory per block.
+        """
+        dispatcher = self._dispatcher(arguments)
+        # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the
+        # simulator has one configuration of a kernel for all of them.
+        with _LAUNCHING:
+            configured = dispatcher[blocks, threads, stream, shared]
+            if shared > _SHARED_UNASKED and not SIMULATED:
+                place = (cuda.get_current_device().id, _kinds(arguments))
+                # Once for every kernel and device; to ask each time would take as long as a launch.
+                if shared > self._asked.get(place, 0):
+                    self._ask_for_shared(arguments, shared)
+                    self._asked[place] = shared
+            configured(*arguments)
+
+    def _ask_for_shared(self, arguments: tuple[Any, ...], shared: int) -> None:
+        """Let the kernel have more shared memory than every kernel may."""
+        from cuda.bindings import driver
+
+        function = self._dispatcher(arguments)._compile_for_args(*arguments)._codelibrary.get_cufunc()
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (status,) = driver.cuKernelSetAttribute(attribute, shared, function.handle, function.device.id)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceFailure(
+                f"cuda:{function.device.id}",
+                reason=f"a block of {self.name} cannot have {shared} bytes of shared memory ({status.name})",
+                fix="use device='cpu', and please report it: it is an error of plait",
+            )
+
+    def ptx(self, arguments: tuple[Any, ...], capability: tuple[int, int]) -> str:
+        """The kernel for arguments of these types as PTX for a compute capability; needs no device."""
+        return self.ptx_of_each(arguments, (capability,))[0]
+
+    def ptx_of_each(self, arguments: tuple[Any, ...], capabilities: Sequence[tuple[int, int]]) -> list[str]:
+        """The same for several capabilities; types are inferred once where the code is the same for all."""
+        teach()
+        kinds = tuple(numba.typeof(value) for value in arguments)
+        # The number of registers is for the assembler.
+        options = {name: value for name, value in self.options.items() if name != "max_registers"}
+        found: dict[tuple[int, int], str] = {}
+        for capability in capabilities:
+            if capability in found:
+                continue
+            if _NoDevice.kept:
+                _forget()
+            with _capability(capability) as asked, _libraries() as made:
+                text, _ = cuda.compile_ptx(self.py_func, kinds, cc=capability, **options)
+            found[capability] = str(text)
+            if not asked.capability_matters:
+                for other in capabilities:
+                    found.setdefault(other, made[-1].get_asm_str(cc=other))
+        return [found[capability] for capability in capabilities]
+
+
+def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What tells the types of arguments apart, found faster than the types."""
+    return tuple(
+        (type(value), _kinds(value))
+        if isinstance(value, tuple)
+        else (type(value), getattr(value, "dtype", None), getattr(value, "ndim", None))
+        for value in values
+    )
+
+
+def capability_of_code() -> tuple[int, ...]:
+    """The compute capability that is compiled for, asked while an instruction is generated."""
+    from numba.cuda import dispatcher
+
+    device = dispatcher.get_current_device()
+    if isinstance(device, _NoDevice):
+        device.capability_matters = _NoDevice.kept = True
+    return tuple(device.compute_capability)
+
+
+def cuda_kernel(examples: Examples, **options: Any) -> Callable[[Callable[..., Any]], CudaKernel]:
+    """Make a function a kernel; see `CudaKernel` for the parameters."""
+
+    def decorate(function: Callable[..., Any]) -> CudaKernel:
+        made = CudaKernel(function, examples, options)
+        KERNELS[made.name] = made
+        return made
+
+    return decorate
+
+
+class _NoDevice:
+    """What the compiler asks a device for, where there is none to ask."""
+
+    #: Whether Numba keeps functions whose code depends on a capability.
+    kept = False
+
+    def __init__(self, capability: tuple[int, int]) -> None:
+        self.compute_capability = capability
+        #: Whether the generated code depends on it.
+        self.capability_matters = False
+
+
+@contextlib.contextmanager
+def _capability(capability: tuple[int, int]) -> Iterator[_NoDevice]:
+    """Let functions that a kernel calls compile for this capability where there is no device to ask."""
+    from numba.cuda import dispatcher
+
+    before, asked = dispatcher.get_current_device, _NoDevice(capability)
+    dispatcher.get_current_device = lambda: asked
+    try:
+        yield asked
+    finally:
+        dispatcher.get_current_device = before
+
+
+def _forget() -> None:
+    """Compile the functions that kernels call anew: Numba keeps them, whatever capability they are for."""
+    from numba.core.typing.templates import builtin_registry
+
+    for template in builtin_registry.functions:
+        if getattr(getattr(template, "_overload_func", None), "__module__", "") == "plait.lang.compile":
+            template._impl_cache.clear()
+    _NoDevice.kept = False
+
+
+@contextlib.contextmanager
+def _libraries() -> Iterator[list[Any]]:
+    """What is compiled meanwhile: the libraries of code from which PTX is taken, the last one last."""
+    from numba.cuda.codegen import CUDACodeLibrary
+
+    before, made = CUDACodeLibrary.get_asm_strs, []
+
+    def take(self: Any, cc: tuple[int, int] | None = None) -> Any:
+        made.append(self)
+        return before(self, cc=cc)
+
+    CUDACodeLibrary.get_asm_strs = take
+    try:
+        yield made
+    finally:
+        CUDACodeLibrary.get_asm_strs = before
+
+
+@functools.cache
+def teach() -> None:
+    """Teach numba-cuda the operations of the lanes, those of a warp among them."""
+    if SIMULATED:
+        return
+    from numba.cuda.core import config
+
+    # A few targets, or one long pair, cannot fill a device; a warning of every such launch helps nobody.
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    prepare()
+    _keep_libraries()
+    specialise(groups.add_saturating, _sum_of, target="cuda")
+    specialise(groups.subtract_saturating, _difference_of, target="cuda")
+    specialise(warps.lane_index, lambda: _lane_index, target="cuda")
+    specialise(warps.warp_size, lambda: _warp_size, target="cuda")
+    specialise(warps.synchronize_warp, lambda: _synchronize_warp, target="cuda")
+    specialise(
+        bits.lowest_bit, lambda word: _lowest_of_word if str(word) == "uint32" else None, target="cuda"
+    )
+    specialise(warps.in_word, lambda word, distance: _IN_WORD.get(str(word)), target="cuda")
+    specialise(warps.ballot, lambda flag: _ballot, target="cuda")
+    specialise(warps.add_to, lambda values, place, amount: _add_to, target="cuda")
+    specialise(
+        warps.shuffle,
+        lambda value, lane: _shuffle_word if str(value) == "uint32" else _shuffle,
+        target="cuda",
+    )
+    specialise(warps.shuffle_up, lambda value, distance: _shuffle_up, target="cuda")
+    specialise(warps.shuffle_down, lambda value, distance: _shuffle_down, target="cuda")
+    specialise(warps.shuffle_xor, lambda value, mask: _shuffle_xor, target="cuda")
+
+
+def _keep_libraries() -> None:
+    """Leave loaded code where it is when the process ends.
+
+    Devices of one generation share what the driver has loaded, but numba-cuda gives it back once for each of
+    them: the second time damages the memory of the process.
+    """
+    from numba.cuda.cudadrv import driver
+
+    driver._module_finalizer = lambda context, code: None
+
+
+# Numbers of 32 and 64 bits do not come near their limits on a GPU: the host chooses the width from a bound of
+# every value, and PTX lacks the instructions that LLVM has for saturation. Sums keep the type of `a`, since
+# those of Numba would have 64 bits.
+_SUMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "int32": (lambda a, b: np.int32(a + b), lambda a, b: np.int32(a - b)),
+    "int64": (lambda a, b: np.int64(a + b), lambda a, b: np.int64(a - b)),
+    "float32": (lambda a, b: np.float32(a + b), lambda a, b: np.float32(a - b)),
+    "float64": (lambda a, b: np.float64(a + b), lambda a, b: np.float64(a - b)),
+}
+
+
+def _sum_of(a: Any, b: Any) -> Callable[..., Any] | None:
+    return _SUMS[str(a)][0] if str(a) in _SUMS else None
+
+
+def _difference_of(a: Any, b: Any) -> Callable[..., Any] | None:
+    return _SUMS[str(a)][1] if str(a) in _SUMS else None
+
+
+def _lane_index():  # type: ignore[no-untyped-def]
+    return cuda.laneid
+
+
+def _warp_size():  # type: ignore[no-untyped-def]
+    return np.int32(cuda.warpsize)
+
+
+def _synchronize_warp():  # type: ignore[no-untyped-def]
+    cuda.syncwarp()
+
+
+def _lowest_of_word(word):  # type: ignore[no-untyped-def]
+    return np.int32(cuda.ffs(np.int32(word)) - 1)
+
+
+_IN_WORD: dict[str, Callable[..., Any]] = {
+    "uint32": lambda word, distance: np.uint32(distance & 31),
+    "int64": lambda word, distance: np.int64(distance & 63),
+}
+
+
+def _ballot(flag):  # type: ignore[no-untyped-def]
+    return np.int64(np.uint32(cuda.ballot_sync(-1, flag)))
+
+
+def _add_to(values, place, amount):  # type: ignore[no-untyped-def]
+    cuda.atomic.add(values, place, amount)
+
+
+def _shuffle(value, lane):  # type: ignore[no-untyped-def]
+    return cuda.shfl_sync(-1, value, lane)
+
+
+def _shuffle_word(value, lane):  # type: ignore[no-untyped-def]
+    return np.uint32(cuda.shfl_sync(-1, np.int32(value), lane))
+
+
+def _shuffle_up(value, distance):  # type: ignore[no-untyped-def]
+    return cuda.shfl_up_sync(-1, value, distance)
+
+
+def _shuffle_down(value, distance):  # type: ignore[no-untyped-def]
+    return cuda.shfl_down_sync(-1, value, distance)
+
+
+def _shuffle_xor(value, mask):  # type: ignore[no-untyped-def]
+    return cuda.shfl_xor_sync(-1, value, mask)

@@ -1,0 +1,1 @@
+"""Dynamic programming: one room a family of recurrences, with its orders of visiting and its launch on every device."""

@@ -1,0 +1,1 @@
+"""Bands of a cube: prediction of samples from their neighbours."""

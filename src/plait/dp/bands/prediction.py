@@ -1,0 +1,228 @@
+"""Adaptive linear prediction of a sample from its neighbours in its own band and from bands before it.
+
+CCSDS 123.0-B-1 and -2, section 4. Sample values count from the middle of their range (s - s_mid), of which
+every residual is the same; so the middle is 0. The neighbours of a sample in its own band are called after
+the compass, ``wz`` is the western one in the band before.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import by_type
+from plait.lang.lanes import equal, greater, maximum, minimum, select, splat
+
+__all__ = [
+    "BandPrediction",
+    "NarrowColumn",
+    "NarrowNeighbor",
+    "WideColumn",
+    "WideNeighbor",
+    "doubled",
+    "learned",
+    "learning_shift",
+    "local_sum",
+    "mapped",
+    "of_lanes",
+    "predicted",
+    "representative",
+    "unmapped",
+]
+
+
+class WideNeighbor(NamedTuple):
+    """Local sums of four neighbours, the western one among them."""
+
+    @staticmethod
+    def local_sum(kind: WideNeighbor, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+        w, nw, n, ne = near
+        east = select(last, n, ne)
+        whole = select(first, n, w) + select(first, ne, nw) + n + east
+        return select(first_row, w + w + w + w, whole)
+
+
+class NarrowNeighbor(NamedTuple):
+    """Local sums of neighbours in the row before alone."""
+
+    @staticmethod
+    def local_sum(kind: NarrowNeighbor, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+        _, nw, n, ne = near
+        whole = select(first, ne, nw) + n + n + select(last, nw, ne)
+        return select(first_row, wz + wz + wz + wz, whole)
+
+
+class WideColumn(NamedTuple):
+    """Four times the northern neighbour; in the first row the western one."""
+
+    @staticmethod
+    def local_sum(kind: WideColumn, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+        w, _, n, _ = near
+        one = select(first_row, w, n)
+        return one + one + one + one
+
+
+class NarrowColumn(NamedTuple):
+    """Four times the northern neighbour; in the first row the western one of the band before."""
+
+    @staticmethod
+    def local_sum(kind: NarrowColumn, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+        _, _, n, _ = near
+        one = select(first_row, wz, n)
+        return one + one + one + one
+
+
+@by_type
+def local_sum(kind: Any, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+    """The local sum; `near` is (w, nw, n, ne), the masks tell the first row and the ends of a row."""
+
+
+class BandPrediction(NamedTuple):
+    """Constants of the predictor, 64-bit integers.
+
+    Attributes
+    ----------
+    zero, one
+        0 and 1.
+    least, largest
+        Limits of a sample, counted from the middle.
+    omega
+        Weight resolution.
+    wrap
+        64 - R: what is wrapped to R bits is shifted by so much, to and fro.
+    columns
+        Samples in a row.
+    interval
+        Binary logarithm of t_inc.
+    initial, final
+        v_min and v_max.
+    scale
+        D - Omega.
+    theta
+        Resolution of the sample representatives.
+    """
+
+    zero: Any
+    one: Any
+    least: Any
+    largest: Any
+    omega: Any
+    wrap: Any
+    columns: Any
+    interval: Any
+    initial: Any
+    final: Any
+    scale: Any
+    theta: Any
+
+    @staticmethod
+    def of_lanes(p: BandPrediction, lanes: Any) -> Any:
+        return BandPrediction(
+            splat(lanes, p.zero),
+            splat(lanes, p.one),
+            splat(lanes, p.least),
+            splat(lanes, p.largest),
+            splat(lanes, p.omega),
+            splat(lanes, p.wrap),
+            splat(lanes, p.columns),
+            splat(lanes, p.interval),
+            splat(lanes, p.initial),
+            splat(lanes, p.final),
+            splat(lanes, p.scale),
+            splat(lanes, p.theta),
+        )
+
+    @staticmethod
+    def predicted(p: BandPrediction, dot: Any, sigma: Any) -> Any:
+        whole = dot + (sigma << p.omega)
+        wrapped = (whole << p.wrap) >> p.wrap
+        half = (p.one + p.one) << p.omega
+        low = p.least << (p.omega + p.one + p.one)
+        high = (p.largest << (p.omega + p.one + p.one)) + half
+        return minimum(maximum(wrapped + half, low), high)
+
+    @staticmethod
+    def doubled(p: BandPrediction, high: Any) -> Any:
+        return high >> (p.omega + p.one)
+
+    @staticmethod
+    def mapped(p: BandPrediction, sample: Any, double: Any) -> Any:
+        base = double >> p.one
+        rest = sample - base
+        size = maximum(rest, p.zero - rest)
+        theta = minimum(base - p.least, p.largest - base)
+        turned = select(equal(double & p.one, p.zero), rest, p.zero - rest)
+        small = size + size - select(greater(p.zero, turned), p.one, p.zero)
+        return select(greater(size, theta), size + theta, small)
+
+    @staticmethod
+    def unmapped(p: BandPrediction, residual: Any, double: Any) -> Any:
+        base = double >> p.one
+        below = base - p.least
+        above = p.largest - base
+        theta = minimum(below, above)
+        half = (residual + p.one) >> p.one
+        small = select(equal(residual & p.one, double & p.one), half, p.zero - half)
+        far = residual - theta
+        large = select(greater(above, below), far, p.zero - far)
+        return base + select(greater(residual, theta + theta), large, small)
+
+    @staticmethod
+    def learning_shift(p: BandPrediction, t: Any) -> Any:
+        steps = ((t - p.columns) >> p.interval) + p.initial
+        return minimum(maximum(steps, p.initial), p.final) + p.scale
+
+    @staticmethod
+    def learned(p: BandPrediction, weight: Any, difference: Any, falls: Any, shift: Any) -> Any:
+        signed = select(falls, p.zero - difference, difference)
+        left = maximum(p.zero - shift, p.zero)
+        scaled = (signed << left) >> maximum(shift, p.zero)
+        bound = p.one << (p.omega + p.one + p.one)
+        moved = weight + ((scaled + p.one) >> p.one)
+        return minimum(maximum(moved, p.zero - bound), bound - p.one)
+
+    @staticmethod
+    def representative(p: BandPrediction, sample: Any, high: Any, phi: Any) -> Any:
+        two = p.one + p.one
+        rest = ((p.one << p.theta) - phi) * (sample << (p.omega + two))
+        pulled = rest + phi * high - phi * (two << p.omega)
+        return ((pulled >> (p.omega + p.theta + p.one)) + p.one) >> p.one
+
+
+@by_type
+def of_lanes(p: Any, lanes: Any) -> Any:
+    """The constants in every lane."""
+
+
+@by_type
+def predicted(p: Any, dot: Any, sigma: Any) -> Any:
+    """High-resolution prediction, from the weighted sum of the differences and the local sum."""
+
+
+@by_type
+def doubled(p: Any, high: Any) -> Any:
+    """Double-resolution prediction of a high-resolution one."""
+
+
+@by_type
+def mapped(p: Any, sample: Any, double: Any) -> Any:
+    """Mapped residual of a sample, from its double-resolution prediction."""
+
+
+@by_type
+def unmapped(p: Any, residual: Any, double: Any) -> Any:
+    """Sample of a mapped residual, from its double-resolution prediction."""
+
+
+@by_type
+def learning_shift(p: Any, t: Any) -> Any:
+    """Exponent by which differences are scaled to change weights, at the t-th sample of a band."""
+
+
+@by_type
+def learned(p: Any, weight: Any, difference: Any, falls: Any, shift: Any) -> Any:
+    """A weight after a sample; `falls` masks where the sample is less than predicted."""
+
+
+@by_type
+def representative(p: Any, sample: Any, high: Any, phi: Any) -> Any:
+    """What stands for a sample in sums and differences, from the high-resolution prediction and phi."""

@@ -1,0 +1,391 @@
+"""Wavefront over bands and samples: at step k, band z works on its sample k - z.
+
+A sample needs earlier samples of its band, and the same sample of the bands before it. So all bands of a step
+are independent of one another, and neighbouring bands lie in neighbouring lanes, for predicting residuals and
+for finding samples from residuals alike. A wave runs over a stretch of samples of all its bands, and nothing
+is left under way at its end.
+
+Memory is laid out by steps: ``values[k % rows, z]`` belongs to sample ``k - z`` of band z. Samples go into
+that layout, and out of it, by `skew` and `unskew`. Bands that are too many for one wave go into several, one
+after the other, each of which hands what is needed of its last bands over to the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.dp.bands.prediction import (
+    doubled,
+    learned,
+    learning_shift,
+    local_sum,
+    mapped,
+    of_lanes,
+    predicted,
+    representative,
+    unmapped,
+)
+from plait.lang.compile import by_type, shared
+from plait.lang.lanes import OneLane, equal, greater, load, select, splat, store
+
+__all__ = [
+    "PAST",
+    "AnyRate",
+    "BandMemory",
+    "Damped",
+    "Exact",
+    "OneRate",
+    "ToResiduals",
+    "ToSamples",
+    "Way",
+    "component_shift",
+    "exchange",
+    "kept",
+    "run_samples",
+    "skew",
+    "unskew",
+]
+
+#: Steps whose differences are kept, and lanes before the first band: more than the 15 bands before a band.
+PAST = 16
+
+
+class BandMemory(NamedTuple):
+    """Arrays of a wave; all int64, rows of C order.
+
+    The number of bands here is a multiple of the lanes of every group; there may be more than the image has.
+
+    Attributes
+    ----------
+    values
+        Samples in, residuals out, or the other way round; shape (rows, bands), with as many rows as the
+        samples of a stretch and the bands together.
+    near
+        What stands for the samples in sums and differences, shape (rows, `PAST` + bands), with more rows than
+        those and the columns together; the first `PAST` lanes are of the bands before, or 0.
+    past
+        Differences from the local sums, of the last steps, shape (`PAST`, `PAST` + bands); likewise.
+    weights
+        Weights of each component, shape (components, bands). The first three are of the directional
+        differences, if there are any.
+    offsets
+        Offsets of the exponents of learning, in that shape; one row if there are none.
+    bands
+        0, 1, 2, ..., then phi of each band; shape (2, bands).
+    places
+        Column of a sample counted backwards: ``-k`` modulo the columns for k = 0, 1, ..., columns and lanes
+        of a group; shape (1, that).
+    before, after
+        What the wave before hands over, and what this one does; shape (samples of a stretch, `PAST`): in
+        place m the difference of the m-th last band, in place 0 what stands for the sample of the last one.
+        No rows where there is no other wave.
+    """
+
+    values: Any
+    near: Any
+    past: Any
+    weights: Any
+    offsets: Any
+    bands: Any
+    places: Any
+    before: Any
+    after: Any
+
+
+class ToResiduals(NamedTuple):
+    """Values are samples, and become residuals."""
+
+    @staticmethod
+    def exchange(way: ToResiduals, p: Any, value: Any, double: Any) -> Any:
+        return value, mapped(p, value, double)
+
+
+class ToSamples(NamedTuple):
+    """Values are residuals, and become samples."""
+
+    @staticmethod
+    def exchange(way: ToSamples, p: Any, value: Any, double: Any) -> Any:
+        sample = unmapped(p, value, double)
+        return sample, sample
+
+
+class Exact(NamedTuple):
+    """Samples stand for themselves."""
+
+    @staticmethod
+    def kept(stand: Exact, p: Any, sample: Any, high: Any, phi: Any) -> Any:
+        return sample
+
+
+class Damped(NamedTuple):
+    """Sample representatives."""
+
+    @staticmethod
+    def kept(stand: Damped, p: Any, sample: Any, high: Any, phi: Any) -> Any:
+        return representative(p, sample, high, phi)
+
+
+class OneRate(NamedTuple):
+    """All weights learn alike."""
+
+    @staticmethod
+    def component_shift(rate: OneRate, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
+        return shift
+
+
+class AnyRate(NamedTuple):
+    """Every weight has an offset of its own."""
+
+    @staticmethod
+    def component_shift(rate: AnyRate, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
+        return shift + load(lanes, offsets, i, lane)
+
+
+@by_type
+def exchange(way: Any, p: Any, value: Any, double: Any) -> Any:
+    """The sample, and what the value becomes."""
+
+
+@by_type
+def kept(stand: Any, p: Any, sample: Any, high: Any, phi: Any) -> Any:
+    """What stands for a sample from now on."""
+
+
+@by_type
+def component_shift(rate: Any, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
+    """Exponent of the learning of component i."""
+
+
+class Way(NamedTuple):
+    """What a wave does.
+
+    Attributes
+    ----------
+    sums
+        Kind of local sums.
+    exchange
+        `ToResiduals` or `ToSamples`.
+    stand
+        `Exact` or `Damped`.
+    rate
+        `OneRate` or `AnyRate`.
+    full
+        Whether there are directional differences.
+    before
+        P, the bands before a band that it is predicted from.
+    """
+
+    sums: Any
+    exchange: Any
+    stand: Any
+    rate: Any
+    full: Any
+    before: Any
+
+
+@shared
+def _directional(p: Any, near: Any, sigma: Any, first_row: Any, first: Any) -> Any:
+    """Differences of the northern, western and north-western neighbour from the local sum."""
+    w, nw, n, _ = near
+    two = p.one + p.one
+    north = select(first_row, p.zero, (n << two) - sigma)
+    west = select(first_row, p.zero, (select(first, n, w) << two) - sigma)
+    north_west = select(first_row, p.zero, (select(first, n, nw) << two) - sigma)
+    return north, west, north_west
+
+
+@shared
+def _learn(
+    lanes: Any, p: Any, way: Any, memory: Any, i: int, lane: int, u: Any, falls: Any, shift: Any
+) -> None:
+    own = component_shift(way.rate, lanes, memory.offsets, i, lane, shift)
+    store(lanes, memory.weights, i, lane, learned(p, load(lanes, memory.weights, i, lane), u, falls, own))
+
+
+@shared
+def _group(lanes: Any, p: Any, way: Any, memory: Any, rows: Any, step: Any, lane: int, place: int) -> None:
+    """One step of the bands of a group of lanes."""
+    here, kept_here, west, two_west, north, north_east, north_west, now = rows
+    near, weights = memory.near, memory.weights
+    at = lane + 16
+    w = load(lanes, near, west, at)
+    n = load(lanes, near, north, at)
+    nw = load(lanes, near, north_west, at)
+    ne = load(lanes, near, north_east, at)
+    wz = load(lanes, near, two_west, at - 1)
+    column = load(lanes, memory.places, 0, place)
+    t = step - load(lanes, memory.bands, 0, lane)
+    first_row = greater(p.columns, t)
+    first = equal(column, p.zero)
+    last = equal(column, p.columns - p.one)
+    sigma = local_sum(way.sums, (w, nw, n, ne), wz, first_row, first, last)
+    d_n, d_w, d_nw = _directional(p, (w, nw, n, ne), sigma, first_row, first)
+    dot = p.zero
+    base = 0
+    if way.full:
+        base = 3
+        dot = d_n * load(lanes, weights, 0, lane) + d_w * load(lanes, weights, 1, lane)
+        dot = dot + d_nw * load(lanes, weights, 2, lane)
+    for i in range(way.before):
+        u = load(lanes, memory.past, (now - 1 - i) & 15, at - 1 - i)
+        dot = dot + u * load(lanes, weights, base + i, lane)
+    high = predicted(p, dot, sigma)
+    double = doubled(p, high)
+    sample, other = exchange(way.exchange, p, load(lanes, memory.values, here, lane), double)
+    store(lanes, memory.values, here, lane, other)
+    stands = kept(way.stand, p, sample, high, load(lanes, memory.bands, 1, lane))
+    store(lanes, near, kept_here, at, stands)
+    store(lanes, memory.past, now & 15, at, (stands << (p.one + p.one)) - sigma)
+    falls = greater(double, sample + sample)
+    shift = learning_shift(p, t)
+    if way.full:
+        _learn(lanes, p, way, memory, 0, lane, d_n, falls, shift)
+        _learn(lanes, p, way, memory, 1, lane, d_w, falls, shift)
+        _learn(lanes, p, way, memory, 2, lane, d_nw, falls, shift)
+    for i in range(way.before):
+        u = load(lanes, memory.past, (now - 1 - i) & 15, at - 1 - i)
+        _learn(lanes, p, way, memory, base + i, lane, u, falls, shift)
+
+
+@shared
+def _first_sample(p: Any, way: Any, memory: Any, rows: Any, band: int, has_before: bool) -> None:
+    """The first sample of a band, which has no neighbours."""
+    double = p.zero
+    if way.before and has_before:
+        double = memory.near[rows[2], band + 15] << 1
+    sample, other = exchange(way.exchange, p, memory.values[rows[0], band], double)
+    memory.values[rows[0], band] = other
+    memory.near[rows[1], band + 16] = sample
+
+
+@shared
+def _receive(memory: Any, step: int, first: int, last: int) -> None:
+    """What the bands before have for one step, into the lanes before the first."""
+    for m in range(1, 16):
+        t = step + m
+        if first <= t < last:
+            memory.past[step & 15, 16 - m] = memory.before[t - first, m]
+    if first <= step + 1 < last:
+        memory.near[step % memory.near.shape[0], 15] = memory.before[step + 1 - first, 0]
+
+
+@shared
+def _hand_over(memory: Any, step: int, first: int, last: int) -> None:
+    """What the last bands have after one step."""
+    bands = memory.values.shape[1]
+    for m in range(1, 16):
+        t = step - (bands - m)
+        if first <= t < last:
+            memory.after[t - first, m] = memory.past[step & 15, 16 + bands - m]
+            if m == 1:
+                memory.after[t - first, 0] = memory.near[step % memory.near.shape[0], 15 + bands]
+
+
+@shared
+def _run_step(lanes: Any, p: Any, numbers: Any, way: Any, memory: Any, step: int, low: int, high: int) -> Any:
+    """One step of the bands from `low` to before `high`; returns the rows of the step."""
+    columns = numbers.columns
+    rows = memory.near.shape[0]
+    ring = (
+        step % memory.values.shape[0],
+        step % rows,
+        (step - 1) % rows,
+        (step - 2) % rows,
+        (step - columns) % rows,
+        (step - columns + 1) % rows,
+        (step - columns - 1) % rows,
+        step,
+    )
+    group = low // lanes.width * lanes.width
+    place = (group - step) % columns
+    turn = lanes.width % columns
+    own = numbers.zero + step
+    every = splat(lanes, own)
+    while group < high:
+        if group >= low and group + lanes.width <= high:
+            _group(lanes, p, way, memory, ring, every, group, place)
+        else:
+            for lane in range(max(group, low), min(group + lanes.width, high)):
+                _group(OneLane(1), numbers, way, memory, ring, own, lane, (lane - step) % columns)
+        group += lanes.width
+        place += turn
+        if place >= columns:
+            place -= columns
+    return ring
+
+
+@shared
+def run_samples(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, last: int) -> None:
+    """Run a wave over a stretch of samples.
+
+    Parameters
+    ----------
+    lanes
+        Width of a group.
+    numbers
+        `BandPrediction` of plain 64-bit numbers.
+    way
+        `Way`.
+    memory
+        `BandMemory`; changed in place.
+    first, last
+        Number of the first sample, and of the one after the last.
+    """
+    p = of_lanes(numbers, lanes)
+    bands = memory.values.shape[1]
+    receives = memory.before.shape[0] > 0
+    if receives:
+        for step in range(first - 15, first):
+            _receive(memory, step, first, last)
+    for step in range(first, last + bands - 1):
+        if receives:
+            _receive(memory, step, first, last)
+        low = max(0, step - last + 1)
+        high = min(bands, step - max(first, 1) + 1)
+        rows = _run_step(lanes, p, numbers, way, memory, step, low, high)
+        if first == 0 and step < bands:
+            _first_sample(numbers, way, memory, rows, step, step > 0 or receives)
+        if memory.after.shape[0]:
+            _hand_over(memory, step, first, last)
+
+
+@shared
+def skew(samples: Any, first: int, values: Any) -> None:
+    """Lay a run of samples out by steps.
+
+    Parameters
+    ----------
+    samples
+        int64, shape (samples, bands).
+    first
+        Number of the first of them in their bands.
+    values
+        As in `BandMemory`; changed in place.
+    """
+    rows = values.shape[0]
+    for k in range(samples.shape[0]):
+        row = (first + k) % rows
+        for z in range(samples.shape[1]):
+            values[row, z] = samples[k, z]
+            row += 1
+            if row == rows:
+                row = 0
+
+
+@shared
+def unskew(values: Any, first: int, samples: Any) -> None:
+    """The inverse of `skew`.
+
+    Parameters
+    ----------
+    values, first, samples
+        As there; `samples` is changed in place.
+    """
+    rows = values.shape[0]
+    for k in range(samples.shape[0]):
+        row = (first + k) % rows
+        for z in range(samples.shape[1]):
+            samples[k, z] = values[row, z]
+            row += 1
+            if row == rows:
+                row = 0

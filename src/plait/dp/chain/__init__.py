@@ -1,0 +1,1 @@
+"""The V(D)J chain: counts, probabilities, scenarios, draws."""

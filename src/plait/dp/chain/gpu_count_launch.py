@@ -1,0 +1,380 @@
+"""Path counts on GPUs: batches cut into pieces, copied, counted and copied back, several at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.devices.cuda_devices import least_free_memory, over_devices
+from plait.devices.cuda_memory import Slot
+from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
+from plait.dp.chain.gpu_pieces import SLOTS, Plan, own_symbols, plan, slot_of
+from plait.dp.chain.gpu_tables import WarpTables, warp_serves, warp_tables
+from plait.dp.chain.rows import Kind, PerInsertions, PerModel
+from plait.dp.chain.tables import ChainOutput, ChainTables, Texts
+from plait.dp.cpu import CpuTarget
+from plait.dp.reference import longest_text
+from plait.lang.algebras import COUNT
+from plait.lang.warps import WARP, lane_index
+
+__all__ = ["ChainLaunch", "DeviceCounts", "DeviceTexts", "run_chain"]
+
+_WORDS, _HALVES, _OCTETS = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8)
+
+
+class DeviceTexts(NamedTuple):
+    """`plait.dp.chain.tables.Texts` in fewer bytes.
+
+    Attributes
+    ----------
+    symbols
+        uint8 (total,).
+    start
+        int32 (n,).
+    length, prefix, suffix
+        uint16 (n,).
+    """
+
+    symbols: Any
+    start: Any
+    length: Any
+    prefix: Any
+    suffix: Any
+
+
+class DeviceCounts(NamedTuple):
+    """The arrays of `plait.dp.chain.tables.ChainOutput` that a chain of one fragment has."""
+
+    full: Any
+    empty: Any
+    none: Any
+    regions: Any
+    bound: Any
+
+
+class ChainRoom(NamedTuple):
+    """Elements of each array of `plait.dp.chain.gpu_count.WarpMemory`, for one warp.
+
+    Attributes
+    ----------
+    places, rising
+        Of 64 bits.
+    window, corners
+        Of 32 bits; there are two windows.
+    masks, arms
+        Bytes.
+    """
+
+    places: Any
+    rising: Any
+    window: Any
+    corners: Any
+    masks: Any
+    arms: Any
+
+    @property
+    def bytes(self) -> int:
+        """Bytes for a warp."""
+        return int(
+            8 * (self.places + self.rising) + 4 * (2 * self.window + self.corners) + self.masks + self.arms
+        )
+
+
+def room_of(levels: int, patterns: int, by_model: bool, longest: int) -> ChainRoom:
+    """Shared memory of a warp for texts of up to `longest` symbols.
+
+    Parameters
+    ----------
+    levels
+        One more than the most insertions.
+    patterns
+        Patterns of models.
+    by_model
+        Whether a row is one value per model.
+    longest
+        Symbols of the longest text.
+    """
+    symbols = (longest + WARP) // WARP * WARP
+    window = (levels + longest + 1) * patterns
+    return ChainRoom(
+        places=np.int32(symbols + 2 * WARP),
+        rising=np.int32(0 if by_model else levels),
+        window=np.int32(window if by_model else 0),
+        corners=np.int32(0 if by_model else levels),
+        masks=np.int32(symbols),
+        arms=np.int32(symbols if by_model else 0),
+    )
+
+
+#: Numbers of dimensions and types of the arrays of `WarpTables`; None is the word of a fragment.
+_ARRAYS: dict[str, tuple[int, Any]] = {
+    **dict.fromkeys(("prefix_symbols", "suffix_symbols", "allowed"), (2, np.uint8)),
+    **dict.fromkeys(("mirror", "unit"), (1, np.uint8)),
+    **dict.fromkeys(("prefix_sums", "suffix_sums"), (3, np.int32)),
+    **dict.fromkeys(("prefix_length", "suffix_length", "origin", "weight", "out_lane"), (1, np.int32)),
+    **dict.fromkeys(("left_reach", "right_reach", "single_reach"), (1, np.int32)),
+    **dict.fromkeys(("region_left", "region_right"), (1, np.int32)),
+    **dict.fromkeys(("starts", "joined", "early"), (1, None)),
+    **dict.fromkeys(("places", "alike"), (2, None)),
+    "empty": (2, np.int64),
+}
+
+
+def _examples() -> list[tuple[Any, ...]]:
+    """Both kinds of rows, with words of 32 and of 64 bits."""
+    found = []
+    numbers: dict[str, Any] = {name: np.int32(1) for name in WarpTables._fields if name not in _ARRAYS}
+    numbers |= dict.fromkeys(("bound_ends", "bound_fragment"), np.float64(1))
+    for word in (np.uint32, np.int64):
+        arrays = {name: np.zeros((1,) * n, kind or word) for name, (n, kind) in _ARRAYS.items()}
+        tables = WarpTables(**numbers, **arrays)
+        texts = DeviceTexts(np.zeros(1, np.uint8), np.zeros(1, np.int32), *(np.zeros(1, np.uint16),) * 3)
+        counts = np.zeros((1, 1, 1), np.int64)
+        out = DeviceCounts(counts, counts, counts[0], counts[0], np.zeros(1))
+        found += [
+            (rows(np.int64(1)), COUNT, tables, texts, out, room_of(1, 1, True, 4), np.int32(64))
+            for rows in (PerModel, PerInsertions)
+        ]
+    return found
+
+
+@cuda_kernel(_examples, max_registers=64)
+def count_texts(rows: Any, alg: Any, tables: Any, texts: Any, out: Any, room: Any, step: Any) -> None:
+    """Count all texts; `step` models at a time."""
+    warps = cuda.blockDim.x // WARP
+    warp = cuda.threadIdx.x // WARP
+    words = cuda.shared.array(0, _WORDS)
+    halves = cuda.shared.array(0, _HALVES)
+    octets = cuda.shared.array(0, _OCTETS)
+    place = warp * (room.places + room.rising)
+    half = 2 * warps * (room.places + room.rising) + warp * (2 * room.window + room.corners)
+    octet = (
+        warps * (8 * (room.places + room.rising) + 4 * (2 * room.window + room.corners))
+        + warp * (room.masks + room.arms)
+    )  # fmt: skip
+    memory = WarpMemory(
+        masks=octets[octet : octet + room.masks],
+        arms=octets[octet + room.masks : octet + room.masks + room.arms],
+        places=words[place : place + room.places],
+        left=halves[half : half + room.window],
+        right=halves[half + room.window : half + 2 * room.window],
+        corners=halves[half + 2 * room.window : half + 2 * room.window + room.corners],
+        rising=words[place + room.places : place + room.places + room.rising],
+    )
+    for model in range(0, tables.out_lane.size, step):
+        models = models_of(tables, model, lane_index())
+        for item in range(cuda.blockIdx.x * warps + warp, texts.start.size, cuda.gridDim.x * warps):
+            chain_of_warp(rows, alg, tables, texts, item, models, memory, out)
+
+
+#: Bytes of results of a piece: enough to keep a device busy, few enough for several to be on their way.
+_PIECE: Final = 64 << 20
+#: Fewest texts worth a piece, and a thread, of their own.
+_LEAST: Final = 1 << 16
+#: Warps of a block.
+_WARPS: Final = 4
+#: Chains kept on devices.
+_CHAINS: Final = 16
+#: Most blocks of a launch: enough for every device to have several waves of them.
+_BLOCKS: Final = 1 << 14
+#: Longest text that the GPU counts; hardly any junction is longer.
+_LONGEST: Final = 128
+#: Most bytes of shared memory of a block: what every device has without being asked for more.
+_SHARED: Final = 48 << 10
+#: Most prefixes or suffixes that `DeviceTexts` can tell apart.
+_ENDS: Final = 1 << 16
+
+
+def serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
+    """Whether the GPU counts this; the CPU has to where it does not.
+
+    It does not where two D genes are joined, where counts stick at a limit or are no integers, and where
+    limits are so large that weights leave 32 bits, or running sums shared memory.
+
+    Parameters
+    ----------
+    kind, alg, tables
+        As for `run_chain`.
+    """
+    if not warp_serves(kind, alg, tables):
+        return False
+    by_model = isinstance(kind.rows, PerModel)
+    room = room_of(int(kind.insertion.levels), int(tables.level_step) if by_model else 1, by_model, _LONGEST)
+    ends = max(tables.prefix_length.size, tables.suffix_length.size)
+    return _WARPS * room.bytes <= _SHARED and ends <= _ENDS
+
+
+class ChainLaunch:
+    """A chain on a device, ready to be run on texts that are there; for the device that is current.
+
+    Parameters
+    ----------
+    kind, alg, tables
+        What is counted.
+    """
+
+    def __init__(self, kind: Kind, alg: Any, tables: ChainTables) -> None:
+        self.kind = kind
+        self.alg = alg
+        self.by_model = isinstance(kind.rows, PerModel)
+        self.tables = WarpTables(*map(_uploaded, warp_tables(kind, tables)))
+        patterns, models = int(self.tables.patterns), int(tables.out_lane.size)
+        self._step = np.int32(2 * (WARP // patterns * patterns) if self.by_model else models)
+
+    def launch(self, texts: DeviceTexts, out: DeviceCounts, longest: int, stream: Any = 0) -> None:
+        """Count texts of the device.
+
+        Parameters
+        ----------
+        texts
+            At least one.
+        out
+            Overwritten; the bound of what is left to the CPU is NaN.
+        longest
+            No text is longer.
+        stream
+            In which stream.
+        """
+        room = room_of(int(self.tables.levels), int(self.tables.patterns), self.by_model, longest)
+        blocks = min(-(-int(texts.start.size) // _WARPS), _BLOCKS)
+        count_texts.launch(
+            blocks, _WARPS * WARP, self.kind.rows, self.alg, self.tables, texts, out, room, self._step,
+            stream=stream, shared=_WARPS * room.bytes,
+        )  # fmt: skip
+
+
+def _uploaded(value: Any) -> Any:
+    """A table on the device; empty ones get an element that nobody reads."""
+    if not isinstance(value, np.ndarray):
+        return value
+    whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
+    return cuda.to_device(np.ascontiguousarray(whole))
+
+
+class _Kept:
+    """Chains on devices, which later batches use again."""
+
+    lock = threading.Lock()
+    chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012  # one for the process
+
+
+def run_chain(
+    devices: Sequence[int],
+    kind: Kind,
+    alg: Any,
+    tables: ChainTables,
+    texts: Texts,
+    out: ChainOutput,
+    host: CpuTarget | None = None,
+) -> None:
+    """Fill `out`, pieces of the batch in parallel on devices.
+
+    Parameters
+    ----------
+    devices
+        Numbers of devices.
+    kind, alg, tables
+        A chain that this module `serves`.
+    texts
+        The batch.
+    out
+        Overwritten.
+    host
+        Counts the texts that the kernel leaves; by default with the threads of the settings.
+    """
+    if not texts.start.size:
+        return
+    cut = _plan(devices, texts, out)
+
+    def run(device: int, piece: tuple[int, int]) -> None:
+        launch = _launch_on(device, kind, alg, tables)
+        with slot_of(device) as slot:
+            _count(slot, launch, texts, out, *piece)
+
+    over_devices(list(devices) * cut.slots, cut.batches, run)
+    left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
+    if left.size:
+        _run_on_host(host or CpuTarget(), kind, alg, tables, texts, out, left)
+
+
+def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
+    """Pieces of a batch, several of which fit the memory of each device."""
+    count = texts.start.size
+    results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
+    # Symbols may be shared, and texts between those of a piece: `_piece_of` keeps to twice the mean.
+    each = results + 10 + 2 * -(-int(np.minimum(texts.length, _LONGEST).sum()) // count)
+    free, tightest = least_free_memory(devices, tidy=False)
+    return plan(
+        count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
+        slots=1 if SIMULATED else SLOTS, device=f"cuda:{tightest}",
+    )  # fmt: skip
+
+
+def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, first: int, last: int) -> None:
+    """Count a piece, and wait for it."""
+    part = _piece_of(texts, first, last)
+    ends = slot.upload("ends", np.stack([part.length, part.prefix, part.suffix]).astype(np.uint16))
+    start = slot.upload("start", part.start.astype(np.int32))
+    symbols = slot.upload("symbols", part.symbols if part.symbols.size else np.zeros(1, np.uint8))
+    wanted = {name: getattr(out, name)[first:last] for name in DeviceCounts._fields}
+    # All integers are copied back at once: threads that wait for each other at every call copy little.
+    sizes = {name: values.size for name, values in wanted.items() if name != "bound"}
+    counts = slot.room("counts", sum(sizes.values()), np.int64)
+    found, begin = {}, 0
+    for name, size in sizes.items():
+        shape = wanted[name].shape
+        part_of = counts[begin : begin + size].reshape(shape) if size else cuda.device_array(shape, np.int64)
+        found[name], begin = part_of, begin + size
+    bound = slot.room("bound", last - first, np.float64)
+    there = DeviceTexts(symbols, start, ends[0], ends[1], ends[2])
+    launch.launch(there, DeviceCounts(**found, bound=bound), longest_text(part), slot.stream)
+    here, bounds = slot.download("counts", counts), slot.download("bound", bound)
+    slot.wait()
+    begin = 0
+    for name, size in sizes.items():
+        np.copyto(wanted[name], here[begin : begin + size].reshape(wanted[name].shape))
+        begin += size
+    np.copyto(wanted["bound"], bounds)
+
+
+def _launch_on(device: int, kind: Kind, alg: Any, tables: ChainTables) -> ChainLaunch:
+    """The chain on a device; the last few are kept there."""
+    key = device, id(tables)
+    with _Kept.lock:
+        known = _Kept.chains.get(key)
+        if known is None:
+            known = _Kept.chains[key] = tables, ChainLaunch(kind, alg, tables)
+            while len(_Kept.chains) > _CHAINS:
+                _Kept.chains.popitem(last=False)
+        return known[1]
+
+
+def _piece_of(texts: Texts, first: int, last: int) -> Texts:
+    """Some texts with their symbols alone; those that are too long are empty."""
+    start, length, *ends = (field[first:last] for field in texts[1:])
+    length = np.where(length > _LONGEST, 0, length)
+    symbols, start = own_symbols(texts.symbols, start, length)
+    return Texts(symbols, start, length, *ends)
+
+
+def _run_on_host(
+    host: CpuTarget,
+    kind: Kind,
+    alg: Any,
+    tables: ChainTables,
+    texts: Texts,
+    out: ChainOutput,
+    items: NDArray[np.int64],
+) -> None:
+    """Count some of the texts on the CPU."""
+    part = Texts(texts.symbols, *(field[items] for field in texts[1:]))
+    counts = ChainOutput(*(np.empty((items.size, *field.shape[1:]), field.dtype) for field in out))
+    host.run_chain(kind, alg, tables, part, counts)
+    for whole, counted in zip(out, counts, strict=True):
+        whole[items] = counted

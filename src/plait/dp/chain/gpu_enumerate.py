@@ -1,0 +1,450 @@
+"""Kernels of the exhaustive enumeration, and its two data layouts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.lang.compile import by_type_of, shared
+
+__all__ = [
+    "BYTE_ENTRY",
+    "MOST",
+    "PACKED_ENTRY",
+    "STRINGS",
+    "THREADS",
+    "ByteLetters",
+    "Fragments",
+    "PackedLetters",
+    "compare_bytes",
+    "compare_packed",
+    "find_wanted",
+]
+
+#: Most N symbols: 2 bits for each stand in one 32-bit word, and a byte for each in three.
+MOST = 10
+#: Numbers in an entry of a list: the wanted codes, or three words of wanted masks; then the ways.
+PACKED_ENTRY, BYTE_ENTRY = 2, 4
+
+
+class Fragments(NamedTuple):
+    """Distinct fragments, choice by choice, shortest first; the last choice is to have none.
+
+    Attributes
+    ----------
+    first
+        int32 (choices + 1,): fragments ``first[f]`` to ``first[f + 1]`` belong to choice f.
+    start, length
+        int32 (n,): a fragment is ``symbols[start:start + length]`` of the fragment symbols.
+    ways
+        int32 (n,): in how many ways it is cut from its D.
+    """
+
+    first: Any
+    start: Any
+    length: Any
+    ways: Any
+
+
+@shared
+def word_of(spread: Any, string: Any, n: Any, word: Any) -> Any:
+    """One-hot bytes of an N string: its last four symbols in word 0, the four before in word 1, and so on.
+
+    Parameters
+    ----------
+    spread
+        int32 (256,): the four bytes of every four symbols, the last symbol in the lowest byte.
+    string
+        Its number: symbol k is ``string >> 2 * k & 3``.
+    n
+        Symbols in it.
+    word
+        0, 1 or 2. Where the string has fewer symbols, bytes are 0.
+    """
+    last = n - 4 * word
+    if last <= 0:
+        return np.int32(0)
+    if last >= 4:
+        return spread[(string >> (2 * last - 8)) & 255]
+    made = spread[(string << (8 - 2 * last)) & 255]
+    return np.int32(made & ((1 << (8 * last)) - 1))
+
+
+@shared
+def piece(words: Any, first: Any, bit: Any, bits: Any) -> Any:
+    """Up to 32 bits from bit `bit` after word `first`; two words are read."""
+    at = first + (bit >> 5)
+    both = np.int64(words[at]) | (np.int64(words[at + 1]) << 32)
+    return (both >> (bit & 31)) & ((1 << bits) - 1)
+
+
+class ByteLetters(NamedTuple):
+    """Texts and germline parts, one mask per byte.
+
+    Attributes
+    ----------
+    symbols
+        uint8 (total,).
+    start
+        int64 (texts,).
+    length, prefix, suffix
+        int32 (texts,).
+    prefix_symbols, suffix_symbols
+        uint8 (n, width): suffixes last symbol first.
+    prefix_length, suffix_length
+        int32 (n,).
+    fragment_symbols
+        uint8 (m,).
+    allowed
+        uint8 (suffixes, choices): which choices of D a suffix may follow.
+    """
+
+    symbols: Any
+    start: Any
+    length: Any
+    prefix: Any
+    suffix: Any
+    prefix_symbols: Any
+    prefix_length: Any
+    suffix_symbols: Any
+    suffix_length: Any
+    fragment_symbols: Any
+    allowed: Any
+
+
+class PackedLetters(NamedTuple):
+    """Texts and germline parts, 2 bits a symbol: A=0, T=1, G=2, C=3.
+
+    Attributes
+    ----------
+    records
+        uint32 (texts * record_words + 2,): the bits of a text from the lowest on.
+    record_words
+        Words of a record.
+    field_bits
+        Bits of the number of the prefix, and of that of the suffix.
+    length_bits
+        Bits of the length.
+    prefix_words, suffix_words
+        uint32: `end_words` for each end, suffixes last symbol first; two more at the end.
+    prefix_length, suffix_length
+        int32 (n,).
+    end_words
+        Words of an end.
+    fragment_words
+        uint32 (m,): fragment symbols, and two words more.
+    allowed
+        uint8 (suffixes, choices): which choices of D a suffix may follow.
+    """
+
+    records: Any
+    record_words: Any
+    field_bits: Any
+    length_bits: Any
+    prefix_words: Any
+    prefix_length: Any
+    suffix_words: Any
+    suffix_length: Any
+    end_words: Any
+    fragment_words: Any
+    allowed: Any
+
+
+def _byte_text_of(letters: Any, item: Any) -> Any:
+    return letters.length[item], letters.prefix[item], letters.suffix[item]
+
+
+def _byte_prefix_run(letters: Any, item: Any, length: Any, prefix: Any) -> Any:
+    first, kept = letters.start[item], 0
+    longest = min(length, letters.prefix_length[prefix])
+    while kept < longest and (letters.symbols[first + kept] & letters.prefix_symbols[prefix, kept]) != 0:
+        kept += 1
+    return kept
+
+
+def _byte_suffix_run(letters: Any, item: Any, length: Any, suffix: Any) -> Any:
+    end, kept = letters.start[item] + length - 1, 0
+    longest = min(length, letters.suffix_length[suffix])
+    while kept < longest and (letters.symbols[end - kept] & letters.suffix_symbols[suffix, kept]) != 0:
+        kept += 1
+    return kept
+
+
+def _byte_fragment_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
+    first = letters.start[item] + a
+    for k in range(size):  # noqa: SIM110  # compiled code has no all()
+        if (letters.symbols[first + k] & letters.fragment_symbols[start + k]) == 0:
+            return False
+    return True
+
+
+def _byte_note_wanted(
+    letters: Any, item: Any, v: Any, n1: Any, b: Any, n2: Any, ways: Any, lists: Any, entry: Any
+) -> None:
+    first, n = letters.start[item], n1 + n2
+    for word in range(3):
+        masks = np.int64(0)
+        for place in range(min(4, n - 4 * word)):
+            k = n - 1 - 4 * word - place
+            at = v + k if k < n1 else b + k - n1
+            masks |= np.int64(letters.symbols[first + at]) << (8 * place)
+        lists[entry + word] = masks
+    lists[entry + 3] = ways
+
+
+@shared
+def text_piece(letters: Any, item: Any, at: Any, symbols: Any) -> Any:
+    """Up to 16 symbols of a packed text."""
+    header = 2 * letters.field_bits + letters.length_bits
+    return piece(letters.records, item * letters.record_words, header + 2 * at, 2 * symbols)
+
+
+def _packed_text_of(letters: Any, item: Any) -> Any:
+    first, bits = item * letters.record_words, letters.field_bits
+    prefix = piece(letters.records, first, 0, bits)
+    suffix = piece(letters.records, first, bits, bits)
+    return piece(letters.records, first, 2 * bits, letters.length_bits), prefix, suffix
+
+
+def _packed_prefix_run(letters: Any, item: Any, length: Any, prefix: Any) -> Any:
+    longest, kept = min(length, letters.prefix_length[prefix]), 0
+    end = prefix * letters.end_words
+    while kept < longest and text_piece(letters, item, kept, 1) == piece(
+        letters.prefix_words, end, 2 * kept, 2
+    ):
+        kept += 1
+    return kept
+
+
+def _packed_suffix_run(letters: Any, item: Any, length: Any, suffix: Any) -> Any:
+    longest, kept = min(length, letters.suffix_length[suffix]), 0
+    end = suffix * letters.end_words
+    while kept < longest and text_piece(letters, item, length - 1 - kept, 1) == piece(
+        letters.suffix_words, end, 2 * kept, 2
+    ):
+        kept += 1
+    return kept
+
+
+def _packed_fragment_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
+    for k in range(0, size, 16):
+        some = min(16, size - k)
+        if text_piece(letters, item, a + k, some) != piece(
+            letters.fragment_words, 0, 2 * (start + k), 2 * some
+        ):
+            return False
+    return True
+
+
+def _packed_note_wanted(
+    letters: Any, item: Any, v: Any, n1: Any, b: Any, n2: Any, ways: Any, lists: Any, entry: Any
+) -> None:
+    wanted = text_piece(letters, item, v, n1) | (text_piece(letters, item, b, n2) << (2 * n1))
+    lists[entry] = wanted
+    lists[entry + 1] = ways
+
+
+#: Length of a text, and the numbers of its prefix and its suffix: ``(letters, item)``.
+text_of = by_type_of({ByteLetters: _byte_text_of, PackedLetters: _packed_text_of})
+#: Symbols at the start of a text that are those of a prefix, up to the first mismatch:
+#: ``(letters, item, length, prefix)``.
+prefix_run = by_type_of({ByteLetters: _byte_prefix_run, PackedLetters: _packed_prefix_run})
+#: Symbols at the end of a text that are those of a suffix, from the end to the first mismatch:
+#: ``(letters, item, length, suffix)``.
+suffix_run = by_type_of({ByteLetters: _byte_suffix_run, PackedLetters: _packed_suffix_run})
+#: Whether a fragment stands at `a` in a text, up to the first mismatch: ``(letters, item, a, start, size)``.
+fragment_fits = by_type_of({ByteLetters: _byte_fragment_fits, PackedLetters: _packed_fragment_fits})
+#: Write down the N string text[v:v + n1) + text[b:b + n2), and in how many ways it is asked for:
+#: ``(letters, item, v, n1, b, n2, ways, lists, entry)``.
+note_wanted = by_type_of({ByteLetters: _byte_note_wanted, PackedLetters: _packed_note_wanted})
+
+
+def example_letters() -> list[tuple[Any, Fragments]]:
+    """Values of both layouts, for their types."""
+    one, masks = np.zeros(1, np.int32), np.zeros(1, np.uint8)
+    table, words = np.zeros((1, 1), np.uint8), np.zeros(2, np.uint32)
+    fragments = Fragments(one, one, one, one)
+    coded = ByteLetters(masks, np.zeros(1, np.int64), one, one, one, table, one, table, one, masks, table)
+    packed = PackedLetters(words, 4, 5, 6, words, one, words, one, 1, words, table)
+    return [(coded, fragments), (packed, fragments)]
+
+
+#: Threads of a block; few in the simulator, where each is a thread of the operating system.
+THREADS = 32 if SIMULATED else 256
+#: N strings that one thread holds.
+STRINGS = 16
+_LEVELS = MOST + 1
+_REST = (2 * STRINGS, THREADS)
+#: Symbols of a string that cannot be made: they share no bit with any mask, and differ from every code.
+_NO_BYTES = 0x10101010
+_NO_CODES = -1
+
+
+def _find_examples() -> list[tuple[Any, ...]]:
+    found = []
+    for letters, fragments in example_letters():
+        table, lists = np.zeros((1, _LEVELS), np.int64), np.zeros(4, np.int32)
+        edges = np.zeros(2 * _LEVELS, np.uint64)
+        found.append((letters, fragments, 0, 1, MOST, table, edges, lists, BYTE_ENTRY, False))
+    return found
+
+
+@cuda_kernel(_find_examples)
+def find_wanted(
+    letters: Any,
+    fragments: Any,
+    first: int,
+    last: int,
+    most: int,
+    table: Any,
+    edges: Any,
+    lists: Any,
+    entry: int,
+    fill: bool,
+) -> None:
+    """Wanted strings of texts `first` to `last`, each text with each choice of D: a thread per pair of these.
+
+    Parameters
+    ----------
+    letters, fragments
+        Texts and D fragments; the last choice of D is to have none.
+    first, last
+        Which texts.
+    most
+        Most N symbols.
+    table
+        int64 (pairs, most + 1): gets the numbers of wanted strings; where they are written, it is cleared.
+    edges
+        uint64 ((most + 1) * (pairs + 1),): where in `lists` those of each n and pair begin.
+    lists
+        int32: gets entries of `entry` numbers.
+    entry
+        `PACKED_ENTRY` or `BYTE_ENTRY`.
+    fill
+        Write them, rather than their numbers.
+    """
+    items = last - first
+    thread = cuda.grid(1)
+    choices = fragments.first.size - 1
+    pairs = items * choices
+    if thread >= pairs:
+        return
+    f = thread // items
+    item = first + thread - f * items
+    pair = (item - first) * choices + f
+    used = cuda.local.array(_LEVELS, np.int32)
+    for n in range(most + 1):
+        used[n] = 0
+    length, prefix, suffix = text_of(letters, item)
+    kept_v = prefix_run(letters, item, length, prefix)
+    kept_j = suffix_run(letters, item, length, suffix)
+    without = f == choices - 1
+    u_last = fragments.first[f + 1]
+    if letters.allowed[suffix, f] == 0:
+        u_last = fragments.first[f]
+    for a in range(min(length, kept_v + most) + 1):
+        left = most - max(0, a - kept_v)
+        for u in range(fragments.first[f], u_last):
+            b = a + fragments.length[u]
+            if b > length:
+                break
+            fewest = max(0, length - b - kept_j)
+            if fewest > left or not fragment_fits(letters, item, a, fragments.start[u], fragments.length[u]):
+                continue
+            for v in range(max(0, a - most), min(a, kept_v) + 1):
+                n1 = a - v
+                largest = 0 if without else min(most - n1, length - b)
+                for n2 in range(fewest, largest + 1):
+                    n = n1 + n2
+                    if fill:
+                        place = np.int64(edges[n * (pairs + 1) + pair]) + used[n] * entry
+                        note_wanted(letters, item, v, n1, b, n2, fragments.ways[u], lists, place)
+                    used[n] += 1
+    for n in range(most + 1):
+        table[pair, n] = 0 if fill else used[n]
+
+
+def _compare_examples(words: int) -> list[tuple[Any, ...]]:
+    lists, edges = np.zeros(words, np.int32), np.zeros(2, np.uint64)
+    counts = np.zeros((1, _LEVELS), np.int64)
+    return [(lists, edges, np.zeros(256, np.int32), 0, 0, MOST, 1, counts)]
+
+
+@cuda_kernel(lambda: _compare_examples(PACKED_ENTRY))
+def compare_packed(
+    lists: Any, edges: Any, spread: Any, low: int, high: int, n: int, pairs_per_block: int, counts: Any
+) -> None:
+    """Compare N strings `low` to `high`, 2 bits a symbol, with what pairs of text and D want."""
+    own = cuda.local.array(STRINGS, np.int32)
+    step = cuda.gridsize(1)
+    mine = low + cuda.grid(1)
+    for k in range(STRINGS):
+        string = mine + k * step
+        own[k] = np.int32(string) if string < high else np.int32(_NO_CODES)
+    first = cuda.blockIdx.y * pairs_per_block
+    for pair in range(first, min(first + pairs_per_block, edges.size - 1)):
+        found = np.int32(0)
+        place, end = edges[pair], edges[pair + 1]
+        while place < end:
+            wanted = lists[place]
+            # The strings of a thread differ, so at most one of them is the wanted one.
+            equal = False
+            for k in range(STRINGS):
+                equal |= own[k] == wanted
+            if equal:
+                found = np.int32(found + lists[place + np.uint64(1)])
+            place += np.uint64(PACKED_ENTRY)
+        if found != 0:
+            cuda.atomic.add(counts, (pair, n), np.int64(found))
+
+
+@cuda_kernel(lambda: _compare_examples(BYTE_ENTRY))
+def compare_bytes(
+    lists: Any, edges: Any, spread: Any, low: int, high: int, n: int, pairs_per_block: int, counts: Any
+) -> None:
+    """Compare N strings `low` to `high`, one byte a symbol, with wanted masks, 4 symbols at a time.
+
+    An N string stops at its first word with a symbol that the mask does not hold.
+    """
+    own = cuda.local.array(STRINGS, np.int32)
+    # Words that are seldom looked at do not take registers, so that more warps fit.
+    rest = cuda.shared.array(_REST, np.int32)
+    step = cuda.gridsize(1)
+    mine = low + cuda.grid(1)
+    thread = cuda.threadIdx.x
+    for k in range(STRINGS):
+        string = mine + k * step
+        own[k] = word_of(spread, string, n, 0) if string < high else np.int32(_NO_BYTES)
+        rest[k, thread] = word_of(spread, string, n, 1)
+        rest[STRINGS + k, thread] = word_of(spread, string, n, 2)
+    # Without a barrier the compiler would keep what was stored in registers after all.
+    cuda.syncthreads()
+    first = cuda.blockIdx.y * pairs_per_block
+    for pair in range(first, min(first + pairs_per_block, edges.size - 1)):
+        found = np.int32(0)
+        place, end = edges[pair], edges[pair + 1]
+        while place < end:
+            lacking = ~lists[place]
+            # The least of what the strings, each by itself, have and the first word wanted lacks.
+            least = np.int32(_NO_BYTES)
+            for k in range(0, STRINGS, 2):
+                least = min(least, min(np.int32(own[k] & lacking), np.int32(own[k + 1] & lacking)))
+            if least == 0:
+                found = np.int32(found + lists[place + np.uint64(3)] * _matches(own, rest, lists, place))
+            place += np.uint64(BYTE_ENTRY)
+        if found != 0:
+            cuda.atomic.add(counts, (pair, n), np.int64(found))
+
+
+@shared
+def _matches(own: Any, rest: Any, lists: Any, place: Any) -> Any:
+    """How many of a thread's N strings match a wanted one in all words."""
+    thread = cuda.threadIdx.x
+    first, second, third = lists[place], lists[place + np.uint64(1)], lists[place + np.uint64(2)]
+    matches = 0
+    for k in range(STRINGS):
+        if (own[k] & ~first) == 0 and (rest[k, thread] & ~second) == 0:
+            matches += (rest[STRINGS + k, thread] & ~third) == 0
+    return matches

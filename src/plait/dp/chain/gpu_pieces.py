@@ -1,0 +1,171 @@
+"""Pieces of batches on their way through a device, and how much of some work goes to it at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda_memory import Slot
+from plait.errors import DeviceMemoryError
+
+__all__ = ["SLOTS", "Plan", "own_symbols", "plan", "slot_of"]
+
+#: Threads per device, each with a piece.
+SLOTS: Final = 6
+#: Symbols between texts that may be copied with them.
+_APART: Final = 4096
+
+
+class _Kept:
+    """Slots that no piece uses, and how many there may be."""
+
+    lock = threading.Lock()
+    slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
+    used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
+
+
+@contextlib.contextmanager
+def slot_of(device: int) -> Iterator[Slot]:
+    """A slot, as soon as one is free: there are so many for all batches that are under way at a time."""
+    with _Kept.lock:
+        used = _Kept.used.setdefault(device, threading.Semaphore(SLOTS))
+        free = _Kept.slots.setdefault(device, [])
+    with used:
+        with _Kept.lock:
+            slot = free.pop() if free else None
+        slot = slot or Slot()
+        yield slot
+        # A slot whose piece has failed is given up.
+        with _Kept.lock:
+            free.append(slot)
+
+
+def own_symbols(
+    symbols: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """The symbols of some texts with few others, and where each text starts there.
+
+    Parameters
+    ----------
+    symbols, start, length
+        Text i is ``symbols[start[i]:start[i] + length[i]]``; there is at least one.
+    """
+    begin, end = int(start.min()), int((start + length).max())
+    if end - begin <= 2 * int(length.sum()) + _APART:
+        return symbols[begin:end], start - begin
+    # They are from all over the place.
+    compact = np.cumsum(length) - length
+    return symbols[np.repeat(start - compact, length) + np.arange(int(length.sum()))], compact
+
+
+#: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.
+_SPARE_SHARE = 16
+_LEAST_SPARE = 256 << 20
+#: With three batches under way, copies both ways and kernels overlap.
+DEFAULT_SLOTS = 3
+_SMALLER = "choose a device with more memory, cut the input into smaller parts, or use device='cpu'"
+
+
+class Plan(NamedTuple):
+    """How work is cut.
+
+    Attributes
+    ----------
+    edges
+        Where each batch starts, and the end of the last; int64.
+    slots
+        Batches under way at a time.
+    batch_bytes
+        Bytes of device memory of the largest batch.
+    """
+
+    edges: NDArray[np.int64]
+    slots: int
+    batch_bytes: int
+
+    @property
+    def batches(self) -> list[tuple[int, int]]:
+        """First item and end of each batch."""
+        return [(int(a), int(b)) for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+
+
+def plan(
+    items: int,
+    item_bytes: int | NDArray[np.int64],
+    *,
+    fixed_bytes: int = 0,
+    free_bytes: int,
+    most_items: int | None = None,
+    least_items: int = 1,
+    slots: int = DEFAULT_SLOTS,
+    device: str = "cuda",
+) -> Plan:
+    """Cut items, in order, into batches of which several fit the free memory at a time.
+
+    Parameters
+    ----------
+    items
+        Number of items.
+    item_bytes
+        Bytes of device memory that an item needs, or those of each, (items,).
+    fixed_bytes
+        Bytes that are needed once, whatever the batches.
+    free_bytes
+        Free bytes of the device, of which some are spared.
+    most_items
+        Items of a batch at the most, where a larger one does not gain.
+    least_items
+        Items of a batch below which none is cut for the sake of overlapping alone.
+    slots
+        Batches under way at a time; fewer if there are not so many.
+    device
+        Name of the device, for errors.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If an item does not fit even on its own.
+    """
+    spare = max(free_bytes // _SPARE_SHARE, min(_LEAST_SPARE, free_bytes // 2))
+    room = free_bytes - spare - fixed_bytes
+    uniform = isinstance(item_bytes, int | np.integer)
+    sizes = np.asarray(item_bytes, np.int64)
+    largest = int(sizes.max(initial=0)) if items else 0
+    if room < largest or room < 0:
+        raise DeviceMemoryError(device, needed=fixed_bytes + largest, free=free_bytes, fix=_SMALLER)
+    if not items:
+        return Plan(np.zeros(1, np.int64), 1, 0)
+    total = int(sizes) * items if uniform else int(sizes.sum())
+    # An item may be larger than a slot's share of the room; then fewer are under way.
+    slots = max(1, min(slots, room // max(largest, 1)))
+    if total <= room:
+        # All fits; it is cut all the same, so that copies of one part overlap with kernels of another.
+        slots = max(1, min(slots, items // max(1, least_items)))
+        share = -(-total // slots)
+    else:
+        share = room // slots
+    share = max(share, largest)
+    most = items if most_items is None else max(1, most_items)
+    if uniform:
+        step = max(1, min(share // max(largest, 1), most))
+        edges = np.append(np.arange(0, items, step, dtype=np.int64), items)
+        return Plan(edges, min(slots, edges.size - 1), min(step, items) * largest)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    edges = _cut(before, share, most)
+    return Plan(edges, min(slots, edges.size - 1), int(np.diff(before[edges]).max()))
+
+
+def _cut(before: NDArray[np.int64], share: int, most: int) -> NDArray[np.int64]:
+    """Edges of batches of at most `share` bytes and `most` items, as large as can be."""
+    items = before.size - 1
+    edges = [0]
+    while edges[-1] < items:
+        first = edges[-1]
+        end = int(np.searchsorted(before, before[first] + share, "right")) - 1
+        edges.append(min(max(end, first + 1), first + most, items))
+    return np.array(edges, np.int64)

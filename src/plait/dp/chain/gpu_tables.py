@@ -1,0 +1,569 @@
+"""The tables of a chain as the lanes of a warp read them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.chain.rows import Kind, PerInsertions, PerModel
+from plait.dp.chain.tables import ChainTables, EndTrees
+from plait.dp.chain.texts import GraphParts
+from plait.dp.chain.weigh import WeightedChain
+from plait.lang.algebras import Count
+
+__all__ = [
+    "LevelTrees",
+    "WarpChain",
+    "WarpParts",
+    "WarpTables",
+    "WordTrees",
+    "warp_chain",
+    "warp_parts",
+    "warp_roots",
+    "warp_serves",
+    "warp_tables",
+]
+
+#: Products of two windows, and weights of matches, stay below this.
+_NARROW = 2.0**31
+#: Most patterns, so that all of them have a lane.
+_PATTERNS = 32
+
+
+class WarpTables(NamedTuple):
+    """A chain of prefixes, F fragments and suffixes, for M models of P patterns.
+
+    Attributes
+    ----------
+    prefix_symbols, suffix_symbols, prefix_length, suffix_length, allowed, mirror
+        As in `ChainTables`.
+    prefix_sums, suffix_sums
+        int32 (n, width, P): weight of all that keeps fewer than so many symbols of an end.
+    places
+        (F, 16): for each text mask, the bits of a fragment's symbols that match it.
+    starts, joined
+        (F,): bits of the whole fragment, and of the part of it that takes part in the chain.
+    early
+        (F,): bits below that part; in the chain they stand for mirrored ends.
+    origin
+        int32 (F,): first bit of that part.
+    alike
+        (F, width): for each number of symbols, the bits of starts that weigh the same as the first.
+    weight
+        int32 (F * width * width * P,): weights by fragment, number of symbols, first bit and pattern.
+    width
+        One more than the symbols of the longest fragment.
+    empty
+        int64 (F, M): weight of a fragment of which nothing is left.
+    region_left, region_right
+        int32 (F,): as in `ChainTables`.
+    unit
+        uint8 (16,): 1 for text masks opposite which an insertion weighs one.
+    left_reach, right_reach, single_reach
+        int32 (M,): P times one more than the most insertions before the fragment, after it, and where there
+        is none.
+    out_lane
+        int32 (M,): where a model stands in the output.
+    fragments
+        F.
+    hidden
+        Longest mirrored end.
+    levels
+        One more than the most insertions.
+    patterns
+        P.
+    bound_ends, bound_fragment
+        As in `ChainTables`.
+    """
+
+    prefix_symbols: Any
+    suffix_symbols: Any
+    prefix_length: Any
+    suffix_length: Any
+    allowed: Any
+    mirror: Any
+    prefix_sums: Any
+    suffix_sums: Any
+    places: Any
+    starts: Any
+    joined: Any
+    early: Any
+    origin: Any
+    alike: Any
+    weight: Any
+    width: Any
+    empty: Any
+    region_left: Any
+    region_right: Any
+    unit: Any
+    left_reach: Any
+    right_reach: Any
+    single_reach: Any
+    out_lane: Any
+    fragments: Any
+    hidden: Any
+    levels: Any
+    patterns: Any
+    bound_ends: Any
+    bound_fragment: Any
+
+
+def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
+    """Whether a warp can run the chain: counting, with one fragment or none, and weights that are not huge.
+
+    Parameters
+    ----------
+    kind, alg, tables
+        As for `plait.dp.chain.count.chain_item`.
+    """
+    weights = tables.end_weights, tables.fragment_weights
+    if type(alg) is not Count or any(values.dtype != np.int64 for values in weights):
+        return False
+    if tables.pair_allowed.any() or (tables.words.length > 62).any():
+        return False
+    models = tables.out_lane.size
+    if isinstance(kind.rows, PerInsertions):
+        rows = tables.prefix_row, tables.suffix_row, tables.fragment_row
+        single = all(values.max(initial=0) <= 1 for values in rows) and tables.hidden_row.shape[1] == 1
+        return single and all(bool((values[1, :models] == 1).all()) for values in weights)
+    patterns = int(tables.level_step)
+    heaviest = float(tables.end_weights.max(initial=0)) * int(kind.insertion.levels)
+    narrow = heaviest**2 < _NARROW and float(tables.bound_fragment) < _NARROW
+    pattern = np.arange(models) % patterns
+    repeated = all(bool((values[:, :models] == values[:, pattern]).all()) for values in weights)
+    return isinstance(kind.rows, PerModel) and patterns <= _PATTERNS and narrow and repeated
+
+
+def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
+    """The tables for a warp.
+
+    Parameters
+    ----------
+    kind, tables
+        A chain that `warp_serves`.
+    """
+    words, models = tables.words, tables.out_lane.size
+    by_model = isinstance(kind.rows, PerModel)
+    patterns = int(tables.level_step) if by_model else 1
+    starts = (np.int64(1) << words.length) - 1
+    word: Any = np.uint32 if int(words.longest) <= 32 else np.int64
+    reaches = [_reaches(lane, models, patterns) for lane in
+              (tables.left_lane, tables.right_lane, tables.single_lane)]  # fmt: skip
+    return WarpTables(
+        prefix_symbols=tables.prefix_symbols,
+        suffix_symbols=tables.suffix_symbols,
+        prefix_length=tables.prefix_length.astype(np.int32),
+        suffix_length=tables.suffix_length.astype(np.int32),
+        allowed=tables.allowed,
+        mirror=tables.mirror,
+        prefix_sums=_sums(tables.end_weights, tables.prefix_row, patterns),
+        suffix_sums=_sums(tables.end_weights, tables.suffix_row, patterns),
+        places=((words.places[words.word] >> words.first[:, None]) & starts[:, None]).astype(word),
+        starts=starts.astype(word),
+        joined=(tables.joined_starts >> words.first).astype(word),
+        early=((np.int64(1) << tables.joined_left) - 1).astype(word),
+        origin=tables.joined_left.astype(np.int32),
+        alike=_widened(tables.plain_starts >> words.first[:, None], int(words.longest) + 1).astype(word),
+        weight=tables.fragment_weights[_rows(tables), :patterns].astype(np.int32).ravel(),
+        width=np.int32(words.longest + 1),
+        empty=np.ascontiguousarray(tables.fragment_weights[tables.empty_row, :models]),
+        region_left=tables.region_left.astype(np.int32),
+        region_right=tables.region_right.astype(np.int32),
+        unit=(tables.symbol_weight == 1).astype(np.uint8),
+        left_reach=reaches[0],
+        right_reach=reaches[1],
+        single_reach=reaches[2],
+        out_lane=tables.out_lane.astype(np.int32),
+        fragments=np.int32(words.length.size),
+        hidden=np.int32(tables.hidden_row.shape[1] - 1),
+        levels=np.int32(kind.insertion.levels),
+        patterns=np.int32(patterns),
+        bound_ends=np.float64(tables.bound_ends),
+        bound_fragment=np.float64(tables.bound_fragment),
+    )
+
+
+def _reaches(lane: NDArray[np.int32], models: int, patterns: int) -> NDArray[np.int32]:
+    """From the level that each model reads: its own where no levels are given."""
+    read = lane if lane.size else np.arange(models)
+    reaches: NDArray[np.int32] = ((read // patterns + 1) * patterns).astype(np.int32)
+    return reaches
+
+
+def _widened(rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    wide = np.zeros((rows.shape[0], max(width, rows.shape[1])), np.int64)
+    wide[:, : rows.shape[1]] = rows
+    return wide
+
+
+def _sums(weights: NDArray[Any], rows: NDArray[np.int32], patterns: int) -> NDArray[np.int32]:
+    sums = np.zeros((rows.shape[0], rows.shape[1] + 1, patterns), np.int32)
+    np.cumsum(weights[rows][:, :, :patterns], axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _rows(tables: ChainTables) -> NDArray[np.int32]:
+    """Rows of weights, by fragment, number of symbols and first bit."""
+    fragments, width = tables.words.length.size, int(tables.words.longest) + 1
+    rows = np.zeros((fragments, width, width), np.int32)
+    for f in range(fragments):
+        left, length = int(tables.joined_left[f]), int(tables.joined_length[f])
+        for n in range(1, width):
+            for s in range(length - n + 1):
+                rows[f, n, left + s] = tables.fragment_row[f, s, s + n]
+            for p in range(1, min(n, tables.hidden_row.shape[1] - 1) + 1):
+                if n - p <= length:
+                    rows[f, n, left - p] = tables.hidden_row[f, p, n - p]
+    return rows
+
+
+_Ints = NDArray[np.int32]
+_Floats = NDArray[np.float64]
+#: No node.
+_NONE = -1
+#: Most nodes of a part at one place: what a set of them is written in.
+_MOST_ABREAST = 16
+
+
+class LevelTrees(NamedTuple):
+    """Trees, one after the other, each level by level.
+
+    Attributes
+    ----------
+    child
+        int32 (4 * nodes,): the node that a symbol leads to, or -1.
+    weight
+        float64 (nodes * contexts,).
+    label
+        uint8 (nodes,): the symbol that leads to a node.
+    above
+        int32 (nodes,): which node of the level above it follows.
+    level
+        int32 (levels + 1,): first node of every level of every tree.
+    first
+        int32 (trees + 1,): first level of every tree.
+    contexts
+        Weights of a node.
+    """
+
+    child: Any
+    weight: Any
+    label: Any
+    above: Any
+    level: Any
+    first: Any
+    contexts: Any
+
+
+class WordTrees(NamedTuple):
+    """Trees of all words of fragments; a node is followed by all that is below it.
+
+    Attributes
+    ----------
+    child
+        int32 (4 * nodes,): as in `LevelTrees`.
+    weight
+        float64 (nodes,).
+    label
+        uint8 (nodes,).
+    depth
+        int32 (nodes,): symbols on the way to a node.
+    beyond
+        int32 (nodes,): the first node that is not below it.
+    first
+        int32 (fragments + 1,): the root of every fragment.
+    deepest
+        Symbols of the longest word.
+    """
+
+    child: Any
+    weight: Any
+    label: Any
+    depth: Any
+    beyond: Any
+    first: Any
+    deepest: Any
+
+
+class WarpChain(NamedTuple):
+    """A weighted chain; see `plait.dp.chain.weigh.WeightedChain`.
+
+    Attributes
+    ----------
+    insertion
+        The recurrence of insertions.
+    prefix, suffix
+        `LevelTrees`.
+    fragment
+        `WordTrees`.
+    none
+        float64 (2,): weight of no insertion, left and right.
+    length
+        float64 (2 * (most + 1),): weight of 0 (not read), 1, .. `most` insertions, left and right.
+    first
+        float64 (2 * 4,): weight of the first inserted symbol, left and right.
+    step
+        float64 (2 * 16,): weight of an inserted symbol after another, by the one before it.
+    most
+        Most insertions of either side.
+    contexts
+        Of suffixes: as many as there are fragments, where there are any.
+    group
+        Contexts at a time.
+    widest
+        Nodes of the widest level of a tree of ends.
+    """
+
+    insertion: Any
+    prefix: Any
+    suffix: Any
+    fragment: Any
+    none: Any
+    length: Any
+    first: Any
+    step: Any
+    most: Any
+    contexts: Any
+    group: Any
+    widest: Any
+
+
+class WarpParts(NamedTuple):
+    """`plait.dp.chain.texts.GraphParts`, of which all stand for equally many places.
+
+    Attributes
+    ----------
+    nodes, exits
+        int32 (codes,): how many there are, and how many of them are at the last place.
+    symbol, place
+        uint8 (codes * most,): of each node; places are counted from 1.
+    behind
+        int32 (codes * most,): first node of the place before, numbered in the part, times 65536, and a bit
+        for each of those which a node follows; -1 for nodes that follow the part before.
+    ahead
+        int32 (codes * most * 4,): the node that a symbol leads to; -1 if it is none of the part.
+    entry
+        int32 (codes * 4,): the same for whatever is before the part.
+    begin
+        int32 (codes * places,): first node of each place.
+    most
+        Most nodes of a part.
+    places
+        Places of a part.
+    """
+
+    nodes: Any
+    exits: Any
+    symbol: Any
+    place: Any
+    behind: Any
+    ahead: Any
+    entry: Any
+    begin: Any
+    most: Any
+    places: Any
+
+
+def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain:
+    """The tables of a chain.
+
+    Parameters
+    ----------
+    chain
+        What texts are made of; without fragments, prefixes have a context for every one of the suffixes.
+    group
+        Contexts that a warp takes at a time; at most 16.
+    zero
+        Of the algebra: what cannot be.
+    """
+    prefix, suffix = _by_levels(chain.prefix), _by_levels(chain.suffix)
+    fragments = _fragments(chain)
+    margin = int(chain.margin)
+    left, right = (table[0, margin : table.shape[1] - margin]
+                   for table in (chain.left_length, chain.right_length))  # fmt: skip
+    most = max(left.size, right.size)
+    length = np.full((2, most + 1), zero)
+    length[0, 1 : left.size + 1] = left[::-1]
+    length[1, 1 : right.size + 1] = right
+    contexts = len(chain.fragment_root) or int(suffix.contexts)
+    widest = max(int(np.diff(trees.level).max(initial=1)) for trees in (prefix, suffix))
+    return WarpChain(
+        insertion=chain.insertion,
+        prefix=prefix,
+        suffix=suffix,
+        fragment=fragments,
+        none=np.array([chain.left_none[0], chain.right_none[0]]),
+        length=length.ravel(),
+        first=np.concatenate([chain.left_first, chain.right_first]),
+        step=np.concatenate([chain.left_step.ravel(), chain.right_step.ravel()]),
+        most=np.int32(most),
+        contexts=np.int32(contexts),
+        group=np.int32(min(group, contexts)),
+        widest=np.int32(widest),
+    )
+
+
+def warp_roots(trees: EndTrees) -> _Ints:
+    """The number of the tree of each root, and -1 for other nodes: int32 (nodes,).
+
+    Parameters
+    ----------
+    trees
+        Prefixes or suffixes of a chain.
+    """
+    roots = _roots(trees.child)
+    found = np.full(len(trees.child), _NONE, np.int32)
+    found[roots] = np.arange(roots.size)
+    return found
+
+
+def _roots(child: NDArray[Any]) -> NDArray[np.int64]:
+    is_root = np.ones(len(child), np.bool_)
+    is_root[child[child >= 0]] = False
+    return np.flatnonzero(is_root)
+
+
+class _Levels(NamedTuple):
+    """Nodes of trees in the order of their depth.
+
+    Attributes
+    ----------
+    node, tree, depth, label
+        Of each: its number in the table, the tree that it is of, symbols on the way, the last symbol.
+    parent
+        Which of them it follows; -1 for roots.
+    """
+
+    node: NDArray[np.int64]
+    tree: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    label: NDArray[np.int64]
+    parent: NDArray[np.int64]
+
+
+def _levels(child: NDArray[Any], roots: NDArray[np.int64]) -> _Levels:
+    """All nodes below some roots; what several nodes lead to is there as often."""
+    parts = [(roots, np.arange(roots.size), np.zeros((2, roots.size), np.int64), np.full(roots.size, _NONE))]
+    first = 0
+    while True:
+        node, tree, last, _ = parts[-1]
+        below = child[node]
+        parent, label = np.nonzero(below >= 0)
+        if not parent.size:
+            break
+        more = np.stack([last[0][parent] + 1, label])
+        parts.append((below[parent, label].astype(np.int64), tree[parent], more, parent + first))
+        first += node.size
+    node, tree, parent = (np.concatenate([part[k] for part in parts]) for k in (0, 1, 3))
+    depth, label = np.concatenate([part[2] for part in parts], axis=1)
+    return _Levels(node, tree, depth, label, parent)
+
+
+def _ordered(found: _Levels, place: NDArray[np.int64]) -> tuple[_Levels, _Ints]:
+    """Nodes in the order of `place`, and where the children of each one stand."""
+    order = np.argsort(place)
+    parent = np.where(found.parent[order] >= 0, place[found.parent[order]], _NONE)
+    nodes = _Levels(found.node[order], found.tree[order], found.depth[order], found.label[order], parent)
+    child = np.full((order.size, 4), _NONE, np.int32)
+    below = np.flatnonzero(parent >= 0)
+    child[parent[below], nodes.label[below]] = below
+    return nodes, child
+
+
+def _by_levels(trees: EndTrees) -> LevelTrees:
+    roots = _roots(trees.child)
+    found = _levels(trees.child, roots)
+    place = np.empty(found.node.size, np.int64)
+    place[np.lexsort([np.arange(place.size), found.depth, found.tree])] = np.arange(place.size)
+    nodes, child = _ordered(found, place)
+    begins = np.flatnonzero(np.diff(nodes.tree, prepend=-1) | np.diff(nodes.depth, prepend=-1))
+    level = np.append(begins, place.size)
+    # A node's level is the last one that does not begin behind it.
+    own = np.searchsorted(begins, np.arange(place.size), side="right") - 1
+    above = np.where(nodes.parent >= 0, nodes.parent - level[own - 1], 0)
+    first = np.append(np.flatnonzero(nodes.depth[begins] == 0), begins.size)
+    weight = np.ascontiguousarray(trees.weight[nodes.node], np.float64)
+    return LevelTrees(
+        child=child.ravel(),
+        weight=weight.ravel(),
+        label=nodes.label.astype(np.uint8),
+        above=above.astype(np.int32),
+        level=level.astype(np.int32),
+        first=first.astype(np.int32),
+        contexts=np.int32(weight.shape[1]),
+    )
+
+
+def _fragments(chain: WeightedChain) -> WordTrees:
+    roots = np.asarray(chain.fragment_root, np.int64)
+    found = _levels(chain.fragment.child, roots)
+    below = np.ones(found.node.size, np.int64)
+    for depth in range(int(found.depth.max(initial=0)), 0, -1):
+        here = np.flatnonzero(found.depth == depth)
+        np.add.at(below, found.parent[here], below[here])
+    # A node stands behind the one it follows and all that is below its elder siblings.
+    place = np.zeros(found.node.size, np.int64)
+    place[: roots.size] = np.cumsum(below[: roots.size]) - below[: roots.size]
+    for depth in range(1, int(found.depth.max(initial=0)) + 1):
+        here = np.flatnonzero(found.depth == depth)
+        before = np.cumsum(below[here]) - below[here]
+        eldest = np.searchsorted(found.parent[here], found.parent[here], side="left")
+        place[here] = place[found.parent[here]] + 1 + before - before[eldest]
+    nodes, child = _ordered(found, place)
+    size = np.empty_like(below)
+    size[place] = below
+    first = np.append(place[: roots.size], place.size)
+    return WordTrees(
+        child=child.ravel(),
+        weight=np.ascontiguousarray(chain.fragment.weight[nodes.node, 0], np.float64),
+        label=nodes.label.astype(np.uint8),
+        depth=nodes.depth.astype(np.int32),
+        beyond=(np.arange(place.size) + size).astype(np.int32),
+        first=first.astype(np.int32),
+        deepest=np.int32(nodes.depth.max(initial=0)),
+    )
+
+
+def warp_parts(parts: GraphParts) -> WarpParts | None:
+    """What codes stand for; None if a warp cannot read them.
+
+    Parameters
+    ----------
+    parts
+        As the other schedules read them.
+    """
+    codes, most = parts.symbol.shape
+    length = np.array([parts.place[c, max(parts.nodes[c] - 1, 0)] for c in range(codes)])
+    places = int(length[0])
+    if (length != places).any() or (parts.nodes == 0).any():
+        return None
+    behind = np.full((codes, most), _NONE, np.int32)
+    ahead = np.full((codes, most, 4), _NONE, np.int32)
+    entry = np.full((codes, 4), _NONE, np.int32)
+    begin = np.zeros((codes, places), np.int32)
+    for c in range(codes):
+        nodes = int(parts.nodes[c])
+        at = parts.place[c, :nodes]
+        begin[c] = np.searchsorted(at, np.arange(1, places + 1))
+        if np.bincount(at).max() > _MOST_ABREAST:
+            return None
+        entry[c, parts.symbol[c, : parts.entries[c]]] = np.arange(parts.entries[c])
+        for x in range(int(parts.entries[c]), nodes):
+            first = begin[c, at[x] - 2]
+            before = parts.before[c, parts.before_first[c, x] : parts.before_first[c, x + 1]]
+            behind[c, x] = int(first) << 16 | int((1 << (before - first)).sum())
+            ahead[c, before, parts.symbol[c, x]] = x
+    return WarpParts(
+        nodes=parts.nodes.astype(np.int32),
+        exits=parts.exits.astype(np.int32),
+        symbol=parts.symbol.ravel(),
+        place=parts.place.astype(np.uint8).ravel(),
+        behind=behind.ravel(),
+        ahead=ahead.ravel(),
+        entry=entry.ravel(),
+        begin=begin.ravel(),
+        most=np.int32(most),
+        places=np.int32(places),
+    )

@@ -1,0 +1,654 @@
+"""Weighted chains on GPUs: batches cut into pieces, copied, weighed and copied back, several at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.devices.cuda_devices import device_facts, least_free_memory, over_devices
+from plait.devices.cuda_memory import Slot
+from plait.dp.chain.gpu_pieces import Plan, own_symbols, plan, slot_of
+from plait.dp.chain.gpu_tables import (
+    LevelTrees,
+    WarpChain,
+    WarpParts,
+    WordTrees,
+    warp_chain,
+    warp_parts,
+    warp_roots,
+)
+from plait.dp.chain.gpu_weigh import (
+    ChainMemory,
+    GraphMemory,
+    PairMemory,
+    Visits,
+    weigh_graph,
+    weigh_pair_graph,
+)
+from plait.dp.chain.gpu_weigh_plain import PathMemory, weigh_path
+from plait.dp.chain.insertions import Insertion
+from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.weigh import WeightedChain
+from plait.lang.algebras import PROBABILITY
+from plait.lang.compile import shared
+from plait.lang.warps import WARP
+
+__all__ = []
+
+#: Ends of a text that are noted; the CPU weighs texts with more: motifs of much that may be anything.
+ENDS = 128
+_WEIGHTS, _WORDS, _HALVES, _OCTETS = (np.dtype(kind) for kind in (np.float64, np.int32, np.int16, np.uint8))
+
+
+class DeviceWeightedTexts(NamedTuple):
+    """`plait.dp.chain.texts.WeightedTexts` in fewer bytes, and the order in which they are taken.
+
+    Attributes
+    ----------
+    codes
+        uint8 (total,).
+    start, length
+        int32 (n,).
+    prefix_first, suffix_first
+        int32 (n + 1,).
+    prefix_root, suffix_root
+        int32: numbers of trees.
+    order
+        int32 (n,): texts of about one size stand together.
+    """
+
+    codes: Any
+    start: Any
+    length: Any
+    prefix_first: Any
+    prefix_root: Any
+    suffix_first: Any
+    suffix_root: Any
+    order: Any
+
+
+class PathRoom(NamedTuple):
+    """Elements of each array of `plait.dp.chain.gpu_weigh_plain.PathMemory`, for one warp.
+
+    Attributes
+    ----------
+    cells, steps
+        Of 64 bits; there are two arrays of `cells`.
+    symbols
+        Bytes, a multiple of 8.
+    """
+
+    cells: Any
+    steps: Any
+    symbols: Any
+
+    @property
+    def bytes(self) -> int:
+        """Bytes for a warp."""
+        return int(8 * (2 * self.cells + self.steps) + self.symbols)
+
+
+class ChainRoom(NamedTuple):
+    """Elements of each array of a graph and of what is found on it, for one warp.
+
+    Attributes
+    ----------
+    nodes
+        Of the graph: a multiple of 8.
+    places
+        Of the graph, and one more: a multiple of 4.
+    found
+        Nodes of a level of a tree, twice: even.
+    before, after, entered, levels
+        Of 64 bits: as in `ChainMemory`; ``entered`` also as what is inserted in `PairMemory`.
+    trail
+        Of 16 bits, a multiple of 4.
+    noted
+        Of 32 bits: two `plait.dp.chain.gpu_weigh.Visits`.
+    """
+
+    nodes: Any
+    places: Any
+    found: Any
+    before: Any
+    after: Any
+    entered: Any
+    levels: Any
+    trail: Any
+    noted: Any
+
+    @property
+    def bytes(self) -> int:
+        """Bytes for a warp."""
+        weights = self.before + self.after + self.entered + self.levels
+        halves = 5 * self.nodes + self.places + self.trail
+        return int(8 * weights + 4 * (self.nodes + self.found + self.noted) + 2 * halves + self.nodes)
+
+
+def path_room(group: int, longest: int) -> PathRoom:
+    """Shared memory of a warp for plain texts.
+
+    Parameters
+    ----------
+    group
+        Contexts at a time.
+    longest
+        Symbols of the longest text.
+    """
+    cells = (1 + group) * (longest + 1)
+    return PathRoom(np.int32(cells), np.int32(2 * (longest + 2)), np.int32(_up(longest, 8)))
+
+
+def chain_room(group: int, widest: int, deepest: int, nodes: int, places: int) -> ChainRoom:
+    """Shared memory of a warp for graphs.
+
+    Parameters
+    ----------
+    group
+        Contexts at a time.
+    widest
+        Nodes of the widest level of a tree of ends.
+    deepest
+        Symbols of the longest word of a fragment.
+    nodes, places
+        Of the largest graph.
+    """
+    rows = [nodes, group * nodes, (1 + group) * nodes, 2 * (1 + group) * nodes]
+    return _room(widest, nodes, places, rows, (deepest + 1) * WARP)
+
+
+def pair_room(widest: int, nodes: int, places: int) -> ChainRoom:
+    """The same without fragments: what is inserted, and noted ends in the place of a trail.
+
+    Parameters
+    ----------
+    widest, nodes, places
+        As for `chain_room`.
+    """
+    return _room(widest, nodes, places, [0, 0, nodes * WARP, 0], 0, 2 * (2 * ENDS + 1))
+
+
+def _room(widest: int, nodes: int, places: int, rows: list[int], trail: int, noted: int = 0) -> ChainRoom:
+    sizes = [_up(nodes, 8), _up(places + 1, 4), 2 * widest, *rows, trail, noted]
+    return ChainRoom(*map(np.int32, sizes))
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def _path_examples() -> list[tuple[Any, ...]]:
+    return [(PROBABILITY, _chain(), _texts(), *_numbers(2), path_room(1, 8), np.zeros(1))]
+
+
+def _graph_examples() -> list[tuple[Any, ...]]:
+    room = chain_room(1, 1, 1, 8, 8)
+    return [(PROBABILITY, _chain(), _parts(), _texts(), *_numbers(2), room, np.zeros(1))]
+
+
+def _numbers(count: int) -> tuple[Any, ...]:
+    return (np.int32(0),) * count
+
+
+def _chain() -> WarpChain:
+    words, weights, octets = np.zeros(1, np.int32), np.zeros(1), np.zeros(1, np.uint8)
+    ends = LevelTrees(words, weights, octets, words, words, words, np.int32(1))
+    fragment = WordTrees(words, weights, octets, words, words, words, np.int32(1))
+    tables = (weights,) * 4
+    return WarpChain(Insertion(np.int64(0)), ends, ends, fragment, *tables, *_numbers(4))
+
+
+def _texts() -> DeviceWeightedTexts:
+    words = np.zeros(1, np.int32)
+    lists = (words,) * 4
+    return DeviceWeightedTexts(np.zeros(1, np.uint8), words, words, *lists, words)
+
+
+def _parts() -> WarpParts:
+    words, octets = np.zeros(1, np.int32), np.zeros(1, np.uint8)
+    tables = (words,) * 4
+    return WarpParts(words, words, octets, octets, *tables, *_numbers(2))
+
+
+@cuda_kernel(_path_examples, max_registers=64)
+def weigh_paths(alg: Any, chain: Any, texts: Any, first: Any, last: Any, room: Any, out: Any) -> None:
+    """Weigh plain texts, those from `first` to `last` in their order."""
+    warps = cuda.blockDim.x // WARP
+    warp = cuda.threadIdx.x // WARP
+    weights = cuda.shared.array(0, _WEIGHTS)
+    octets = cuda.shared.array(0, _OCTETS)
+    place = warp * (2 * room.cells + room.steps)
+    octet = 8 * warps * (2 * room.cells + room.steps) + warp * room.symbols
+    memory = PathMemory(
+        symbols=octets[octet : octet + room.symbols],
+        entered=weights[place : place + room.cells],
+        joined=weights[place + room.cells : place + 2 * room.cells],
+        step=weights[place + 2 * room.cells : place + 2 * room.cells + room.steps],
+    )
+    for k in range(first + cuda.blockIdx.x * warps + warp, last, cuda.gridDim.x * warps):
+        weigh_path(alg, chain, texts, texts.order[k], memory, out)
+
+
+@shared
+def graph_of(room: Any, warp: Any, each: Any, words: Any, halves: Any, octets: Any) -> Any:
+    """The part of a warp's memory that holds a graph, and a trail and noted ends behind it.
+
+    Weights of all warps come first, `each` for a warp, then words, halves and octets.
+    """
+    warps = cuda.blockDim.x // WARP
+    own = 5 * room.nodes + room.places + room.trail
+    integers = room.nodes + room.found + room.noted
+    before = warps * (2 * each + integers)
+    word = 2 * warps * each + warp * integers
+    half = 2 * before + warp * own
+    octet = 4 * before + 2 * warps * own + warp * room.nodes
+    ahead = half + room.nodes
+    begin = ahead + 4 * room.nodes
+    graph = GraphMemory(
+        symbol=octets[octet : octet + room.nodes],
+        place=halves[half:ahead],
+        behind=words[word : word + room.nodes],
+        ahead=halves[ahead:begin],
+        begin=halves[begin : begin + room.places],
+        found=words[word + room.nodes : word + room.nodes + room.found],
+    )
+    trail = halves[begin + room.places : begin + room.places + room.trail]
+    return graph, trail, words[word + room.nodes + room.found : word + integers]
+
+
+@cuda_kernel(_graph_examples, max_registers=64)
+def weigh_graphs(
+    alg: Any, chain: Any, parts: Any, texts: Any, first: Any, last: Any, room: Any, out: Any
+) -> None:
+    """Weigh texts of which not every symbol is known, those from `first` to `last` in their order."""
+    warps = cuda.blockDim.x // WARP
+    warp = cuda.threadIdx.x // WARP
+    weights = cuda.shared.array(0, _WEIGHTS)
+    words = cuda.shared.array(0, _WORDS)
+    halves = cuda.shared.array(0, _HALVES)
+    octets = cuda.shared.array(0, _OCTETS)
+    each = room.before + room.after + room.entered + room.levels
+    graph, trail, _ = graph_of(room, warp, each, words, halves, octets)
+    after = warp * each + room.before
+    entered = after + room.after
+    levels = entered + room.entered
+    memory = ChainMemory(
+        before=weights[warp * each : after],
+        after=weights[after:entered],
+        entered=weights[entered:levels],
+        levels=weights[levels : levels + room.levels],
+        trail=trail,
+    )
+    for k in range(first + cuda.blockIdx.x * warps + warp, last, cuda.gridDim.x * warps):
+        weigh_graph(alg, chain, parts, texts, texts.order[k], graph, memory, out)
+
+
+@cuda_kernel(_graph_examples, max_registers=64)
+def weigh_pairs(
+    alg: Any, chain: Any, parts: Any, texts: Any, first: Any, last: Any, room: Any, out: Any
+) -> None:
+    """Weigh texts without fragments, those from `first` to `last` in their order."""
+    warps = cuda.blockDim.x // WARP
+    warp = cuda.threadIdx.x // WARP
+    weights = cuda.shared.array(0, _WEIGHTS)
+    words = cuda.shared.array(0, _WORDS)
+    halves = cuda.shared.array(0, _HALVES)
+    octets = cuda.shared.array(0, _OCTETS)
+    each = room.entered
+    graph, _, noted = graph_of(room, warp, each, words, halves, octets)
+    memory = PairMemory(
+        inserted=weights[warp * each : (warp + 1) * each],
+        prefixes=Visits(noted[: 2 * ENDS], noted[2 * ENDS : 2 * ENDS + 1], np.int32(ENDS)),
+        suffixes=Visits(noted[2 * ENDS + 1 : 4 * ENDS + 1], noted[4 * ENDS + 1 :], np.int32(ENDS)),
+    )
+    for k in range(first + cuda.blockIdx.x * warps + warp, last, cuda.gridDim.x * warps):
+        weigh_pair_graph(alg, chain, parts, texts, texts.order[k], graph, memory, out)
+
+
+T = TypeVar("T")
+_Ints = NDArray[np.int64]
+
+#: Threads per device, each with a piece: more of them wait for each other.
+_THREADS: Final = 3
+#: Most texts of a piece: enough to keep a device busy, few enough for several to be on their way.
+_PIECE: Final = 1 << 18
+#: Fewest texts worth a piece, and a thread, of their own.
+_LEAST: Final = 1 << 14
+#: Contexts that a warp takes at a time: few enough for texts of usual length to leave room for other warps.
+_GROUP: Final = 4
+#: Warps of a block, where so many have room.
+_WARPS: Final = 4
+#: Most blocks of a launch: enough for every device to have several waves of them.
+_BLOCKS: Final = 1 << 14
+#: Nodes up to which texts are of one size; the last is more than shared memory holds.
+_SIZES: Final = np.array([64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 2048, 1 << 15])
+#: Tables kept on devices.
+_TABLES: Final = 16
+
+
+class WeightedLaunch:
+    """A weighted chain on a device, ready for texts that are there; for the device that is current.
+
+    Parameters
+    ----------
+    chain
+        What texts are made of.
+    device
+        Number of the device.
+    algebra
+        Of which the chain's weights are values, in float64.
+    """
+
+    def __init__(self, chain: WeightedChain, device: int, algebra: Any = PROBABILITY) -> None:
+        self.tables: Any = _uploaded(warp_chain(chain, _GROUP, algebra.zero))
+        self._algebra = algebra
+        self.pairs = not len(chain.fragment_root)
+        self._shared = device_facts(device).shared_per_block
+
+    def warps(self, parts: Any, nodes: int, places: int) -> tuple[Any, int]:
+        """Shared memory of a warp, and how many warps a block has; 0 if none fits.
+
+        Parameters
+        ----------
+        parts
+            `plait.dp.chain.gpu_tables.WarpParts`; None for plain texts.
+        nodes, places
+            Of the largest graph.
+        """
+        tables = self.tables
+        room: Any
+        if self.pairs:
+            room = pair_room(int(tables.widest), nodes, places)
+        elif parts is None:
+            room = path_room(int(tables.group), places - 1)
+        else:
+            room = chain_room(
+                int(tables.group), int(tables.widest), int(tables.fragment.deepest), nodes, places
+            )
+        return room, min(_WARPS, self._shared // room.bytes)
+
+    def launch(self, parts: Any, texts: DeviceWeightedTexts, size: Size, out: Any, stream: Any = 0) -> None:
+        """Weigh texts of the device.
+
+        Parameters
+        ----------
+        parts
+            What codes stand for, on the device; None for plain texts of a chain with fragments.
+        texts
+            The texts.
+        size
+            Which of them, in their order.
+        out
+            float64 (n,).
+        stream
+            In which stream.
+        """
+        room, warps = size.room, size.warps
+        blocks = min(-(-(size.last - size.first) // warps), _BLOCKS)
+        given: tuple[Any, ...] = (texts,) if parts is None else (parts, texts)
+        kernel = weigh_pairs if self.pairs else weigh_paths if parts is None else weigh_graphs
+        kernel.launch(
+            blocks, warps * WARP, self._algebra, self.tables, *given, np.int32(size.first),
+            np.int32(size.last), room, out, stream=stream, shared=warps * room.bytes,
+        )  # fmt: skip
+
+
+class Size(NamedTuple):
+    """Texts of about one size.
+
+    Attributes
+    ----------
+    first, last
+        Which of them, in their order.
+    room
+        Shared memory of a warp.
+    warps
+        Of a block.
+    """
+
+    first: int
+    last: int
+    room: Any
+    warps: int
+
+
+class Batch(NamedTuple):
+    """A batch with what all its pieces share.
+
+    Attributes
+    ----------
+    texts
+        Codes are symbols where they are plain.
+    parts, host_parts
+        What codes stand for, for the lanes of a warp and on the host; None for plain texts.
+    nodes
+        int64 (total + 1,): nodes of all codes before each one; None for plain texts.
+    prefix_tree, suffix_tree
+        int32 (nodes,): numbers of trees, by their roots.
+    """
+
+    texts: WeightedTexts
+    parts: Any
+    host_parts: GraphParts | None
+    nodes: _Ints | None
+    prefix_tree: NDArray[np.int32]
+    suffix_tree: NDArray[np.int32]
+
+
+class Piece(NamedTuple):
+    """A piece of a batch on a device.
+
+    Attributes
+    ----------
+    texts
+        The texts.
+    sizes
+        What is launched.
+    left
+        int64: those that have no room.
+    """
+
+    texts: DeviceWeightedTexts
+    sizes: list[Size]
+    left: _Ints
+
+
+def run_weighted(
+    devices: Sequence[int],
+    chain: WeightedChain,
+    parts: GraphParts,
+    texts: WeightedTexts,
+    plain: bool,
+    out: NDArray[np.float64],
+    algebra: Any = PROBABILITY,
+) -> _Ints:
+    """Fill `out`, pieces of the batch in parallel on devices; returns the texts that are left to the caller.
+
+    Parameters
+    ----------
+    devices
+        Numbers of devices.
+    chain
+        What texts are made of.
+    parts
+        What codes stand for.
+    texts
+        The batch; no text is empty.
+    plain
+        Whether every code stands for a single symbol.
+    out
+        Weights; NaN for those that are left.
+    algebra
+        Of which the chain's weights are values.
+    """
+    everything = np.arange(texts.start.size)
+    batch = batch_of(chain, parts, texts, plain)
+    if batch is None or not texts.start.size:
+        return everything
+    cut = _plan(devices, texts)
+
+    def run(device: int, piece: tuple[int, int]) -> _Ints:
+        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device, algebra), type(algebra), algebra)
+        there = None
+        if batch.host_parts is not None:
+            there = _kept(device, batch.host_parts, lambda: _uploaded(batch.parts))
+        with slot_of(device) as slot:
+            return _weigh(slot, launch, there, batch, out, *piece)
+
+    return np.concatenate(over_devices(list(devices) * cut.slots, cut.batches, run))
+
+
+def batch_of(chain: WeightedChain, parts: GraphParts, texts: WeightedTexts, plain: bool) -> Batch | None:
+    """A batch, with what pieces share; None if a GPU cannot read it.
+
+    Parameters
+    ----------
+    chain, parts, texts, plain
+        As for `run_weighted`.
+    """
+    trees = warp_roots(chain.prefix), warp_roots(chain.suffix)
+    if plain and len(chain.fragment_root):
+        symbols = texts.codes
+        if not np.array_equal(parts.symbol[:4, 0], np.arange(4)):
+            symbols = parts.symbol[:, 0][np.minimum(texts.codes, len(parts.symbol) - 1)]
+        return Batch(texts._replace(codes=symbols), None, None, None, *trees)
+    found = warp_parts(parts)
+    if found is None:
+        return None
+    # What no text uses may be no code.
+    own = np.zeros(256, np.int64)
+    own[: parts.nodes.size] = parts.nodes
+    nodes = np.concatenate([[0], np.cumsum(own[texts.codes])])
+    return Batch(texts, found, parts, nodes, *trees)
+
+
+def _plan(devices: Sequence[int], texts: WeightedTexts) -> Plan:
+    """Pieces of a batch, several of which fit the memory of each device."""
+    count = texts.start.size
+    roots = texts.prefix_root.size + texts.suffix_root.size
+    # Symbols may be shared, and texts between those of a piece: `own_symbols` keeps to twice the mean.
+    each = 32 + -(-(2 * int(texts.length.sum()) + 8 * roots) // count)
+    free, tightest = least_free_memory(devices, tidy=False)
+    return plan(
+        count, each, free_bytes=free, most_items=_PIECE, least_items=_LEAST,
+        slots=1 if SIMULATED else _THREADS, device=f"cuda:{tightest}",
+    )  # fmt: skip
+
+
+def _weigh(
+    slot: Slot,
+    launch: WeightedLaunch,
+    parts: Any,
+    batch: Batch,
+    out: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> _Ints:
+    """Weigh a piece, and wait for it; returns what is left of it."""
+    piece = place(slot, launch, batch, first, last)
+    if piece.sizes:
+        found = slot.room("out", last - first, np.float64)
+        for size in piece.sizes:
+            launch.launch(parts, piece.texts, size, found, slot.stream)
+        here = slot.download("out", found)
+        slot.wait()
+        out[first:last] = here
+    out[first:last][piece.left] = np.nan
+    return first + np.flatnonzero(np.isnan(out[first:last]))
+
+
+def place(slot: Slot, launch: WeightedLaunch, batch: Batch, first: int, last: int) -> Piece:
+    """Copy a piece of a batch to the current device.
+
+    Parameters
+    ----------
+    slot
+        Where it goes.
+    launch
+        The chain there.
+    batch
+        The batch.
+    first, last
+        Which of its texts.
+    """
+    texts = batch.texts
+    start, length = texts.start[first:last], texts.length[first:last]
+    nodes = 1 + (length if batch.nodes is None else batch.nodes[start + length] - batch.nodes[start])
+    places = 1 + length * (1 if batch.parts is None else int(batch.parts.places))
+    order, sizes, left = _sizes(launch, batch.parts, nodes, places)
+    codes, start = own_symbols(texts.codes, start, length)
+    lists = (
+        *_list(texts.prefix_first, texts.prefix_root, batch.prefix_tree, first, last),
+        *_list(texts.suffix_first, texts.suffix_root, batch.suffix_tree, first, last),
+    )
+    start, length, *rest = slot.upload_together("words", [start, length, *lists, order], np.int32)
+    return Piece(DeviceWeightedTexts(slot.upload("codes", codes), start, length, *rest), sizes, left)
+
+
+def _list(
+    edges: _Ints, roots: NDArray[np.int32], trees: NDArray[np.int32], first: int, last: int
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Lists of some texts, with numbers of trees for their roots; at least one element."""
+    begin, end = int(edges[first]), int(edges[last])
+    found = trees[roots[begin:end]]
+    return edges[first : last + 1] - begin, found if found.size else np.zeros(1, np.int32)
+
+
+def _sizes(
+    launch: WeightedLaunch, parts: Any, nodes: _Ints, places: _Ints
+) -> tuple[NDArray[np.int32], list[Size], _Ints]:
+    """Texts in the order of their size, what is launched at a time, and the texts that have no room."""
+    kinds = np.searchsorted(_SIZES, np.arange(int(nodes.max()) + 1)).astype(np.uint8)
+    group = kinds[nodes]
+    order = np.arange(nodes.size, dtype=np.int32)
+    if (group != group[0]).any():
+        order = np.argsort(group, kind="stable").astype(np.int32)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=_SIZES.size + 1))])
+    found: list[Size] = []
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if first == last:
+            continue
+        texts = order[first:last]
+        room, warps = launch.warps(parts, int(nodes[texts].max()), int(places[texts].max()))
+        # What is larger has no room either.
+        if not warps:
+            return order, found, np.sort(order[first:]).astype(np.int64)
+        found.append(Size(first, last, room, warps))
+    return order, found, np.zeros(0, np.int64)
+
+
+def _uploaded(value: Any) -> Any:
+    """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
+    if isinstance(value, tuple):
+        return type(value)(*map(_uploaded, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    return cuda.to_device(np.ascontiguousarray(value) if value.size else np.zeros(1, value.dtype))
+
+
+class _Kept:
+    """Tables on devices, which later batches use again, with what they are made from."""
+
+    lock = threading.Lock()
+    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012  # one for the process
+
+
+def _kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
+    """What is made from a source for a device, in a way; the last few are kept."""
+    key = (device, id(source), *how)
+    with _Kept.lock:
+        known = _Kept.tables.get(key)
+        if known is None:
+            known = _Kept.tables[key] = source, make()
+            while len(_Kept.tables) > _TABLES:
+                _Kept.tables.popitem(last=False)
+        # Tables of texts come and go, while those of the model stay.
+        _Kept.tables.move_to_end(key)
+        found: T = known[1]
+        return found

@@ -1,0 +1,357 @@
+"""Rows of lanes of the chain: what a row means, how it is filled, and how rows are brought together.
+
+A row is either one value per model (`PerModel`) or one value per total number of insertions
+(`PerInsertions`): the coefficients of a polynomial, which an inserted symbol shifts by one lane. The
+two differ in how the part before a fragment is joined to the part after it: model by model from stored
+rows, or by carrying the polynomial on towards the prefix.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.dp.chain.insertions import insert
+from plait.lang.algebras import choice, extend, repeat
+from plait.lang.compile import by_type_of, shared
+from plait.lang.lanes import load, splat, store
+
+__all__ = [
+    "Kind",
+    "PerInsertions",
+    "PerModel",
+    "PositionRows",
+    "Span",
+    "add_match",
+    "clear_carry",
+    "clear_row",
+    "collect",
+    "fill_left",
+    "fill_right",
+    "first_end",
+    "insert_middle",
+    "sum_without_fragment",
+]
+
+
+class PerModel(NamedTuple):
+    """Lane x is model x."""
+
+    models: Any
+
+
+class PerInsertions(NamedTuple):
+    """Lane n is n insertions; `models` counts the lanes."""
+
+    models: Any
+
+
+class Kind(NamedTuple):
+    """Everything about a chain run that is fixed when it is compiled.
+
+    Attributes
+    ----------
+    insertion
+        The recurrence of the junctions.
+    rows
+        `PerModel` or `PerInsertions`.
+    lanes
+        Width of lane groups.
+    """
+
+    insertion: Any
+    rows: Any
+    lanes: Any
+
+
+class Span(NamedTuple):
+    """Where a text matches its ends.
+
+    Attributes
+    ----------
+    prefix, suffix
+        The ends.
+    m_prefix, m_suffix
+        How much of each matches.
+    length
+        Length of the text.
+    first
+        Leftmost position at which a fragment may end.
+    last
+        Rightmost position at which a fragment may start.
+    """
+
+    prefix: Any
+    suffix: Any
+    m_prefix: Any
+    m_suffix: Any
+    length: Any
+    first: Any
+    last: Any
+
+
+class PositionRows(NamedTuple):
+    """A row of lanes for every position, that of b from ``[b * row_step, lead + b * column_step]`` on.
+
+    Either every position has a row of its own, or neighbouring positions share a row, one column apart.
+    """
+
+    rows: Any
+    lead: Any
+    row_step: Any
+    column_step: Any
+
+
+@shared
+def load_at(lanes: Any, after: Any, b: int, x: int) -> Any:
+    """A group of the lanes of position b."""
+    return load(lanes, after.rows, b * after.row_step, after.lead + b * after.column_step + x)
+
+
+@shared
+def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
+    """Set a row to zero."""
+    for x in range(0, rows.shape[1], kind.lanes.width):
+        store(kind.lanes, rows, row, x, splat(kind.lanes, alg.zero))
+
+
+@shared
+def fill_left_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`fill_left` with a row per position."""
+    for a in range(span.last + 1):
+        row = tables.prefix_row[span.prefix, a] if a <= span.m_prefix else 0
+        weight = scratch.weight[a - 1] if a > 0 else alg.one
+        fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
+        copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
+        copy_lanes(scratch.left_levels, scratch.lead, tables.single_lane, scratch.single, a + 1)
+
+
+@shared
+def fill_left_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`fill_left` for rows that carry their insertions themselves: nothing to prepare."""
+
+
+@shared
+def fill_right_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
+) -> Any:
+    """`fill_right` with a row per position."""
+    clear_row(kind, alg, scratch.right_levels, span.length + 1)
+    for b in range(span.length, span.first - 1, -1):
+        kept = span.length - b
+        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
+        copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
+    return PositionRows(scratch.right, scratch.lead, 1, 0)
+
+
+@shared
+def fill_right_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, plain: bool, scratch: Any
+) -> Any:
+    """`fill_right` where lanes count insertions.
+
+    Lane n at position b is what enters at b + n, times the weights of the n symbols between. Where all
+    weights are one, one row of what enters at every position serves all: lane n at b is its column b + n.
+    """
+    if not plain:
+        return fill_right_models(rows, kind, alg, tables, span, plain, scratch)
+    entering = scratch.entering
+    for b in range(span.first, span.length + 1):
+        kept = span.length - b
+        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        entering[0, b] = tables.level_weights[row, 0]
+    for x in range(0, scratch.total.shape[1], kind.lanes.width):
+        store(kind.lanes, entering, 0, span.length + 1 + x, splat(kind.lanes, alg.zero))
+    return PositionRows(entering, 0, 0, 1)
+
+
+@shared
+def fill_levels(
+    kind: Any, alg: Any, tables: Any, row: int, levels: Any, lead: int, source: int, place: int, weight: Any
+) -> None:
+    """One position of the insertion recurrence, all levels; the columns before `lead` stay zero."""
+    lanes = kind.lanes
+    factor = splat(lanes, weight)
+    for x in range(0, tables.level_weights.shape[1], lanes.width):
+        entered = load(lanes, tables.level_weights, row, x)
+        shorter = load(lanes, levels, source, lead + x - tables.level_step)
+        store(lanes, levels, place, lead + x, insert(kind.insertion, alg, entered, shorter, factor))
+
+
+@shared
+def copy_lanes(levels: Any, lead: int, lanes: Any, rows: Any, row: int) -> None:
+    """Pick the level that each model reads; no lanes are given where every model is its own level."""
+    for x in range(lanes.size):
+        rows[row, lead + x] = levels[row, lead + lanes[x]]
+
+
+@shared
+def add_match(
+    kind: Any, alg: Any, weights: Any, row: int, times: int, after: Any, b: int, found: bool, inner: Any
+) -> None:
+    """Add ``weights[row]`` times the lanes of b to ``inner[0]``, `times` times; the first overwrites."""
+    lanes = kind.lanes
+    for x in range(0, inner.shape[1], lanes.width):
+        value = extend(alg, load(lanes, weights, row, x), load_at(lanes, after, b, x))
+        if times > 1:
+            value = repeat(alg, value, splat(lanes, alg.one * times))
+        if found:
+            value = choice(alg, load(lanes, inner, 0, x), value)
+        store(lanes, inner, 0, x, value)
+
+
+@shared
+def collect_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
+    a: int, after: Any, b: int, found: bool, t: int,
+) -> None:  # fmt: skip
+    """`collect` lane by lane: what comes before is in ``left``."""
+    if found:
+        lanes = kind.lanes
+        total = scratch.total
+        for x in range(0, total.shape[1], lanes.width):
+            before = load(lanes, scratch.left, a + 1, scratch.lead + x)
+            product = extend(alg, before, load_at(lanes, after, b, x))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), product))
+
+
+@shared
+def collect_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any,
+    a: int, after: Any, b: int, found: bool, t: int,
+) -> None:  # fmt: skip
+    """`collect` where lanes count insertions: those before a are inserted on the way to smaller a.
+
+    Lane n at position a stands in column a + n of ``carry[t]``. One insertion takes lane n at a to lane
+    n + 1 at a - 1, which is the same column: unless the symbol has a weight, nothing moves.
+    """
+    lanes = kind.lanes
+    total = scratch.total
+    carry = scratch.carry
+    if scratch.weight[a] != alg.one:
+        weight = splat(lanes, scratch.weight[a])
+        for x in range(0, total.shape[1], lanes.width):
+            store(lanes, carry, t, a + 1 + x, extend(alg, load(lanes, carry, t, a + 1 + x), weight))
+    if found:
+        for x in range(0, total.shape[1], lanes.width):
+            value = choice(alg, load(lanes, carry, t, a + x), load_at(lanes, after, b, x))
+            store(lanes, carry, t, a + x, value)
+    if a <= span.m_prefix:
+        row = tables.prefix_row[span.prefix, a]
+        for x in range(0, total.shape[1], lanes.width):
+            value = extend(alg, load(lanes, carry, t, a + x), load(lanes, tables.end_weights, row, x))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), value))
+
+
+@shared
+def first_end_models(rows: Any, span: Any, levels: int, a: int) -> Any:
+    """`first_end` where each junction has its own limit."""
+    return span.first
+
+
+@shared
+def first_end_insertions(rows: Any, span: Any, levels: int, a: int) -> Any:
+    """`first_end` where insertions before the fragment leave fewer for after it."""
+    before = max(0, a - span.m_prefix)
+    return max(0, span.length - span.m_suffix - (levels - 1 - before))
+
+
+@shared
+def clear_carry_models(rows: Any, kind: Any, alg: Any, span: Any, scratch: Any, t: int) -> None:
+    """`clear_carry` of rows that carry nothing."""
+
+
+@shared
+def clear_carry_insertions(rows: Any, kind: Any, alg: Any, span: Any, scratch: Any, t: int) -> None:
+    """`clear_carry` of all columns that positions up to the last one reach."""
+    for x in range(0, span.last + 1 + scratch.total.shape[1], kind.lanes.width):
+        store(kind.lanes, scratch.carry, t, x, splat(kind.lanes, alg.zero))
+
+
+@shared
+def sum_without_fragment_models(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
+) -> None:
+    """`sum_without_fragment` from the rows left of each suffix."""
+    lanes = kind.lanes
+    total = scratch.total
+    for a in range(max(0, span.length - span.m_suffix), span.last + 1):
+        row = tables.suffix_row[span.suffix, span.length - a]
+        for x in range(0, total.shape[1], lanes.width):
+            before = load(lanes, scratch.single, a + 1, scratch.lead + x)
+            paths = extend(alg, before, load(lanes, tables.end_weights, row, x))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), paths))
+
+
+@shared
+def sum_without_fragment_insertions(
+    rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
+) -> None:
+    """`sum_without_fragment` from the rows right of each prefix, which hold all insertions already."""
+    lanes = kind.lanes
+    total = scratch.total
+    for a in range(span.first, span.m_prefix + 1):
+        row = tables.prefix_row[span.prefix, a]
+        for x in range(0, total.shape[1], lanes.width):
+            behind = load_at(lanes, after, a, x)
+            paths = extend(alg, behind, load(lanes, tables.end_weights, row, x))
+            store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), paths))
+
+
+@shared
+def insert_middle_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`insert_middle` where every model has its own limit."""
+    limit = tables.middle_limit
+    middle = scratch.middle
+    behind = scratch.behind
+    lead = scratch.lead
+    for b in range(span.length + 1):
+        for x in range(limit.size):
+            behind[b, lead + x] = middle[b, x]
+        product = alg.one
+        for k in range(1, min(span.length - b, kind.insertion.levels - 1) + 1):
+            product = extend(alg, product, scratch.weight[b + k - 1])
+            for x in range(limit.size):
+                if k <= limit[x]:
+                    longer = extend(alg, product, middle[b + k, x])
+                    behind[b, lead + x] = choice(alg, behind[b, lead + x], longer)
+
+
+@shared
+def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
+    """`insert_middle` where lanes count insertions."""
+    behind = scratch.behind
+    lead = scratch.lead
+    for b in range(span.length, -1, -1):
+        for x in range(kind.rows.models):
+            value = scratch.middle[b, x]
+            if x > 0 and b < span.length:
+                value = choice(alg, value, extend(alg, behind[b + 1, lead + x - 1], scratch.weight[b]))
+            behind[b, lead + x] = value
+
+
+#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a fragment that starts there.
+fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
+
+#: All that comes after a fragment that ends at a position length..first, as `PositionRows`. `plain` says that
+#: all symbols weigh one.
+fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
+
+#: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called
+#: for every a from the last to 0, with `found` false where nothing starts; ``total[t]`` is cleared first, and
+#: `clear_carry` called.
+collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
+
+#: Leftmost end of a fragment that starts at position a and can still be reached from the suffix.
+first_end = by_type_of({PerModel: first_end_models, PerInsertions: first_end_insertions})
+
+#: Prepare `collect` for row t.
+clear_carry = by_type_of({PerModel: clear_carry_models, PerInsertions: clear_carry_insertions})
+
+#: Add to ``total[t]`` the paths with one insertion between prefix and suffix.
+sum_without_fragment = by_type_of(
+    {PerModel: sum_without_fragment_models, PerInsertions: sum_without_fragment_insertions}
+)
+
+#: Insertions between two fragments: ``behind[b]`` from ``middle[b:]``.
+insert_middle = by_type_of({PerModel: insert_middle_models, PerInsertions: insert_middle_insertions})

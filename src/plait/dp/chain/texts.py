@@ -1,0 +1,310 @@
+"""Texts of which not every symbol is known, as graphs: a path from the first node to a last one is a text.
+
+Every node carries the symbol that leads to it, and no two nodes that follow the same one carry the same
+symbol, so that different paths are different texts. A text is written in *codes*, of which each stands for
+one or more places: a nucleotide for one, an amino acid for three. What a code stands for is a `GraphParts`
+entry.
+
+Schedules ask a graph by functions. A text of which every symbol is known needs no lists of edges
+(`PathGraph`): loops over what is before or behind a node have one round, and the same bodies become those of
+plain texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import by_type, shared
+
+__all__ = [
+    "GraphParts",
+    "PathGraph",
+    "TextGraph",
+    "WeightedTexts",
+    "count_after",
+    "count_before",
+    "lay",
+    "lay_graph",
+    "node_after",
+    "node_before",
+    "place_of",
+    "step_back",
+    "step_on",
+]
+
+
+class GraphParts(NamedTuple):
+    """What each code stands for: nodes in order of place, of which the first ones enter, the last leave.
+
+    Attributes
+    ----------
+    nodes, entries, exits
+        int64 (codes,): how many there are.
+    symbol
+        uint8 (codes, most nodes).
+    place
+        int64 (codes, most nodes): symbols read with this one, from 1.
+    before_first, before
+        int64 (codes, most nodes + 1) and (codes, most edges): nodes before each node, numbered in the part;
+        none for entries, which follow all exits of the part before.
+    """
+
+    nodes: Any
+    entries: Any
+    exits: Any
+    symbol: Any
+    place: Any
+    before_first: Any
+    before: Any
+
+
+class WeightedTexts(NamedTuple):
+    """A batch of texts.
+
+    Attributes
+    ----------
+    codes
+        uint8 (total,): codes of all texts.
+    start, length
+        int64 (n,): text i is ``codes[start[i]:start[i] + length[i]]``.
+    prefix_first, prefix_root
+        int64 (n + 1,) and int32: roots of the trees of prefixes that text i may begin with.
+    suffix_first, suffix_root
+        The same for suffixes.
+    """
+
+    codes: Any
+    start: Any
+    length: Any
+    prefix_first: Any
+    prefix_root: Any
+    suffix_first: Any
+    suffix_root: Any
+
+
+class TextGraph(NamedTuple):
+    """One graph; node 0 begins all paths, and nodes are in order of their place.
+
+    Attributes
+    ----------
+    symbol
+        uint8 (nodes,); that of node 0 is not read.
+    place
+        int64 (nodes,): symbols on the way to a node.
+    before_first, before
+        int64 (nodes + 1,) and (edges,): nodes before each node.
+    after_first, after
+        int64 (nodes + 2,) and (edges,): nodes after each node.
+    """
+
+    symbol: Any
+    place: Any
+    before_first: Any
+    before: Any
+    after_first: Any
+    after: Any
+
+    @staticmethod
+    def lay(graph: TextGraph, parts: Any, texts: Any, item: int) -> int:
+        return lay_parts(graph, parts, texts, item)
+
+    @staticmethod
+    def place_of(graph: TextGraph, u: int) -> Any:
+        return graph.place[u]
+
+    @staticmethod
+    def count_before(graph: TextGraph, u: int) -> Any:
+        return graph.before_first[u + 1] - graph.before_first[u]
+
+    @staticmethod
+    def node_before(graph: TextGraph, u: int, k: int) -> Any:
+        return graph.before[graph.before_first[u] + k]
+
+    @staticmethod
+    def count_after(graph: TextGraph, nodes: int, u: int) -> Any:
+        return graph.after_first[u + 1] - graph.after_first[u]
+
+    @staticmethod
+    def node_after(graph: TextGraph, u: int, k: int) -> Any:
+        return graph.after[graph.after_first[u] + k]
+
+
+class PathGraph(NamedTuple):
+    """The graph of a plain text: node u is its u-th symbol.
+
+    Attributes
+    ----------
+    symbol
+        uint8 (nodes,); that of node 0 is not read.
+    """
+
+    symbol: Any
+
+    @staticmethod
+    def lay(graph: PathGraph, parts: Any, texts: Any, item: int) -> int:
+        return lay_path(graph, parts, texts, item)
+
+    @staticmethod
+    def place_of(graph: PathGraph, u: int) -> int:
+        return u
+
+    @staticmethod
+    def count_before(graph: PathGraph, u: int) -> int:
+        return 1
+
+    @staticmethod
+    def node_before(graph: PathGraph, u: int, k: int) -> int:
+        return u - 1
+
+    @staticmethod
+    def count_after(graph: PathGraph, nodes: int, u: int) -> int:
+        return 1 if u + 1 < nodes else 0
+
+    @staticmethod
+    def node_after(graph: PathGraph, u: int, k: int) -> int:
+        return u + 1
+
+
+@by_type
+def lay(graph: Any, parts: Any, texts: Any, item: int) -> Any:
+    """Write the graph of a text; returns the number of nodes."""
+
+
+@by_type
+def place_of(graph: Any, u: int) -> Any:
+    """Symbols on the way to a node."""
+
+
+@by_type
+def count_before(graph: Any, u: int) -> Any:
+    """How many nodes `u` follows; it is not node 0."""
+
+
+@by_type
+def node_before(graph: Any, u: int, k: int) -> Any:
+    """The k-th of them."""
+
+
+@by_type
+def count_after(graph: Any, nodes: int, u: int) -> Any:
+    """How many nodes follow `u`."""
+
+
+@by_type
+def node_after(graph: Any, u: int, k: int) -> Any:
+    """The k-th of them."""
+
+
+@shared
+def lay_graph(parts: Any, texts: Any, item: int, graph: Any) -> int:
+    """Write the graph of a text; returns the number of nodes."""
+    nodes: int = lay(graph, parts, texts, item)
+    return nodes
+
+
+@shared
+def lay_path(graph: Any, parts: Any, texts: Any, item: int) -> int:
+    """Write a text of which each code stands for one symbol."""
+    start = texts.start[item]
+    length = texts.length[item]
+    for k in range(length):
+        graph.symbol[k + 1] = parts.symbol[texts.codes[start + k], 0]
+    nodes: int = length + 1
+    return nodes
+
+
+@shared
+def lay_parts(graph: Any, parts: Any, texts: Any, item: int) -> int:
+    """Write a text part by part."""
+    graph.place[0] = 0
+    graph.before_first[0] = 0
+    nodes = 1
+    edges = 0
+    exits = 1
+    done = 0
+    for k in range(texts.length[item]):
+        code = texts.codes[texts.start[item] + k]
+        base = nodes
+        for x in range(parts.nodes[code]):
+            graph.symbol[nodes] = parts.symbol[code, x]
+            graph.place[nodes] = done + parts.place[code, x]
+            graph.before_first[nodes] = edges
+            if x < parts.entries[code]:
+                for y in range(base - exits, base):
+                    graph.before[edges] = y
+                    edges += 1
+            else:
+                for e in range(parts.before_first[code, x], parts.before_first[code, x + 1]):
+                    graph.before[edges] = base + parts.before[code, e]
+                    edges += 1
+            nodes += 1
+        done = graph.place[nodes - 1]
+        exits = parts.exits[code]
+    graph.before_first[nodes] = edges
+    turn_edges(graph, nodes, edges)
+    return nodes
+
+
+@shared
+def turn_edges(graph: Any, nodes: int, edges: int) -> None:
+    """From the nodes before each node, those after each."""
+    counts = graph.after_first
+    for u in range(nodes + 2):
+        counts[u] = 0
+    for e in range(edges):
+        counts[graph.before[e] + 2] += 1
+    for u in range(2, nodes + 2):
+        counts[u] += counts[u - 1]
+    # Entry u + 1 is where the next node after u goes; in the end it is where those of u + 1 begin.
+    for u in range(1, nodes):
+        for e in range(graph.before_first[u], graph.before_first[u + 1]):
+            p = graph.before[e]
+            graph.after[counts[p + 1]] = u
+            counts[p + 1] += 1
+
+
+@shared
+def step_on(tree: Any, graph: Any, nodes: int, t: int, u: int, stack: Any, top: int) -> Any:
+    """Go on along a tree and a graph together: the next nodes of both, -1 behind the last, and what is left.
+
+    The first way on is taken at once, others are put aside; where none goes on, the last one that was put
+    aside is taken.
+    """
+    next_t = -1
+    next_u = 0
+    for k in range(count_after(graph, nodes, u)):
+        y = node_after(graph, u, k)
+        below = tree.child[t, graph.symbol[y]]
+        if below >= 0:
+            if next_t >= 0:
+                stack[top, 0] = next_t
+                stack[top, 1] = next_u
+                top += 1
+            next_t = below
+            next_u = y
+    if next_t < 0 and top > 0:
+        top -= 1
+        next_t = stack[top, 0]
+        next_u = stack[top, 1]
+    return next_t, next_u, top
+
+
+@shared
+def step_back(tree: Any, graph: Any, t: int, u: int, stack: Any, top: int) -> Any:
+    """As `step_on`, with the symbol of node `u` itself, to the nodes before it."""
+    next_t = -1
+    next_u = 0
+    below = tree.child[t, graph.symbol[u]] if u > 0 else -1
+    if below >= 0:
+        for k in range(count_before(graph, u)):
+            if next_t >= 0:
+                stack[top, 0] = next_t
+                stack[top, 1] = next_u
+                top += 1
+            next_t = below
+            next_u = node_before(graph, u, k)
+    if next_t < 0 and top > 0:
+        top -= 1
+        next_t = stack[top, 0]
+        next_u = stack[top, 1]
+    return next_t, next_u, top

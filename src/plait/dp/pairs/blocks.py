@@ -1,0 +1,586 @@
+"""Blocks of targets side by side in lanes: narrow lanes first, wider ones for what did not fit, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.pairs.inter_sequence import (
+    COLUMNS,
+    LANE_TYPES,
+    PAD,
+    BlockQuery,
+    BlockSetup,
+    TraceMemory,
+    block_memory,
+    block_setup,
+)
+from plait.dp.pairs.lists import PairList, PairResults
+from plait.errors import Unsupported
+from plait.lang.compile import kernel, shared
+
+__all__ = [
+    "BLOCK_LANES",
+    "COLUMN_STEP",
+    "CPU_SHAPE",
+    "Layout",
+    "SweepShape",
+    "TargetBlocks",
+    "arrange",
+    "cuda_shape",
+    "lane_lengths",
+    "offer_border",
+    "pack_texts",
+    "packed_columns",
+    "run_blocks",
+    "trace_bytes",
+    "trace_targets",
+]
+
+_NO_BITS = np.zeros((1, 1, 4), np.uint32)
+#: Blocks for a thread at a time.
+_SHARE_CELLS = 1 << 28
+
+
+class TargetBlocks(NamedTuple):
+    """Targets side by side, see `plait.align.layout.SequenceDatabase`.
+
+    Attributes
+    ----------
+    packed
+        Codes, uint8, shape (columns, lanes of a block).
+    first_columns
+        First column of each block, and the end of the last; int64.
+    lengths
+        Residues of each target, 0 in lanes without one; shape (blocks, lanes of a block).
+    """
+
+    packed: NDArray[np.uint8]
+    first_columns: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+
+
+def _gap_cost(query: BlockQuery, residues: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(residues > 0, query.gap_open + (residues - 1) * query.gap_extend, 0)
+
+
+def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[np.int64]) -> None:
+    """Offer the alignments without a pair of residues, which end at the border.
+
+    Parameters
+    ----------
+    query
+        The query.
+    lengths
+        Residues of each target.
+    scores
+        Best score of any other alignment; changed in place. Any value where the target is empty.
+    """
+    free = query.free
+    columns = lengths.astype(np.int64)
+    if free.anywhere:
+        np.maximum(scores, 0, out=scores)
+        return
+    query_gap = _gap_cost(query, np.array(query.rows.size))
+    target_gap = _gap_cost(query, columns)
+    if free.query_end:
+        np.maximum(scores, 0 * target_gap if free.target_start else -target_gap, out=scores)
+    if free.target_end:
+        np.maximum(scores, 0 if free.query_start else -int(query_gap), out=scores)
+    empty = columns == 0
+    scores[empty] = 0 if free.query_start or free.query_end else -int(query_gap)
+
+
+def _repacked(blocks: TargetBlocks, where: NDArray[np.int64]) -> TargetBlocks:
+    """Some targets, by block and lane, in blocks of their own."""
+    lanes = blocks.packed.shape[1]
+    count = -(-len(where) // lanes)
+    lengths = np.zeros((count, lanes), np.int32)
+    lengths.ravel()[: len(where)] = blocks.lengths[where[:, 0], where[:, 1]]
+    widths = -(-lengths.max(axis=1).astype(np.int64) // COLUMNS) * COLUMNS
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+    packed = np.full((int(first[-1]), lanes), PAD, np.uint8)
+    for k, (block, lane) in enumerate(where):
+        size = blocks.lengths[block, lane]
+        start = blocks.first_columns[block]
+        to = first[k // lanes]
+        packed[to : to + size, k % lanes] = blocks.packed[start : start + size, lane]
+    return TargetBlocks(packed, first, lengths)
+
+
+def _score(
+    call: Callable[..., Any],
+    setup: BlockSetup,
+    blocks: TargetBlocks,
+    threads: int,
+    progress: Callable[[int], None],
+) -> NDArray[np.int64]:
+    kind = setup.border.top.dtype
+    info = np.iinfo(kind)
+    lengths = np.minimum(blocks.lengths, info.max).astype(kind)
+    widths = np.diff(blocks.first_columns)
+    out = np.zeros(blocks.lengths.shape, kind)
+    work = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)]) * (
+        blocks.packed.shape[1] * setup.query.size
+    )
+    share = _SHARE_CELLS if threads == 1 else min(max(int(work[-1]) // (4 * threads), 1), _SHARE_CELLS)
+    edges = np.append(np.searchsorted(work, np.arange(0, max(int(work[-1]), 1), share)), len(widths))
+    edges = edges[np.diff(edges, prepend=-1) > 0]
+
+    def run(first: int, last: int) -> None:
+        chosen = np.arange(first, last)
+        call(
+            setup,
+            blocks.packed,
+            blocks.first_columns,
+            lengths,
+            chosen,
+            block_memory(setup),
+            _NO_BITS,
+            out[first:last],
+        )
+        progress(int(blocks.lengths[first:last].sum(dtype=np.int64)) * setup.query.size)
+
+    pairs = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    if threads == 1 or len(pairs) <= 1:
+        for first, last in pairs:
+            run(first, last)
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
+            list(pool.map(run, *zip(*pairs, strict=True)))
+    return out.astype(np.int64)
+
+
+def run_blocks(
+    call: Callable[..., Any],
+    query: BlockQuery,
+    blocks: TargetBlocks,
+    threads: int,
+    progress: Callable[[int], None],
+    kinds: tuple[Any, ...] = LANE_TYPES,
+) -> NDArray[np.int64]:
+    """Best score of a query with every target.
+
+    Parameters
+    ----------
+    call
+        `plait.dp.pairs.inter_sequence.score_blocks_kernel`, or its definition in Python.
+    query
+        The query; not empty.
+    blocks
+        The targets.
+    threads
+        Shares of blocks that run at a time.
+    progress
+        Called with the number of cells of each share.
+    kinds
+        Types of lanes to try, narrowest first.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape of ``blocks.lengths``; lanes without a target hold any value.
+    """
+    # A block may be wider than its longest target: the border has to be as wide.
+    longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
+    setups = (block_setup(query, longest, kind) for kind in kinds)
+    setup = next((own for own in setups if own is not None), None)
+    if setup is None:
+        why = "they could reach 2^31; scale scores and gap costs down"
+        raise Unsupported("these scores", why=why)
+    raw = _score(call, setup, blocks, threads, progress)
+    scores = raw - setup.zero
+    over = np.argwhere(raw >= setup.ceiling)
+    if over.size:
+        again = _repacked(blocks, over)
+        wider = tuple(k for k in kinds if np.iinfo(k).max > np.iinfo(setup.border.top.dtype).max)
+        found = run_blocks(call, query, again, threads, lambda cells: None, wider)
+        scores[over[:, 0], over[:, 1]] = found.ravel()[: len(over)]
+    offer_border(query, blocks.lengths, scores)
+    return scores
+
+
+@shared
+def pack_block(
+    letters: Any, starts: Any, lengths: Any, block: int, first: int, last: int, packed: Any
+) -> None:
+    """Fill the columns of a block.
+
+    Parameters
+    ----------
+    letters
+        Codes of all texts, uint8.
+    starts
+        Where in it the text of each lane of each block begins, int64, shape (blocks, lanes).
+    lengths
+        Letters of each, int32, shape (blocks, lanes).
+    block
+        The block.
+    first, last
+        Its columns in `packed`.
+    packed
+        uint8, shape (columns, lanes); changed in place up to the end of each text.
+    """
+    for column in range(last - first):
+        for lane in range(packed.shape[1]):
+            if column < lengths[block, lane]:
+                packed[first + column, lane] = letters[starts[block, lane] + column]
+
+
+@kernel
+def pack_kernel(letters: Any, starts: Any, lengths: Any, first_columns: Any, packed: Any) -> None:
+    """All blocks, see `plait.dp.pairs.blocks.pack_block`."""
+    for block in range(first_columns.size - 1):
+        first, last = first_columns[block], first_columns[block + 1]
+        pack_block(letters, starts, lengths, block, first, last, packed)
+
+
+#: Sequences in a block.
+BLOCK_LANES: Final = 64
+#: The columns of a block are a multiple of this.
+COLUMN_STEP: Final = COLUMNS
+
+_LONGEST: Final = 2**31 - COLUMN_STEP
+_PAD: Final = bytes([PAD])
+
+
+class Layout(NamedTuple):
+    """Which sequence goes where.
+
+    Attributes
+    ----------
+    order
+        Number of the sequence in each lane; -1 in lanes without one, which are the last of the last block.
+        The longest come first, those of equal length in the order given. Shape (blocks * 64,).
+    lengths
+        Residues of the sequence in each lane of each block; 0 in lanes without one. Shape (blocks, 64).
+    first_columns
+        First row of each block, and the end of the last; multiples of `COLUMN_STEP`. Shape (blocks + 1,).
+    """
+
+    order: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    first_columns: NDArray[np.int64]
+
+    @property
+    def packed_bytes(self) -> int:
+        """Size of the packed columns, padding included."""
+        return int(self.first_columns[-1]) * BLOCK_LANES
+
+
+def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
+    """Sort sequences by length and deal them out to blocks.
+
+    Parameters
+    ----------
+    lengths
+        Residues of each sequence. Shape (n,).
+
+    Returns
+    -------
+    Layout
+        The places.
+
+    Raises
+    ------
+    Unsupported
+        If a sequence has 2^31 residues or more.
+    """
+    lengths = lane_lengths(lengths)
+    blocks = -(-lengths.size // BLOCK_LANES)
+    order = np.full(blocks * BLOCK_LANES, -1, np.int64)
+    order[: lengths.size] = np.argsort(-lengths, kind="stable")
+    sorted_lengths = np.zeros(blocks * BLOCK_LANES, np.int32)
+    sorted_lengths[: lengths.size] = lengths[order[: lengths.size]]
+    lanes = sorted_lengths.reshape(blocks, BLOCK_LANES)
+    first_columns = np.zeros(blocks + 1, np.int64)
+    np.cumsum(-(-lanes[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=first_columns[1:])
+    return Layout(order, lanes, first_columns)
+
+
+def lane_lengths(lengths: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+    """Lengths as 32-bit numbers.
+
+    Raises
+    ------
+    Unsupported
+        If a sequence has 2^31 residues or more.
+    """
+    if lengths.size and int(lengths.max()) > _LONGEST:
+        raise Unsupported(f"a sequence of {int(lengths.max()):,} residues", why=f"the most is {_LONGEST:,}")
+    return lengths.astype(np.int32, copy=False)
+
+
+class _Bytes(Protocol):
+    """What gives bytes for a slice: bytes, or a memory-mapped file."""
+
+    def __getitem__(self, where: slice, /) -> bytes: ...
+
+
+def packed_columns(
+    residues: _Bytes,
+    starts: NDArray[np.int64],
+    layout: Layout,
+    blocks: range,
+    most: int,
+    table: bytes | None = None,
+) -> Iterator[NDArray[np.uint8]]:
+    """The packed columns of some blocks in order, a block or less at a time.
+
+    Parameters
+    ----------
+    residues
+        Sequences, one behind the other, a byte for each residue.
+    starts
+        Where in it the sequence of each lane of these blocks starts; lanes without one at the end left out.
+    layout
+        The places.
+    blocks
+        Numbers of the blocks.
+    most
+        Columns that may be given at once.
+    table
+        Code of each byte of `residues`, or None if they are codes.
+
+    Yields
+    ------
+    ndarray of uint8
+        Codes by column and lane, padded; not contiguous. Shape (columns, 64).
+    """
+    for block in blocks:
+        lanes = slice((block - blocks.start) * BLOCK_LANES, (block - blocks.start + 1) * BLOCK_LANES)
+        places = starts[lanes].tolist()
+        lengths = layout.lengths[block, : len(places)].tolist()
+        columns = int(layout.first_columns[block + 1] - layout.first_columns[block])
+        for first in range(0, columns, most):
+            last = min(first + most, columns)
+            # Cut, padded and translated as bytes: twice as fast as with slices of arrays.
+            rows = [
+                residues[place + first : place + min(length, last)].ljust(last - first, _PAD)
+                for place, length in zip(places, lengths, strict=True)
+            ]
+            codes = b"".join(rows).ljust(BLOCK_LANES * (last - first), _PAD).translate(table)
+            yield np.frombuffer(codes, np.uint8).reshape(BLOCK_LANES, last - first).T
+
+
+def pack_texts(
+    letters: NDArray[np.uint8], firsts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[TargetBlocks, NDArray[np.int64]]:
+    """Texts in blocks, and the number of the text in each lane.
+
+    Parameters
+    ----------
+    letters
+        Codes of all texts, writable.
+    firsts
+        Where in it each text begins, int64, shape (n,).
+    lengths
+        Letters of each, int64, shape (n,).
+    """
+    layout = arrange(lengths)
+    order = layout.order[: firsts.size]
+    starts = np.zeros(layout.lengths.shape, np.int64)
+    starts.ravel()[: firsts.size] = firsts[order]
+    packed = np.full((int(layout.first_columns[-1]), BLOCK_LANES), PAD, np.uint8)
+    pack_kernel(letters, starts, layout.lengths, layout.first_columns, packed)
+    return TargetBlocks(packed, layout.first_columns, layout.lengths), order
+
+
+#: Types of scores that hold global scores, narrowest first.
+_KINDS = (np.int16, np.int32)
+_SHARES_PER_THREAD = 4
+
+
+def _setup(query: BlockQuery, longest: int) -> BlockSetup | None:
+    found = (block_setup(query, longest, kind) for kind in _KINDS)
+    return next((setup for setup in found if setup is not None), None)
+
+
+def trace_bytes(query: BlockQuery, longest: int) -> int | None:
+    """Bytes of the choices of a group of targets; None if no type of lanes holds the scores.
+
+    Parameters
+    ----------
+    query
+        The query.
+    longest
+        Residues of the longest target.
+    """
+    setup = _setup(query, longest)
+    if setup is None:
+        return None
+    columns = -(-longest // COLUMNS) * COLUMNS
+    return int(columns * query.rows.size * 4 * _word(setup).itemsize)
+
+
+def _word(setup: BlockSetup) -> Any:
+    return np.dtype(f"u{max(setup.lanes.width, 8) // 8}")
+
+
+class _Share(NamedTuple):
+    """Targets of one thread, the longest first."""
+
+    targets: NDArray[np.int64]
+    results: PairResults
+
+
+def _run_share(
+    call: Callable[..., Any], setup: BlockSetup, task: PairList, targets: NDArray[np.int64]
+) -> _Share:
+    """Align the targets of a share."""
+    width = setup.lanes.width
+    kind = setup.border.top.dtype
+    rows = setup.query.size
+    lengths = np.diff(task.target_starts)[targets]
+    columns = -(-int(lengths.max()) // COLUMNS) * COLUMNS
+    memory = TraceMemory(
+        np.empty((columns, width), np.uint8),
+        np.zeros((1, width), kind),
+        np.zeros((1, width), kind),
+        block_memory(setup),
+        np.empty((columns, rows, 4), _word(setup)),
+        np.zeros((rows + columns + 2, 2), np.int64),
+        np.zeros(5, np.int64),
+    )
+    results = PairResults(
+        np.zeros(targets.size, np.int64),
+        np.zeros((0, 4), np.int64),
+        np.empty((int((lengths + rows + 2).sum()), 2), np.int64),
+        np.zeros(targets.size, np.int64),
+    )
+    used = call(setup, task, targets, memory, results, PAD)
+    return _Share(targets, results._replace(runs=results.runs[:used]))
+
+
+def trace_targets(call: Callable[..., Any], query: BlockQuery, task: PairList, threads: int) -> PairResults:
+    """Align a query with many targets in global mode.
+
+    Parameters
+    ----------
+    call
+        `plait.dp.pairs.inter_sequence.trace_targets_kernel`, or its definition in Python.
+    query
+        The query; its score columns are the codes of the targets.
+    task
+        The query once, and the targets; none is empty. Codes are below `PAD`.
+    threads
+        Shares of targets that run at a time.
+
+    Returns
+    -------
+    PairResults
+        In the order of the targets.
+
+    Raises
+    ------
+    ValueError
+        If no type of lanes holds the scores; see `trace_bytes`.
+    """
+    lengths = np.diff(task.target_starts)
+    setup = _setup(query, int(lengths.max()))
+    if setup is None:
+        raise ValueError("these scores fit no lanes")
+    order = np.argsort(-lengths, kind="stable")
+    shares = max(1, min(_SHARES_PER_THREAD * threads, -(-order.size // setup.lanes.width)))
+    if threads == 1:
+        shares = 1
+    size = -(-order.size // (shares * setup.lanes.width)) * setup.lanes.width
+    parts = [order[k : k + size] for k in range(0, order.size, size)]
+    if threads == 1 or len(parts) == 1:
+        found = [_run_share(call, setup, task, part) for part in parts]
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
+            found = list(pool.map(lambda part: _run_share(call, setup, task, part), parts))
+    return _in_order(found, task, int(query.rows.size))
+
+
+def _in_order(found: list[_Share], task: PairList, rows: int) -> PairResults:
+    targets = np.concatenate([share.targets for share in found])
+    counts = np.concatenate([share.results.run_counts for share in found])
+    runs = np.concatenate([share.results.runs for share in found])
+    starts = np.cumsum(counts) - counts
+    place = np.empty(targets.size, np.int64)
+    place[targets] = np.arange(targets.size)
+    counts, starts = counts[place], starts[place]
+    scores = np.concatenate([share.results.scores for share in found])[place]
+    offsets = np.cumsum(counts) - counts
+    rows_of_runs = np.repeat(starts - offsets, counts) + np.arange(int(counts.sum()))
+    ends = np.zeros((targets.size, 4), np.int64)
+    ends[:, 1] = rows
+    ends[:, 3] = np.diff(task.target_starts)
+    return PairResults(scores, ends, runs[rows_of_runs], counts)
+
+
+class SweepShape(NamedTuple):
+    """What is swept at a time.
+
+    Attributes
+    ----------
+    tasks
+        Tasks at a time; None for as many as there are threads.
+    waiting
+        Tasks that wait for each of them.
+    queries
+        Queries of a task at the most: a target that has targets sent to it wants many.
+    least_cells, most_cells
+        Cells of a task: enough to make its preparation small, few enough to stop soon.
+    database_bytes
+        Bytes of FASTA text, and of packed columns, in a piece of the database.
+    alone
+        Residues from which a target that is much longer than its neighbours is swept on its own.
+    stretches
+        Stretches of such a target that are cut up at a time.
+    piece_blocks
+        Blocks of pieces into which they are cut at the most.
+    """
+
+    tasks: int | None
+    waiting: int
+    queries: int
+    least_cells: int
+    most_cells: int
+    database_bytes: int
+    alone: int
+    stretches: int
+    piece_blocks: int
+
+
+#: For compiled code on the processors of this machine.
+CPU_SHAPE: Final = SweepShape(
+    tasks=None,
+    waiting=8,
+    queries=1,
+    least_cells=1 << 22,
+    most_cells=1 << 29,
+    database_bytes=1 << 23,
+    alone=0,
+    stretches=1,
+    piece_blocks=1,
+)
+#: Parts of a database that a GPU holds at a time.
+_PARTS: Final = 3
+
+
+def cuda_shape(devices: int) -> SweepShape:
+    """For so many GPUs: large pieces of the database, many queries with each.
+
+    Parameters
+    ----------
+    devices
+        How many.
+    """
+    return SweepShape(
+        tasks=_PARTS * devices,
+        waiting=1,
+        queries=32,
+        least_cells=1 << 42,
+        most_cells=1 << 42,
+        database_bytes=max((1 << 26) // devices, 1 << 24),
+        alone=1 << 20,
+        stretches=8,
+        piece_blocks=64,
+    )

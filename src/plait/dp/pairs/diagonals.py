@@ -1,0 +1,451 @@
+"""Anti-diagonal order: one pair, the lanes side by side on a stripe of neighbouring rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.dp.pairs.gaps import cell, choices, gaps, in_lanes
+from plait.dp.pairs.scores import enter, prepare, scores
+from plait.lang.algebras import adds_scores, algebra_in_lanes, with_zero
+from plait.lang.compile import by_type, shared
+from plait.lang.lanes import (
+    OneLane,
+    greater,
+    last_lane,
+    load,
+    mask_bits,
+    maximum,
+    select,
+    shift_in,
+    splat,
+    store,
+)
+
+__all__ = [
+    "Anywhere",
+    "AtEdges",
+    "Edges",
+    "KeepChoices",
+    "Region",
+    "ScoresOnly",
+    "StripeScratch",
+    "keeps",
+    "sweep_region",
+    "watch",
+]
+
+
+class ScoresOnly(NamedTuple):
+    """Nothing."""
+
+    @staticmethod
+    def note(keep: ScoresOnly, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
+        return 0
+
+    @staticmethod
+    def keeps(keep: ScoresOnly) -> Any:
+        return False
+
+
+class KeepChoices(NamedTuple):
+    """What was best in each cell: ``bits[step, v, choice]``, bit k for lane k."""
+
+    @staticmethod
+    def note(keep: KeepChoices, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
+        p, alg = step
+        diag, e, s, h, e_next, f_next = state
+        by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
+        bits[at, v, 0] = mask_bits(by_diag)
+        bits[at, v, 1] = mask_bits(by_e)
+        bits[at, v, 2] = mask_bits(e_opened)
+        bits[at, v, 3] = mask_bits(f_opened)
+        return 0
+
+    @staticmethod
+    def keeps(keep: KeepChoices) -> Any:
+        return True
+
+
+@by_type
+def keeps(keep: Any) -> Any:
+    """Whether choices are noted."""
+
+
+@by_type
+def note(keep: Any, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
+    """Note the choices of row `v` of every lane, if they are wanted."""
+
+
+@shared
+def _record_best(scratch: Any, base: int, stripe: Any, best: Any) -> None:
+    """Keep the better cell: the higher value, then the earlier row, then the earlier column."""
+    row, rows, first, _ = stripe
+    for r in range(rows):
+        value = int(scratch.groups[9 + r % 4, r // 4]) + base
+        i = row + r
+        j = first + int(scratch.groups[13 + r % 4, r // 4]) - r // 4
+        ahead = i < best[1] or (i == best[1] and j < best[2])
+        if value > best[0] or (value == best[0] and ahead):
+            best[0] = value
+            best[1] = i
+            best[2] = j
+
+
+class AtEdges(NamedTuple):
+    """An alignment ends at the edge of the matrix, where its value is found in the edges."""
+
+    @staticmethod
+    def watch(ends: AtEdges, best: Any, where: Any, h: Any, number: Any) -> Any:
+        return best, where
+
+    @staticmethod
+    def record(ends: AtEdges, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
+        return 0
+
+
+class Anywhere(NamedTuple):
+    """An alignment may end in any cell: keep the best value of each row, and the step when it first came."""
+
+    @staticmethod
+    def watch(ends: Anywhere, best: Any, where: Any, h: Any, number: Any) -> Any:
+        return maximum(best, h), select(greater(h, best), number, where)
+
+    @staticmethod
+    def record(ends: Anywhere, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
+        return _record_best(scratch, base, stripe, best)
+
+
+@by_type
+def watch(ends: Any, best: Any, where: Any, h: Any, number: Any) -> Any:
+    """The best value of a row in every lane and its step, after a step."""
+
+
+@by_type
+def record(ends: Any, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
+    """Take the best cell of a stretch over into that of the region."""
+
+
+class Edges(NamedTuple):
+    """Values handed from region to region: upper and left edge, changed in place to the lower and right one.
+
+    Attributes
+    ----------
+    row_h, row_f
+        ``h`` above and the ``f`` handed down to every column, int32, shape (columns,).
+    column_h, column_e
+        ``h`` left of and the ``e`` handed to every row, int32, shape (rows,).
+    """
+
+    row_h: Any
+    row_f: Any
+    column_h: Any
+    column_e: Any
+
+
+class Region(NamedTuple):
+    """Rows ``row`` to ``row_end`` and columns ``column`` to ``column_end``, cut into stretches of columns.
+
+    Attributes
+    ----------
+    row, row_end, column, column_end
+        Limits.
+    corner
+        ``h`` of the cell above and left of the first one.
+    stretch
+        Columns of a stretch.
+    offset
+        What the corner of a stretch becomes in lanes.
+    low, high
+        Least and largest number of the lanes.
+    floor
+        Value of ``zero``: 0 for local alignment; for `SaturatingMaxPlus` it has no meaning.
+    """
+
+    row: Any
+    row_end: Any
+    column: Any
+    column_end: Any
+    corner: Any
+    stretch: Any
+    offset: Any
+    low: Any
+    high: Any
+    floor: Any
+
+
+class StripeScratch(NamedTuple):
+    """Memory of one thread.
+
+    Attributes
+    ----------
+    groups
+        Values on their way between memory and lanes, in the type of the scores, shape (17, lanes).
+    above, below
+        ``h`` and ``f`` above and below a stretch, in the type of the scores, shape (2, stretch + lanes).
+    exists
+        1 for the rows that exist, int8, shape (ROWS, lanes).
+    score
+        Memory of the score source.
+    """
+
+    groups: Any
+    above: Any
+    below: Any
+    exists: Any
+    score: Any
+
+
+@shared
+def _visit(step: Any, keep: Any, bits: Any, at: int, v: int, diag: Any, e: Any, f: Any, s: Any) -> Any:
+    p, alg = step
+    h = cell(p, alg, diag, e, f, s)
+    e_next, f_next = gaps(p, alg, h, e, f)
+    note(keep, step, bits, at, v, (diag, e, s, h, e_next, f_next))
+    return h, e_next, f_next
+
+
+@shared
+def _rows_of_lanes(
+    step: Any, keep: Any, bits: Any, at: int, state: Any, above: Any, s: Any, exists: Any
+) -> Any:
+    """One step: the rows of every lane from top to bottom.
+
+    `state` is h and e of the rows, the f of the last row, and the h above the first row one step ago. Rows
+    that do not exist pass on what comes from above, so that the last one always has the stripe's last row.
+    """
+    h, e, f, diag = state
+    up, f = above
+    complete, exist = exists
+    h0, e0, f0 = _visit(step, keep, bits, at, 0, diag, e[0], f, s[0])
+    if not complete:
+        h0 = select(exist[0], h0, up)
+        f0 = select(exist[0], f0, f)
+    h1, e1, f1 = _visit(step, keep, bits, at, 1, h[0], e[1], f0, s[1])
+    if not complete:
+        h1 = select(exist[1], h1, h0)
+        f1 = select(exist[1], f1, f0)
+    h2, e2, f2 = _visit(step, keep, bits, at, 2, h[1], e[2], f1, s[2])
+    if not complete:
+        h2 = select(exist[2], h2, h1)
+        f2 = select(exist[2], f2, f1)
+    h3, e3, f3 = _visit(step, keep, bits, at, 3, h[2], e[3], f2, s[3])
+    if not complete:
+        h3 = select(exist[3], h3, h2)
+        f3 = select(exist[3], f3, f2)
+    return (h0, h1, h2, h3), (e0, e1, e2, e3), f3, up
+
+
+@shared
+def _where(begun: Any, going: Any, a: Any, b: Any) -> Any:
+    return select(begun, select(going, a, b), b)
+
+
+@shared
+def _four_where(begun: Any, going: Any, a: Any, b: Any) -> Any:
+    return (
+        _where(begun, going, a[0], b[0]),
+        _where(begun, going, a[1], b[1]),
+        _where(begun, going, a[2], b[2]),
+        _where(begun, going, a[3], b[3]),
+    )
+
+
+@shared
+def _inside(lanes: Any, score: Any, t: int, columns: int, before: Any, after: Any, least: Any) -> Any:
+    """The state in step `t`: `after` in the lanes that are inside the stretch, `before` in the others."""
+    numbers = load(lanes, score.numbers, 0, 0)
+    single = OneLane(1)
+    begun = greater(splat(lanes, load(single, score.counts, 0, min(t + 2, 127))), numbers)
+    left = min(max(t - columns, -1), 126)
+    going = greater(numbers, splat(lanes, load(single, score.counts, 0, left + 1)))
+    h = _four_where(begun, going, after[0], before[0])
+    e = _four_where(begun, going, after[1], before[1])
+    seen = _four_where(begun, going, after[0], (least, least, least, least))
+    return (h, e, after[2], after[3]), seen
+
+
+@shared
+def _watch_rows(ends: Any, best: Any, where: Any, h: Any, number: Any) -> Any:
+    b0, w0 = watch(ends, best[0], where[0], h[0], number)
+    b1, w1 = watch(ends, best[1], where[1], h[1], number)
+    b2, w2 = watch(ends, best[2], where[2], h[2], number)
+    b3, w3 = watch(ends, best[3], where[3], h[3], number)
+    return (b0, b1, b2, b3), (w0, w1, w2, w3)
+
+
+@shared
+def _four_scores(source: Any, lanes: Any, like: Any, scratch: Any, letters: Any, step: int) -> Any:
+    return (
+        scores(source, lanes, like, scratch, letters, step, 0),
+        scores(source, lanes, like, scratch, letters, step, 1),
+        scores(source, lanes, like, scratch, letters, step, 2),
+        scores(source, lanes, like, scratch, letters, step, 3),
+    )
+
+
+@shared
+def _load_rows(lanes: Any, rows: Any, first: int) -> Any:
+    return (
+        load(lanes, rows, first, 0),
+        load(lanes, rows, first + 1, 0),
+        load(lanes, rows, first + 2, 0),
+        load(lanes, rows, first + 3, 0),
+    )
+
+
+@shared
+def _store_rows(lanes: Any, rows: Any, first: int, values: Any) -> None:
+    store(lanes, rows, first, 0, values[0])
+    store(lanes, rows, first + 1, 0, values[1])
+    store(lanes, rows, first + 2, 0, values[2])
+    store(lanes, rows, first + 3, 0, values[3])
+
+
+@shared
+def _narrow(values: Any, base: int, low: int, high: int, out: Any) -> None:
+    for at in range(values.size):
+        out[at] = min(max(int(values[at]) - base, low), high)
+
+
+@shared
+def _to_full(values: Any, base: int, out: Any) -> None:
+    for at in range(out.size):
+        out[at] = int(values[at]) + base
+
+
+@shared
+def _enter_stretch(lanes: Any, region: Any, edges: Any, scratch: Any, stripe: Any, base: int) -> None:
+    """Bring the upper and left edge into the type of the scores."""
+    row, rows, first, last = stripe
+    low, high = region.low, region.high
+    _narrow(edges.row_h[first:last], base, low, high, scratch.above[0])
+    _narrow(edges.row_f[first:last], base, low, high, scratch.above[1])
+    groups = scratch.groups
+    for k in range(lanes.width):
+        for v in range(4):
+            at = row + min(4 * k + v, rows - 1)
+            groups[v, k] = min(max(int(edges.column_h[at]) - base, low), high)
+            groups[4 + v, k] = min(max(int(edges.column_e[at]) - base, low), high)
+            scratch.exists[v, k] = 1 if 4 * k + v < rows else 0
+
+
+@shared
+def _leave_stretch(lanes: Any, edges: Any, scratch: Any, stripe: Any, base: int) -> None:
+    """Bring the lower and right edge back."""
+    row, rows, first, last = stripe
+    behind = lanes.width - 1
+    _to_full(scratch.below[0, behind:], base, edges.row_h[first:last])
+    _to_full(scratch.below[1, behind:], base, edges.row_f[first:last])
+    for r in range(rows):
+        edges.column_h[row + r] = int(scratch.groups[r % 4, r // 4]) + base
+        edges.column_e[row + r] = int(scratch.groups[4 + r % 4, r // 4]) + base
+
+
+@shared
+def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, stripe: Any) -> None:
+    """Visit the rows of a stripe in a stretch of columns."""
+    source, ends, keep = rules
+    score, groups = scratch.score, scratch.groups
+    _, rows, first, last = stripe
+    columns = last - first
+    single = OneLane(1)
+    width = lanes.width
+    least = step[1].zero
+    one = splat(lanes, load(single, groups, 8, 1))
+    none = splat(lanes, load(single, score.counts, 0, 1))
+    exist = (
+        greater(load(lanes, scratch.exists, 0, 0), none),
+        greater(load(lanes, scratch.exists, 1, 0), none),
+        greater(load(lanes, scratch.exists, 2, 0), none),
+        greater(load(lanes, scratch.exists, 3, 0), none),
+    )
+    complete = rows == 4 * width
+    # Lanes that have not begun look scores up, too.
+    rows_of_letters = load(lanes, score.letters, 0, 0)
+    letters = rows_of_letters - rows_of_letters
+    h = _load_rows(lanes, groups, 0)
+    state = (h, _load_rows(lanes, groups, 4), h[0], load(lanes, groups, 8, 0))
+    best = (least, least, least, least)
+    number = one - one
+    where = (number, number, number, number)
+    for t in range(columns + width - 1):
+        letters = enter(source, letters, first + t)
+        s = _four_scores(source, lanes, one, score, letters, t)
+        up = shift_in(state[0][3], load(single, scratch.above, 0, t))
+        f = shift_in(state[2], load(single, scratch.above, 1, t))
+        after = _rows_of_lanes(step, keep, bits, t, state, (up, f), s, (complete, exist))
+        if t >= width - 1 and t < columns:
+            state = after
+            best, where = _watch_rows(ends, best, where, after[0], number)
+        else:
+            state, seen = _inside(lanes, score, t, columns, state, after, least)
+            best, where = _watch_rows(ends, best, where, seen, number)
+        number = number + one
+        store(single, scratch.below, 0, t, last_lane(after[0][3]))
+        store(single, scratch.below, 1, t, last_lane(after[2]))
+    _store_rows(lanes, groups, 0, state[0])
+    _store_rows(lanes, groups, 4, state[1])
+    _store_rows(lanes, groups, 9, best)
+    _store_rows(lanes, groups, 13, where)
+
+
+@shared
+def sweep_region(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    region: Any,
+    edges: Any,
+    scratch: Any,
+    bits: Any,
+    best: Any,
+) -> None:
+    """Visit a region stripe by stripe, each in stretches of columns.
+
+    Parameters
+    ----------
+    lanes
+        Width; a stripe has `ROWS` times as many rows.
+    gap
+        Recurrence, with parameters in the type of the scores.
+    algebra
+        `SaturatingMaxPlus` with the least number of that type as zero; or `MaxPlus`, whose zero is made for
+        every stretch from ``region.floor``.
+    rules
+        Score source; `AtEdges` or `Anywhere`; `ScoresOnly` or `KeepChoices`.
+    region
+        What to visit.
+    edges
+        Changed in place.
+    scratch
+        Memory of this thread.
+    bits
+        For `KeepChoices`, unsigned, shape (stripes, stretches, stretch + lanes - 1, ROWS, 4).
+    best
+        For `Anywhere`: the best value, its row and its column, int64; changed in place.
+    """
+    adds_scores(algebra)
+    p = in_lanes(gap, lanes)
+    height = 4 * lanes.width
+    corner = region.corner
+    groups = scratch.groups
+    for row in range(region.row, region.row_end, height):
+        rows = min(height, region.row_end - row)
+        left = corner
+        corner = int(edges.column_h[row + rows - 1])
+        for first in range(region.column, region.column_end, region.stretch):
+            last = min(first + region.stretch, region.column_end)
+            base = left - region.offset
+            left = int(edges.row_h[last - 1])
+            groups[8, 0] = region.offset
+            groups[8, 1] = 1
+            groups[8, 2] = min(max(region.floor - base, region.low), region.high)
+            alg = algebra_in_lanes(with_zero(algebra, groups[8, 2]), lanes)
+            stripe = (row, rows, first, last)
+            here = bits[(row - region.row) // height, (first - region.column) // region.stretch]
+            prepare(rules[0], lanes, scratch.score, stripe)
+            _enter_stretch(lanes, region, edges, scratch, stripe, base)
+            _sweep_stretch(lanes, (p, alg), rules, scratch, here, stripe)
+            _leave_stretch(lanes, edges, scratch, stripe, base)
+            record(rules[1], scratch, base, stripe, best)

@@ -1,0 +1,412 @@
+"""One very long pair on GPUs: how it is shared out, and the part of the host."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda
+from plait.devices.cuda_devices import device_facts, least_free_memory, on_device
+from plait.dp.pairs import gpu_stripes as kernel
+from plait.dp.pairs.diagonals import Anywhere, AtEdges
+from plait.dp.pairs.gaps import AffineGap, LinearGap
+from plait.dp.pairs.gpu_search import SlotArrays
+from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, NarrowScores, WideScores
+from plait.dp.pairs.tiles import Grid, LongPair, Tile, Visit, cuts
+from plait.dp.pairs.traceback import Costs
+from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
+
+__all__ = ["Capacity", "plan_grid"]
+
+#: Sides of tiles that the path is followed through, and columns of a launch, at least.
+LEAST_TILE = 1024
+LEAST_COLUMNS = 1 << 16
+#: Bytes that the edges of tiles of that size may take; where they take more, tiles are larger by far.
+_FEW_BYTES = 1 << 28
+#: Side of a larger tile, by the square root of rows and columns together. Copying edges takes time in
+#: proportion to the area over the side, and sweeping tiles on the way of the alignment again in proportion to
+#: the lengths times the side.
+_SIDE_BY_ROOT = 16
+#: Cells of a launch for each multiprocessor: about two seconds, so that a run can be stopped.
+CELLS_OF_A_LAUNCH = 1 << 35
+#: Launches side by side for each device.
+_LAUNCHES_PER_DEVICE = 3
+
+
+class Capacity(NamedTuple):
+    """What the devices can do; they are alike.
+
+    Attributes
+    ----------
+    devices
+        How many.
+    multiprocessors
+        Of one.
+    warps
+        Stripes that run at the same time on one.
+    memory
+        Bytes that a launch may use on each.
+    height
+        Rows of a stripe.
+    """
+
+    devices: int
+    multiprocessors: int
+    warps: int
+    memory: int
+    height: int
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _even_parts(tiles: int, most: int) -> NDArray[np.int64]:
+    """Where parts of at most so many tiles begin that are as even as can be."""
+    parts = -(-tiles // max(most, 1))
+    return (np.arange(parts + 1, dtype=np.int64) * tiles) // parts
+
+
+def _side_of_launches(rows: int, side: int, capacity: Capacity) -> int:
+    """Rows of tiles, at least `side`, of which launches of all warps are made up without a rest."""
+    most = capacity.warps * capacity.height
+    if rows <= most or side > most:
+        return side
+    tiles = -(-rows // most) * (most // side)
+    return max(side, _round_up(-(-rows // tiles), capacity.height))
+
+
+def _across(rows: int, columns: int, side: int, limit: int, capacity: Capacity) -> int:
+    """Columns of tiles: fewer than rows where several devices would have nothing to do."""
+    if capacity.devices == 1:
+        return side
+    parts = _LAUNCHES_PER_DEVICE * capacity.devices
+    narrow = max(_round_up(-(-columns // parts), capacity.height), LEAST_TILE)
+    kept = 8 * (-(-rows // side) * columns + -(-columns // narrow) * rows)
+    return narrow if narrow < side and kept <= limit else side
+
+
+def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tuple[int, int]:
+    """Most rows and columns of a launch."""
+    height = capacity.height
+    most_rows = max(capacity.warps * height // side * side, side)
+    down = min(rows, most_rows)
+    across = min(columns, CELLS_OF_A_LAUNCH * capacity.multiprocessors // down)
+    # Edges of the launch, and 16 bytes for each row of a tile and each of its columns.
+    across = min(across, max(capacity.memory - 64 * down, 0) // (16 * down // side + 64))
+    # While one ends, with fewer and fewer stripes, another one begins.
+    across = min(across, columns // (_LAUNCHES_PER_DEVICE * capacity.devices))
+    return most_rows, max(across, LEAST_COLUMNS)
+
+
+def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
+    """Cut a region into tiles, and these into launches.
+
+    Parameters
+    ----------
+    region
+        What to cut.
+    checkpoint_limit
+        Bytes that the edges of all tiles may take; 0 if they are not kept, and a launch is one tile.
+    capacity
+        Of the devices.
+    """
+    rows, columns = region.row_end - region.row, region.column_end - region.column
+    height = capacity.height
+    side = across = height
+    if checkpoint_limit:
+        side = LEAST_TILE
+        if 16 * rows * columns // side > _FEW_BYTES:
+            side = max(side, _SIDE_BY_ROOT * math.isqrt(rows + columns))
+        side = _round_up(max(side, -(-16 * rows * columns // checkpoint_limit)), height)
+        side = _side_of_launches(rows, side, capacity)
+        # A region that is cut to be walked through must come out in smaller pieces.
+        side = min(side, max(height, _round_up(-(-max(rows, columns) // 2), height)))
+        across = _across(rows, columns, side, checkpoint_limit, capacity)
+    most_rows, most_columns = _launch_size(rows, columns, side, capacity)
+    tile_rows = cuts(region.row, region.row_end, side)
+    tile_columns = cuts(region.column, region.column_end, across)
+    visit_rows = _even_parts(tile_rows.size - 1, most_rows // side)
+    visit_columns = _even_parts(tile_columns.size - 1, most_columns // across)
+    if not checkpoint_limit:
+        tile_rows, tile_columns = tile_rows[visit_rows], tile_columns[visit_columns]
+        visit_rows, visit_columns = np.arange(tile_rows.size), np.arange(tile_columns.size)
+    return Grid(region, tile_rows, tile_columns, visit_rows, visit_columns)
+
+
+#: Score of residues that do not exist: what goes on from them is less than what it came from.
+_NEVER = -128
+#: Stripes that run at the same time on a multiprocessor, at most, and bytes of its shared memory for them.
+#: With 8 an H200 is as busy as with 16, and with more the last ones start later.
+_WARPS = 10
+_SHARED = 200 << 10
+#: Bytes of a profile that fit the memory that a block has without asking.
+_MOST_PROFILE = 46 << 10
+#: Bytes of shared memory of a stripe, besides the profile.
+_RINGS = 2048
+#: Launches under way on a device: while one ends, with fewer and fewer stripes, another begins. The simulator
+#: runs one at a time.
+_LAUNCHES = 1 if SIMULATED else 2
+#: Least cells of a region that is worth a launch.
+_LEAST_CELLS = 1 << 22
+
+
+def _together(low: NDArray[np.int32], high: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Pairs of numbers, each as one of 64 bits."""
+    both = np.empty((low.size, 2), np.int32)
+    both[:, 0], both[:, 1] = low, high
+    return both.view(np.int64)[:, 0]
+
+
+def _marked(h: NDArray[np.int32], f: NDArray[np.int32]) -> NDArray[np.int64]:
+    """``h`` and ``f`` as no stripe wrote them, see `plait.dp.pairs.gpu_stripes.with_mark`."""
+    return _together(h, ((f - h) & 0x3FFFF) | np.int32(-1 << 18))
+
+
+def _numbered(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The codes that occur, and the place of each residue's among them."""
+    present = np.flatnonzero(np.bincount(codes, minlength=256))
+    place = np.zeros(256, np.uint8)
+    place[present] = np.arange(present.size)
+    return present, place[codes]
+
+
+class _Coded:
+    """A pair with its letters numbered from 0, as the kernel takes it."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+        (own, self.query), (other, self.target) = _numbered(costs.query), _numbered(costs.target)
+        self.nobody = own.size
+        self.scores = np.full((other.size, own.size + 1), _NEVER, np.int32)
+        self.scores[:, :-1] = np.asarray(costs.matrix)[np.ix_(own, other)].T
+
+    @property
+    def kind(self) -> Any:
+        """How scores are stored: wide, unless that leaves room for few stripes; None if neither serves."""
+        if max(self.costs.gap_open, self.costs.gap_extend) > MOST_COST:
+            return None
+        wide = kernel.profile_bytes(WideScores(), len(self.scores))
+        fits = self.scores.min() >= -128 and self.scores.max() <= 127
+        if fits and _WARPS * (wide + _RINGS) > _SHARED:
+            return NarrowScores()
+        return WideScores() if wide <= _MOST_PROFILE else None
+
+    @property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory of a warp."""
+        return kernel.profile_bytes(self.kind, len(self.scores))
+
+    def part(self, tile: Tile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Letters of rows and columns, padded as the kernel wants them."""
+        height, block = 32 * kernel.ROWS, kernel.BLOCK
+        query = np.full(-(-(tile.row_end - tile.row) // height) * height, self.nobody, np.uint8)
+        query[: tile.row_end - tile.row] = self.query[tile.row : tile.row_end]
+        target = np.zeros(tile.column_end - tile.column + 4 * block, np.uint8)
+        target[block : block + tile.column_end - tile.column] = self.target[tile.column : tile.column_end]
+        return query, target
+
+
+class _Device:
+    """A place for one launch on a device: arrays and streams, and the copy of what is kept that is under way.
+
+    Arrays are those of the launch before, unless they are too small: to give memory back, the driver would
+    wait for all kernels of the device.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.facts = device_facts(number)
+        with on_device(number):
+            self.arrays, self.copying = SlotArrays(), cuda.stream()
+        self.stream = self.arrays.stream
+        #: Which of two arrays what is kept goes to, while the other one is copied.
+        self.turn = 0
+        self._copier = ThreadPoolExecutor(1, thread_name_prefix="plait-kept")
+        self._copy: Future[None] | None = None
+
+    def keep(self, memory: _Memory) -> Future[None]:
+        """Copy what is kept while the next launch runs; what comes of it is for those who want it."""
+        if self._copy is not None:
+            # Of another launch, perhaps of another pair: its memory is given back first.
+            wait([self._copy])
+        self._copy = self._copier.submit(self._fetch, memory)
+        self.turn = 1 - self.turn
+        return self._copy
+
+    def _fetch(self, memory: _Memory) -> None:
+        with on_device(self.facts.number):
+            memory.fetch_kept(self.copying)
+
+
+def _kept(device: _Device, name: str, count: int, size: int) -> Any:
+    """Room for edges that are kept."""
+    if not count:
+        return cuda.device_array((0, size), np.int64)
+    return device.arrays.room(f"kept {name} {device.turn}", (count, size), np.int64)
+
+
+class _Memory:
+    """What a launch has on the device."""
+
+    def __init__(self, coded: _Coded, visit: Visit, device: _Device) -> None:
+        self.visit, self.stream = visit, device.stream
+        upload, room = device.arrays.upload, device.arrays.room
+        tile = Tile(int(visit.rows[0]), int(visit.rows[-1]), int(visit.columns[0]), int(visit.columns[-1]))
+        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+        query, target = coded.part(tile)
+        edges = visit.edges
+        tiles = (visit.rows.size - 1, visit.columns.size - 1)
+        kept = (0, 0) if visit.kept is None else (tiles[0] - 1, tiles[1] - 1)
+        left = np.zeros(query.size, np.int64)
+        left[:rows] = _together(edges.column_h, edges.column_e)
+        height = 32 * kernel.ROWS
+        self.stripes = query.size // height
+        self.task = kernel.Task(
+            upload("query", query), upload("target", target), upload("scores", coded.scores)
+        )
+        self.sides = kernel.Sides(
+            upload("row", _marked(edges.row_h, edges.row_f)),
+            upload("left", left),
+            room("right", query.size, np.int64),
+        )
+        self.kept = kernel.Kept(
+            _kept(device, "rows", kept[0], columns),
+            _kept(device, "columns", kept[1], query.size),
+            upload("best", np.full(tiles, -(2**31), np.int32)),
+        )
+        self.following = upload("following", np.zeros(1, np.int32))
+        side = int(visit.rows[1] - visit.rows[0]), int(visit.columns[1] - visit.columns[0])
+        self.shape = kernel.Shape(
+            *map(np.int32, (rows, columns, -(-side[0] // height), side[1], visit.corner))
+        )
+
+    def _from(self, values: Any) -> Any:
+        found = values.copy_to_host(stream=self.stream)
+        self.stream.synchronize()
+        return found
+
+    def fetch_edges(self) -> None:
+        """Change upper and left edge to lower and right edge; first waits for the launch."""
+        edges = self.visit.edges
+        row = self._from(self.sides.row).view(np.int32).reshape(-1, 2)
+        right = self._from(self.sides.right).view(np.int32).reshape(-1, 2)[: edges.column_h.size]
+        edges.row_h[:], edges.row_f[:] = row[:, 0], row[:, 0] + ((row[:, 1] << 14) >> 14)
+        edges.column_h[:], edges.column_e[:] = right[:, 0], right[:, 1]
+
+    def fetch_best(self) -> NDArray[np.int64]:
+        """Best values of the tiles."""
+        found: NDArray[np.int64] = self._from(self.kept.best).astype(np.int64)
+        return found
+
+    def fetch_kept(self, stream: Any) -> None:
+        """Copy the edges between tiles to where they are kept."""
+        assert self.visit.kept is not None
+        for there, here in zip((self.kept.rows, self.kept.columns), self.visit.kept, strict=True):
+            for k in range(there.shape[0]):
+                place = here[k + 1].reshape(-1).view(np.int64)
+                there[k, : place.size].copy_to_host(place, stream=stream)
+        stream.synchronize()
+
+
+class GpuTiles:
+    """`plait.dp.pairs.tiles.ManyTiles` on one or more GPUs.
+
+    Parameters
+    ----------
+    devices
+        Their numbers.
+    """
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
+        self.visits = len(self._devices)
+        self._free: SimpleQueue[_Device] = SimpleQueue()
+        for device in self._devices:
+            self._free.put(device)
+        self._lock = threading.Lock()
+        self._last: _Coded | None = None
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        """Whether the kernel can hold the scores, and a region has cells enough."""
+        return region.cells >= _LEAST_CELLS and self._code(pair.costs).kind is not None
+
+    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+        """Cut a region into tiles and launches."""
+        facts = [device.facts for device in self._devices]
+        processors = min(one.multiprocessors for one in facts)
+        # What is kept of one launch is copied while the next one runs, and other programs need memory too.
+        free, _ = least_free_memory([one.number for one in facts], tidy=False)
+        memory = free // (3 * _LAUNCHES)
+        devices = len(facts) // _LAUNCHES
+        capacity = Capacity(devices, processors, processors * _WARPS, memory, 32 * kernel.ROWS)
+        return plan_grid(region, checkpoint_limit, capacity)
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        """Sweep tiles on the next free device; returns their best values."""
+        coded = self._code(pair.costs)
+        device = self._free.get()
+        try:
+            with on_device(device.facts.number):
+                return _sweep(pair, coded, visit, device)
+        finally:
+            self._free.put(device)
+
+    def _code(self, costs: Costs) -> _Coded:
+        with self._lock:
+            if self._last is None or self._last.costs is not costs:
+                self._last = _Coded(costs)
+            return self._last
+
+
+def _sweep(pair: LongPair, coded: _Coded, visit: Visit, device: _Device) -> NDArray[np.int64]:
+    """Sweep tiles on the current device."""
+    memory = _Memory(coded, visit, device)
+    _launch(pair, coded, memory, device)
+    memory.fetch_edges()
+    if visit.kept is not None:
+        visit.copies.append(device.keep(memory))
+    return memory.fetch_best()
+
+
+def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> None:
+    costs, stream = pair.costs, device.stream
+    opening, prolong = (
+        device.arrays.upload(name, np.full(32, -cost, np.int32))
+        for name, cost in (("opening", costs.gap_open), ("prolong", costs.gap_extend))
+    )
+    gap: Any = AffineGap(opening, prolong)
+    if costs.gap_open == costs.gap_extend:
+        gap = LinearGap(prolong)
+    free = SaturatingMaxPlus(np.int32(0), np.int32(0))
+    algebras = (MaxPlus(np.int32(0), np.int32(0)) if costs.local else free, free)
+    ends = Anywhere() if memory.visit.watched else AtEdges()
+    stripes = min(_WARPS, _SHARED // (coded.shared + _RINGS)) * device.facts.multiprocessors
+    stripes = min(stripes, MARKS // 2)
+    kernel.sweep_stripes.launch(
+        min(memory.stripes, stripes),
+        32,
+        *(gap, algebras, ends, coded.kind, memory.task, memory.sides, memory.kept, memory.following),
+        memory.shape,
+        stream=stream,
+        shared=coded.shared,
+    )
+
+
+@functools.cache
+def many_tiles(devices: tuple[int, ...]) -> GpuTiles:
+    """What sweeps tiles on these devices, for `plait.dp.pairs.tiles.TileSteps.many`.
+
+    Parameters
+    ----------
+    devices
+        Their numbers.
+    """
+    return GpuTiles(devices)

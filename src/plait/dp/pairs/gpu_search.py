@@ -1,0 +1,820 @@
+"""Scores of queries with many targets on GPUs: what a device holds at a time, and what happens to it there."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.devices.cuda_devices import device_facts, free_memory, on_device
+from plait.devices.cuda_memory import Slot
+from plait.dp.cpu import CpuTarget
+from plait.dp.pairs.blocks import TargetBlocks, offer_border
+from plait.dp.pairs.gpu_wide import (
+    WARPS,
+    DeviceTexts,
+    WideMemory,
+    WideQuery,
+    WideSetup,
+    wide_scores,
+    wide_setup,
+)
+from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.errors import DeviceMemoryError
+
+__all__ = [
+    "SLOTS",
+    "TILE",
+    "QueryForms",
+    "SearchPlan",
+    "SearchSlot",
+    "SlotArrays",
+    "Slots",
+    "pieces_of",
+    "plan_search",
+    "shares_of",
+    "tiles_of",
+    "wide_warps",
+]
+
+_LEAST = 1024
+
+
+def _rounded(size: int) -> int:
+    """Somewhat more, up to an eighth: parts are of about the same size, and seldom of the very same."""
+    size = max(size, _LEAST)
+    step = 1 << size.bit_length() - 4
+    return -(-size // step) * step
+
+
+class SlotArrays:
+    """Arrays by name, written and read in the order of one stream."""
+
+    def __init__(self) -> None:
+        self.memory = Slot()
+        self.stream = self.memory.stream
+        self._turns = [cuda.event(), cuda.event()]
+
+    def room(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """A device array with anything in it."""
+        size = int(np.prod(shape, dtype=np.int64))
+        found = self.memory.room(name, _rounded(size), dtype)[:size]
+        return found if isinstance(shape, int) else found.reshape(shape)
+
+    def upload(self, name: str, values: NDArray[Any]) -> Any:
+        """A device array with these values, which may change at once."""
+        to = self.room(name, values.shape, values.dtype)
+        # From ordinary memory the driver has taken a copy when this returns.
+        to.copy_to_device(np.ascontiguousarray(values), stream=self.stream)
+        return to
+
+    def stage(self, values: NDArray[np.uint8], number: int) -> Any:
+        """A device array with many values, which the device reads on its own from a copy in pinned memory.
+
+        Parameters
+        ----------
+        values
+            The values; they may change at once.
+        number
+            Of the turn: there are two copies, the second of which is written while the first is read.
+        """
+        half = number % 2
+        self._turns[half].synchronize()
+        copy = self.memory.pinned(f"staged {half}", _rounded(values.size), np.uint8)[: values.size]
+        np.copyto(copy, values)
+        to = self.room(f"staged {half}", values.size, np.uint8)
+        to.copy_to_device(copy, stream=self.stream)
+        self._turns[half].record(self.stream)
+        return to
+
+    def download(self, name: str, array: Any) -> tuple[NDArray[Any], Any]:
+        """Host memory that will hold the array's values, and an event that says when."""
+        found = self.memory.download(name, array)
+        done = cuda.event()
+        done.record(self.stream)
+        return found, done
+
+
+#: Lanes of a block of a database, and columns of a tile.
+LANES = 64
+TILE = 64
+
+_DEVICE = "cuda"
+_FIX = "close other programs that use the device, or use device='cpu'"
+
+#: Parts of a database that a device holds at a time: one is computed with, while others come and go.
+_SLOTS = 3
+#: Share of the free memory that is used: the rest is for kernels and what the driver needs.
+_USED = 0.8
+#: Bytes of a part that are sent at a time; there is room for two.
+_PIECE = 1 << 24
+#: Residues of a part at the most: enough to keep a device busy, and the host is done with it soon.
+_RESIDUES = 1 << 26
+#: Warps of a multiprocessor for which the kernel of 32-bit scores has memory.
+_WIDE_WARPS = 28
+_BLOCK_WARPS = 4
+#: Bytes for each target besides its residues: start, length, number, score.
+_TARGET_BYTES = 8 + 4 + 4 + 4
+#: Bytes for each column of a warp that keeps the last row of a stripe.
+_COLUMN_BYTES = 8
+
+
+class SearchPlan(NamedTuple):
+    """What each of several parts of a database may take of a device.
+
+    Attributes
+    ----------
+    slots
+        Parts at a time.
+    bytes
+        Bytes for one of them.
+    piece
+        Bytes that are sent at a time.
+    residues
+        Residues of one at the most.
+    """
+
+    slots: int
+    bytes: int
+    piece: int
+    residues: int
+
+
+def plan_search(free: int) -> SearchPlan:
+    """Parts for a device with so many free bytes.
+
+    Parameters
+    ----------
+    free
+        Free bytes.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If they are too few for anything.
+    """
+    piece = min(_PIECE, 1 << max(free // 64, 1).bit_length() - 1)
+    own = int(free * _USED) // _SLOTS - 2 * piece
+    if own < 1 << 16:
+        raise DeviceMemoryError(_DEVICE, needed=None, free=free, fix=_FIX)
+    return SearchPlan(_SLOTS, own, piece, min(_RESIDUES, own // 4))
+
+
+def shares_of(
+    lengths: NDArray[np.integer],
+    plan: SearchPlan,
+    needs: Callable[[int, int], int],
+) -> list[tuple[int, int]]:
+    """Neighbouring blocks of targets that fit into the memory of a slot together.
+
+    Parameters
+    ----------
+    lengths
+        Residues of each target, shape (blocks, lanes).
+    plan
+        The plan.
+    needs
+        Bytes that a kernel needs for so many targets with so many residues together, beyond the residues
+        themselves.
+
+    Returns
+    -------
+    list of tuple
+        First block of each share, and the one after its last.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If one block is too large on its own.
+    """
+    residues = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
+    targets = np.concatenate([[0], np.cumsum((lengths > 0).sum(axis=1, dtype=np.int64))])
+
+    def size(first: int, last: int) -> int:
+        count, total = int(targets[last] - targets[first]), int(residues[last] - residues[first])
+        return total + _TARGET_BYTES * count + needs(count, total)
+
+    shares, first = [], 0
+    while first < len(lengths):
+        last = int(np.searchsorted(residues, residues[first] + plan.residues, "right")) - 1
+        last = max(last, first + 1)
+        while last > first + 1 and size(first, last) > plan.bytes:
+            last = first + (last - first) // 2
+        if size(first, last) > plan.bytes:
+            raise DeviceMemoryError(_DEVICE, needed=size(first, last), free=plan.bytes, fix=_FIX)
+        shares.append((first, last))
+        first = last
+    return shares
+
+
+def wide_warps(multiprocessors: int, chosen: int, columns: int, stripes: int, most: int) -> int:
+    """Warps for the kernel of 32-bit scores: each needs memory for a row if there are several stripes.
+
+    Parameters
+    ----------
+    multiprocessors
+        Of the device.
+    chosen
+        Targets, at least 1.
+    columns
+        Residues of the longest.
+    stripes
+        Stripes of the query.
+    most
+        Bytes that the rows may take.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If there is no room for any.
+    """
+    warps = min(multiprocessors * _WIDE_WARPS, chosen)
+    if stripes > 1:
+        room = most // (_COLUMN_BYTES * columns)
+        if not room:
+            raise DeviceMemoryError(_DEVICE, needed=_COLUMN_BYTES * columns, free=most, fix=_FIX)
+        warps = min(warps, room)
+    # Whole blocks of threads, since all of their warps take targets.
+    return warps if warps < _BLOCK_WARPS else warps // _BLOCK_WARPS * _BLOCK_WARPS
+
+
+class Tiles(NamedTuple):
+    """Stretches of up to `TILE` columns of a block, in order; int64, with one entry more for the end.
+
+    Attributes
+    ----------
+    rows
+        First row of each in the packed columns.
+    blocks
+        Its block.
+    columns
+        Its first column, counted from the start of the block.
+    """
+
+    rows: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+
+def tiles_of(first_columns: NDArray[np.int64]) -> Tiles:
+    """The tiles of blocks.
+
+    Parameters
+    ----------
+    first_columns
+        First column of each block, and the end of the last.
+    """
+    widths = np.diff(first_columns)
+    counts = -(-widths // TILE)
+    blocks = np.repeat(np.arange(widths.size), counts)
+    within = np.arange(blocks.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns = within * TILE
+    rows = np.append(first_columns[blocks] + columns, first_columns[-1])
+    return Tiles(rows, np.append(blocks, widths.size), np.append(columns, 0))
+
+
+def pieces_of(tiles: Tiles, most: int) -> list[tuple[int, int]]:
+    """Tiles that are sent together: the first of each piece, and the one after its last.
+
+    Parameters
+    ----------
+    tiles
+        The tiles.
+    most
+        Bytes of a piece at the most; a tile at least.
+    """
+    rows = max(most // LANES, TILE)
+    pieces, first, count = [], 0, tiles.rows.size - 1
+    while first < count:
+        last = int(np.searchsorted(tiles.rows, tiles.rows[first] + rows, "right")) - 1
+        last = min(max(last, first + 1), count)
+        pieces.append((first, last))
+        first = last
+    return pieces
+
+
+#: Threads that work on a tile.
+THREADS = 256
+_WORDS = LANES // 4
+#: Bytes of a row of a tile in shared memory: an odd number of words keeps the threads of a warp apart.
+_ROW = LANES + 4
+_SHARED = TILE * _ROW // 4
+
+
+def _examples() -> list[tuple[Any, ...]]:
+    tiles, starts = np.zeros((3, 2), np.int64), np.zeros(2, np.int64)
+    return [(np.zeros(1, np.uint32), np.int64(0), tiles, starts, np.zeros(1, np.uint8))]
+
+
+@cuda_kernel(_examples)
+def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
+    """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
+
+    Parameters
+    ----------
+    words
+        Packed columns, four lanes a word, from that of tile `first` on.
+    first
+        Number of that tile.
+    tiles
+        Rows, blocks and columns of all of them, see `plait.dp.pairs.gpu_search.Tiles`.
+    starts
+        Where the target of each lane of each block starts in `codes`, and the end of the last.
+    codes
+        Residues, all targets in one array; written to.
+    """
+    shared = cuda.shared.array(_SHARED, np.uint32)
+    thread = np.int32(cuda.threadIdx.x)
+    tile = first + cuda.blockIdx.x
+    size = np.int32(tiles[0, tile + 1] - tiles[0, tile])
+    row = (tiles[0, tile] - tiles[0, first]) * _WORDS
+    for k in range(thread, size * _WORDS, THREADS):
+        shared[k // _WORDS * (_ROW // 4) + k % _WORDS] = words[row + k]
+    cuda.syncthreads()
+    block = tiles[1, tile] * LANES
+    column = tiles[2, tile]
+    for k in range(thread, LANES * TILE, THREADS):
+        lane, at = np.int32(k // TILE), np.int32(k % TILE)
+        place = starts[block + lane] + column + at
+        if at < size and place < starts[block + lane + 1]:
+            word = shared[at * (_ROW // 4) + lane // 4]
+            codes[place] = np.uint8(word >> np.uint32(8 * (lane % 4)) & np.uint32(255))
+
+
+#: Residues of queries whose packed form is kept, as it takes a while to make.
+_KEPT_RESIDUES: Final = 1 << 20
+#: Of the memory of a slot, the share that rows between stripes may take.
+_ROWS_SHARE: Final = 4
+
+
+def _packed() -> Any:
+    """The packed kernel, imported when it is first needed."""
+    from plait.dp.pairs import gpu_packed as cuda_packed
+
+    return cuda_packed
+
+
+def packed_needs(rows: int, longest: int) -> Callable[[int, int], int]:
+    """Bytes that the packed kernel needs for targets and their residues.
+
+    Parameters
+    ----------
+    rows
+        Residues of the longest query.
+    longest
+        Residues of the longest target.
+    """
+    packed = _packed()
+    return lambda count, total: int(packed.packed_bytes(count, total, rows, longest))
+
+
+class QueryForms:
+    """A query in the forms that kernels take.
+
+    Parameters
+    ----------
+    query
+        The query.
+    longest
+        Residues of the longest target.
+    """
+
+    def __init__(self, query: BlockQuery, longest: int) -> None:
+        self.query = query
+        self.wide: WideSetup | None = wide_setup(query, longest)
+
+    @property
+    def served(self) -> bool:
+        """Whether the GPU can hold its scores."""
+        return self.wide is not None
+
+    def packed(self) -> Any:
+        """For packed lanes, or None."""
+        if not self.query.free.local:
+            return None
+        form = _PACKED_FORMS.of(self.query)
+        return form if form.possible else None
+
+
+class _PackedForms:
+    """Packed forms of the queries that were used last: they serve all parts of a database."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[BlockQuery, Any]] = OrderedDict()
+        self._residues = 0
+        self._lock = threading.Lock()
+
+    def of(self, query: BlockQuery) -> Any:
+        with self._lock:
+            # Kept with the query, so that no other can have its number.
+            known = self._kept.get(id(query))
+            if known is None:
+                known = self._kept[id(query)] = query, _packed_form(query)
+                self._residues += query.rows.size
+            self._kept.move_to_end(id(query))
+            while self._residues > _KEPT_RESIDUES and len(self._kept) > 1:
+                _, (oldest, _) = self._kept.popitem(last=False)
+                self._residues -= oldest.rows.size
+            return known[1]
+
+
+def _packed_form(query: BlockQuery) -> Any:
+    table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
+    table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
+    codes = query.rows.astype(np.uint8)
+    return _packed().PackedQuery(codes, table, query.gap_open, query.gap_extend)
+
+
+_PACKED_FORMS: Final = _PackedForms()
+
+
+class OnDevice(NamedTuple):
+    """Targets on a device.
+
+    Attributes
+    ----------
+    texts
+        Codes, and the place of each lane, those without a target too.
+    offsets
+        Where each target starts, and the end of the last; on the host, int64.
+    used
+        Lanes with a target.
+    layout
+        For the packed kernel, once it was needed.
+    """
+
+    texts: DeviceTexts
+    offsets: NDArray[np.int64]
+    used: NDArray[np.int64]
+    layout: list[Any]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Residues of each target."""
+        lengths: NDArray[np.int64] = np.diff(self.offsets)
+        return lengths
+
+
+class _Started(NamedTuple):
+    """Scores on their way to the host."""
+
+    form: QueryForms
+    found: NDArray[np.int32]
+    done: Any
+
+
+class SearchSlot:
+    """Memory of a device for one part, and a stream; for one thread at a time, which has the device.
+
+    Parameters
+    ----------
+    device
+        Its number.
+    """
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self._arrays: SlotArrays | None = None
+
+    def release(self) -> None:
+        """Give the memory back."""
+        self._arrays = None
+
+    @property
+    def arrays(self) -> SlotArrays:
+        """Arrays, and the stream."""
+        if self._arrays is None:
+            self._arrays = SlotArrays()
+        return self._arrays
+
+    def send(self, part: TargetBlocks, used: NDArray[np.int64], piece: int) -> OnDevice:
+        """Bring targets to the device.
+
+        Parameters
+        ----------
+        part
+            The targets.
+        used
+            Lanes with a target.
+        piece
+            Bytes that are sent at a time.
+        """
+        packed, first_columns, lengths = part
+        arrays = self.arrays
+        starts = np.zeros(lengths.size + 1, np.int64)
+        np.cumsum(lengths.ravel(), out=starts[1:])
+        where = arrays.upload("starts", starts)
+        if packed.shape[1] != LANES:
+            texts = DeviceTexts(arrays.upload("codes", _in_line(part)), where)
+            return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
+        texts = DeviceTexts(arrays.room("codes", int(starts[-1]), np.uint8), where)
+        tiles = tiles_of(first_columns)
+        sent = arrays.upload("tiles", np.concatenate(tiles)).reshape(len(tiles), tiles.rows.size)
+        for number, (first, last) in enumerate(pieces_of(tiles, piece)):
+            rows = packed[tiles.rows[first] : tiles.rows[last]]
+            words = arrays.stage(rows.reshape(-1), number).view(np.uint32)
+            rest = (sent, texts.starts, texts.codes)
+            untangle.launch(last - first, THREADS, words, np.int64(first), *rest, stream=arrays.stream)
+        return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
+
+    def scores(
+        self, forms: Sequence[QueryForms], targets: OnDevice, most: int
+    ) -> Iterator[NDArray[np.int64]]:
+        """Scores of queries with the targets; while one is computed, those of the one before are taken over.
+
+        Parameters
+        ----------
+        forms
+            The queries.
+        targets
+            What `send` has returned last.
+        most
+            Bytes that the kernel may need.
+        """
+        before: _Started | None = None
+        for number, form in enumerate(forms):
+            started = self._start(form, targets, number % 2)
+            if before is not None:
+                yield self._finish(before, targets, most)
+            before = started
+        if before is not None:
+            yield self._finish(before, targets, most)
+
+    def _start(self, form: QueryForms, targets: OnDevice, half: int) -> _Started:
+        packed, query, arrays = _packed(), form.packed(), self.arrays
+        if query is None:
+            return _Started(form, np.full(targets.used.size, -1, np.int32), None)
+        if not targets.layout:
+            codes = targets.texts.codes.copy_to_host() if SIMULATED else targets.texts.codes
+            targets.layout.append(packed.PackedTargets(codes, targets.offsets, arrays.stream, arrays))
+        out = arrays.room(f"packed scores {half}", targets.used.size, np.int32)
+        packed.packed_scores(query, targets.layout[0], out, stream=arrays.stream)
+        return _Started(form, *arrays.download(f"packed scores {half}", out))
+
+    def _finish(self, started: _Started, targets: OnDevice, most: int) -> NDArray[np.int64]:
+        if started.done is not None:
+            started.done.synchronize()
+        scores = started.found.astype(np.int64)
+        again = np.flatnonzero(scores < 0)
+        if again.size:
+            scores[again] = self._wide(started.form, targets, again, most)
+        return scores
+
+    def _wide(
+        self, form: QueryForms, targets: OnDevice, which: NDArray[np.int64], most: int
+    ) -> NDArray[np.int64]:
+        """32-bit scores of some targets, the longest of which go first."""
+        setup, arrays = form.wide, self.arrays
+        assert setup is not None
+        lengths = targets.lengths[which]
+        order = np.argsort(-lengths, kind="stable")
+        chosen = arrays.upload("chosen", targets.used[which[order]].astype(np.int32))
+        columns = int(lengths.max())
+        rows = most // _ROWS_SHARE
+        warps = wide_warps(_multiprocessors(self.device), which.size, columns, setup.stripes, rows)
+        kept = (warps, columns) if setup.stripes > 1 else (1, 1)
+        memory = WideMemory(
+            arrays.room("row h", kept, np.int32),
+            arrays.room("row f", kept, np.int32),
+            arrays.upload("next", np.zeros(1, np.int32)),
+        )
+        query = WideQuery(
+            *(
+                arrays.upload(f"query {k}", values) if isinstance(values, np.ndarray) else values
+                for k, values in enumerate(setup.query)
+            )
+        )
+        out = arrays.room("wide scores", which.size, np.int32)
+        blocks, threads = -(-warps // WARPS), 32 * min(warps, WARPS)
+        arguments = (setup.gap, setup.algebra, query, targets.texts, chosen, memory, out)
+        wide_scores.launch(blocks, threads, *arguments, stream=arrays.stream)
+        found, done = arrays.download("wide scores", out)
+        done.synchronize()
+        scores = np.empty(which.size, np.int64)
+        scores[order] = found
+        return scores
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    return device_facts(device).multiprocessors
+
+
+def _in_line(part: TargetBlocks) -> NDArray[np.uint8]:
+    """All residues one target behind the other, for blocks of another number of lanes."""
+    packed, first_columns, lengths = part
+    if packed.shape[1] == 1 and np.array_equal(np.diff(first_columns), lengths[:, 0]):
+        return packed[first_columns[0] : first_columns[-1], 0]
+    pieces = [
+        packed[start : start + size, lane]
+        for start, row in zip(first_columns[:-1].tolist(), lengths.tolist(), strict=True)
+        for lane, size in enumerate(row)
+    ]
+    return np.concatenate([np.zeros(0, np.uint8), *pieces])
+
+
+class Slots:
+    """All slots of this process; made when they are first needed."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[SearchSlot]] = {}
+        self._plans: dict[int, SearchPlan] = {}
+        self._changed = threading.Condition()
+
+    def plan(self, devices: Sequence[int]) -> SearchPlan:
+        """What every one of some devices can hold.
+
+        Parameters
+        ----------
+        devices
+            Their numbers.
+        """
+        with self._changed:
+            for device in devices:
+                if device not in self._plans:
+                    with on_device(device):
+                        plan = plan_search(free_memory())
+                    # The simulator runs one kernel at a time.
+                    self._plans[device] = plan._replace(slots=1) if SIMULATED else plan
+                    self._free[device] = [SearchSlot(device) for _ in range(self._plans[device].slots)]
+            return min((self._plans[device] for device in devices), key=lambda plan: plan.bytes)
+
+    @contextlib.contextmanager
+    def slot(self, devices: Sequence[int]) -> Iterator[SearchSlot]:
+        """A free slot of one of some devices, which is the current one meanwhile; waits for one.
+
+        Parameters
+        ----------
+        devices
+            Their numbers; `plan` must have been called with them.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: any(self._free[device] for device in devices))
+            device = max(devices, key=lambda number: len(self._free[number]))
+            slot = self._free[device].pop()
+        try:
+            with on_device(device):
+                yield slot
+        finally:
+            with self._changed:
+                self._free[device].append(slot)
+                # Of those who wait, some wait for other devices.
+                self._changed.notify_all()
+
+    def release(self) -> None:
+        """Give back the memory of slots that are free."""
+        with self._changed:
+            for device, slots in self._free.items():
+                with on_device(device):
+                    for slot in slots:
+                        slot.release()
+
+
+#: Those of this process.
+SLOTS: Final = Slots()
+
+
+#: Residues of a part that are worth a device of their own.
+_LEAST_RESIDUES = 1 << 20
+#: Those that are worth to be a part of their own while another one is computed with.
+_WORTH = 1 << 24
+
+
+def run_blocks(
+    devices: Sequence[int], query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
+) -> NDArray[np.int64]:
+    """Best scores of a query with the targets of blocks.
+
+    Parameters
+    ----------
+    devices, blocks, progress
+        As for `sweep_blocks`.
+    query
+        The query; not empty.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape of ``blocks.lengths``; lanes without a target hold any value.
+    """
+    return sweep_blocks(devices, [query], blocks, progress)[0]
+
+
+def sweep_blocks(
+    devices: Sequence[int],
+    queries: Sequence[BlockQuery],
+    blocks: TargetBlocks,
+    progress: Callable[[int], None],
+) -> list[NDArray[np.int64]]:
+    """Best scores of queries with the targets of blocks.
+
+    Parameters
+    ----------
+    devices
+        Numbers of the devices that share the work.
+    queries
+        The queries; none is empty.
+    blocks
+        The targets; lanes of a block may be 64, or one for a target on its own.
+    progress
+        Called with the number of cells of each part.
+
+    Returns
+    -------
+    list of ndarray
+        For each query as `run_blocks`.
+
+    Raises
+    ------
+    Unsupported
+        If scores could reach 2^31, or a target is too long for a device.
+    DeviceMemoryError
+        If the memory of a device does not suffice.
+    """
+    longest = int(blocks.lengths.max(initial=0))
+    forms = [QueryForms(query, longest) for query in queries]
+    scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
+    served = [k for k, form in enumerate(forms) if form.served]
+    for k, form in enumerate(forms):
+        if not form.served:
+            scores[k] = CpuTarget().run_blocks(queries[k], blocks, progress)
+    if not served or not longest:
+        return scores
+    plan = SLOTS.plan(devices)
+    rows = max(queries[k].rows.size for k in served)
+    needs = packed_needs(rows, longest)
+
+    def run(share: tuple[int, int]) -> None:
+        first, last = share
+        part = TargetBlocks(blocks.packed, blocks.first_columns[first : last + 1], blocks.lengths[first:last])
+        found = _of_part(devices, [forms[k] for k in served], part, plan)
+        for k, own in zip(served, found, strict=True):
+            scores[k][first:last] = own
+        progress(int(part.lengths.sum(dtype=np.int64)) * sum(queries[k].rows.size for k in served))
+
+    total = int(blocks.lengths.sum(dtype=np.int64))
+    shares = shares_of(
+        blocks.lengths, plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices))), needs
+    )
+    if len(shares) == 1:
+        run(shares[0])
+    else:
+        most = min(len(shares), plan.slots * len(devices))
+        with ThreadPoolExecutor(most, thread_name_prefix="plait") as pool:
+            list(pool.map(run, shares))
+    for k in served:
+        offer_border(queries[k], blocks.lengths, scores[k])
+    return scores
+
+
+def _residues_of_a_part(total: int, most: int, devices: int) -> int:
+    """Residues of a part: every one of several devices gets as many parts as the others, of one size."""
+    if devices == 1:
+        return most
+    # Two, where they are worth it: one is computed with while the other is sent.
+    rounds = max(-(-total // (most * devices)), min(total // (_WORTH * devices), 2), 1)
+    # Blocks are not cut, so parts come out a little smaller.
+    own = total // (rounds * devices)
+    return min(max(own + own // 64 + 1, _LEAST_RESIDUES), most)
+
+
+def _of_part(
+    devices: Sequence[int], forms: Sequence[QueryForms], part: TargetBlocks, plan: SearchPlan
+) -> list[NDArray[np.int64]]:
+    """Scores of a part of the targets; of its halves, should the memory not suffice."""
+    try:
+        with SLOTS.slot(devices) as slot:
+            return _on_slot(slot, forms, part, plan)
+    except DeviceMemoryError:
+        SLOTS.release()
+        blocks = len(part.lengths)
+        if blocks == 1:
+            raise
+    middle = blocks // 2
+    packed, first, lengths = part
+    halves = (
+        TargetBlocks(packed, first[: middle + 1], lengths[:middle]),
+        TargetBlocks(packed, first[middle:], lengths[middle:]),
+    )
+    found = [_of_part(devices, forms, half, plan) for half in halves]
+    return [np.concatenate(own) for own in zip(*found, strict=True)]
+
+
+def _on_slot(
+    slot: SearchSlot, forms: Sequence[QueryForms], part: TargetBlocks, plan: SearchPlan
+) -> list[NDArray[np.int64]]:
+    used = np.flatnonzero(part.lengths)
+    found = [np.zeros(part.lengths.shape, np.int64) for _ in forms]
+    if used.size:
+        targets = slot.send(part, used, plan.piece)
+        for own, scores in zip(found, slot.scores(forms, targets, plan.bytes), strict=True):
+            own.ravel()[used] = scores
+    return found

@@ -1,0 +1,656 @@
+"""Inter-sequence order: one query against a block of targets, one target in each lane."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, choices, gaps, in_lanes
+from plait.dp.pairs.lists import FreeEnds
+from plait.dp.pairs.traceback import Costs, LaneBits, close_at_border, walk
+from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
+from plait.lang.compile import by_type, kernel, shared
+from plait.lang.lanes import equal, greater, host_lanes, load, lookup, mask_bits, select, splat, store, widen
+
+__all__ = [
+    "COLUMNS",
+    "LANE_TYPES",
+    "PAD",
+    "Block",
+    "BlockQuery",
+    "BlockScratch",
+    "BlockSetup",
+    "EveryCell",
+    "Forget",
+    "RowEnds",
+    "TraceMemory",
+    "block_memory",
+    "block_scores",
+    "block_setup",
+    "score_blocks_kernel",
+    "score_some_blocks",
+    "trace_some_targets",
+    "trace_targets_kernel",
+]
+
+#: Columns of targets visited together.
+COLUMNS = 4
+#: Code of the residues that fill a block up.
+PAD = 31
+
+
+class Block(NamedTuple):
+    """Targets side by side, and the border they share.
+
+    Attributes
+    ----------
+    packed
+        uint8 codes, shape (columns, lanes of the block); `PAD` after the end of a target.
+    first, last
+        Columns of this block; their number is a multiple of `COLUMNS`.
+    lane
+        First lane of the group that is worked on.
+    lengths
+        Length of the target in each lane of the block, in the type of the scores, shape (1, lanes).
+    top
+        Border above the first row: ``h`` before the first column, then of each column, in the type of the
+        scores; padded with any values to the columns of the block.
+    units
+        The numbers -1, 0 and 1 in the type of the scores.
+    """
+
+    packed: Any
+    first: Any
+    last: Any
+    lane: Any
+    lengths: Any
+    top: Any
+    units: Any
+
+
+class BlockScratch(NamedTuple):
+    """Memory of one thread.
+
+    Attributes
+    ----------
+    h, e
+        A column of ``h`` and of the ``e`` handed to the right, shape (query length, lanes). They hold the
+        left border when a block begins.
+    scores
+        Scores of each letter of the query with `COLUMNS` columns, shape (letters * COLUMNS, lanes).
+    """
+
+    h: Any
+    e: Any
+    scores: Any
+
+
+class EveryCell(NamedTuple):
+    """An alignment may end in any cell: local alignment, and extension."""
+
+    @staticmethod
+    def begin(ends: EveryCell, result: Any, zero: Any) -> Any:
+        return result, zero, zero, zero
+
+    @staticmethod
+    def seen(ends: EveryCell, alg: Any, best: Any, x: Any) -> Any:
+        whole = choice(alg, choice(alg, x[0], x[1]), choice(alg, x[2], x[3]))
+        return choice(alg, best[0], whole), best[1], best[2], best[3]
+
+    @staticmethod
+    def column(ends: EveryCell, alg: Any, result: Any, best: Any, x: Any, remaining: Any, units: Any) -> Any:
+        return choice(alg, result, best)
+
+
+class RowEnds(NamedTuple):
+    """An alignment ends in the last row: in the last column, or anywhere if the target's end is free."""
+
+    free_target: Any
+
+    @staticmethod
+    def begin(ends: RowEnds, result: Any, zero: Any) -> Any:
+        return zero, zero, zero, zero
+
+    @staticmethod
+    def seen(ends: RowEnds, alg: Any, best: Any, x: Any) -> Any:
+        return best
+
+    @staticmethod
+    def column(ends: RowEnds, alg: Any, result: Any, best: Any, x: Any, remaining: Any, units: Any) -> Any:
+        if ends.free_target:
+            return select(greater(remaining, units[0]), choice(alg, result, x), result)
+        return select(equal(remaining, units[1]), x, result)
+
+
+class ColumnEnds(NamedTuple):
+    """As `RowEnds`, and also anywhere in the last column: the end of the query is free."""
+
+    free_target: Any
+
+    @staticmethod
+    def begin(ends: ColumnEnds, result: Any, zero: Any) -> Any:
+        return zero, zero, zero, zero
+
+    @staticmethod
+    def seen(ends: ColumnEnds, alg: Any, best: Any, x: Any) -> Any:
+        return (
+            choice(alg, best[0], x[0]),
+            choice(alg, best[1], x[1]),
+            choice(alg, best[2], x[2]),
+            choice(alg, best[3], x[3]),
+        )
+
+    @staticmethod
+    def column(ends: ColumnEnds, alg: Any, result: Any, best: Any, x: Any, remaining: Any, units: Any) -> Any:
+        reached = select(equal(remaining, units[1]), choice(alg, result, best), result)
+        if ends.free_target:
+            return select(greater(remaining, units[0]), choice(alg, reached, x), reached)
+        return reached
+
+
+@by_type
+def begin(ends: Any, result: Any, zero: Any) -> Any:
+    """The best cells seen of four columns, before any is."""
+
+
+@by_type
+def seen(ends: Any, alg: Any, best: Any, x: Any) -> Any:
+    """The best cells seen, after the four cells `x` of one more row."""
+
+
+@by_type
+def column(ends: Any, alg: Any, result: Any, best: Any, x: Any, remaining: Any, units: Any) -> Any:
+    """The result after a column: its best cell, its last cell, and how many residues each target has left."""
+
+
+class Forget(NamedTuple):
+    """Scores only."""
+
+    @staticmethod
+    def keep_choices(keep: Forget, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
+        return 0
+
+
+class Keep(NamedTuple):
+    """What was best in each cell, one bit a lane: ``bits[column, row, choice]``."""
+
+    @staticmethod
+    def keep_choices(keep: Keep, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
+        p, alg = step
+        diag, e, s, h, e_next, f_next = state
+        by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
+        bits[at, row, 0] = mask_bits(by_diag)
+        bits[at, row, 1] = mask_bits(by_e)
+        bits[at, row, 2] = mask_bits(e_opened)
+        bits[at, row, 3] = mask_bits(f_opened)
+        return 0
+
+
+@by_type
+def keep_choices(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
+    """Note the choices of a cell, if they are wanted."""
+
+
+@shared
+def _visit(step: Any, keep: Any, bits: Any, at: int, row: int, diag: Any, e: Any, f: Any, s: Any) -> Any:
+    p, alg = step
+    h = cell(p, alg, diag, e, f, s)
+    e_next, f_next = gaps(p, alg, h, e, f)
+    keep_choices(keep, step, bits, at, row, (diag, e, s, h, e_next, f_next))
+    return h, e_next, f_next
+
+
+@shared
+def _score_columns(lanes: Any, zero: Any, table: Any, block: Any, at: int, scores: Any) -> None:
+    for c in range(4):
+        residues = load(lanes, block.packed, block.first + at + c, block.lane)
+        for letter in range(table.shape[0]):
+            store(lanes, scores, letter * 4 + c, 0, widen(zero, lookup(lanes, table, letter, residues)))
+
+
+@shared
+def _four_columns(
+    lanes: Any,
+    step: Any,
+    ends: Any,
+    keep: Any,
+    query: Any,
+    scratch: Any,
+    bits: Any,
+    at: int,
+    top: Any,
+    best: Any,
+) -> Any:
+    """Visit four columns from the top border down; returns their last row and the best cells seen."""
+    p, alg = step
+    h, e_column, scores = scratch
+    d0 = splat(lanes, top[at])
+    d1 = splat(lanes, top[at + 1])
+    d2 = splat(lanes, top[at + 2])
+    d3 = splat(lanes, top[at + 3])
+    y3 = splat(lanes, top[at + 4])
+    zero = alg.zero
+    f0 = gaps(p, alg, d1, zero, zero)[1]
+    f1 = gaps(p, alg, d2, zero, zero)[1]
+    f2 = gaps(p, alg, d3, zero, zero)[1]
+    f3 = gaps(p, alg, y3, zero, zero)[1]
+    for row in range(query.size):
+        letter = query[row] * 4
+        left = load(lanes, h, row, 0)
+        e = load(lanes, e_column, row, 0)
+        y0, e, f0 = _visit(step, keep, bits, at, row, d0, e, f0, load(lanes, scores, letter, 0))
+        y1, e, f1 = _visit(step, keep, bits, at + 1, row, d1, e, f1, load(lanes, scores, letter + 1, 0))
+        y2, e, f2 = _visit(step, keep, bits, at + 2, row, d2, e, f2, load(lanes, scores, letter + 2, 0))
+        y3, e, f3 = _visit(step, keep, bits, at + 3, row, d3, e, f3, load(lanes, scores, letter + 3, 0))
+        best = seen(ends, alg, best, (y0, y1, y2, y3))
+        store(lanes, h, row, 0, y3)
+        store(lanes, e_column, row, 0, e)
+        d0 = left
+        d1 = y0
+        d2 = y1
+        d3 = y2
+    return (d1, d2, d3, y3), best
+
+
+@shared
+def block_scores(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    ends: Any,
+    keep: Any,
+    query: Any,
+    table: Any,
+    block: Any,
+    scratch: Any,
+    bits: Any,
+) -> Any:
+    """Best scores of a query with the targets of one group of lanes.
+
+    Parameters
+    ----------
+    lanes
+        Width of the group.
+    gap
+        Recurrence, with parameters in the type of the scores.
+    algebra
+        `SaturatingMaxPlus` or `MaxPlus`, with numbers in the type of the scores.
+    ends
+        Where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`.
+    keep
+        `Forget`, or `Keep` to fill `bits`.
+    query
+        Rows of `table`, one for each residue, int64, shape (m,), m > 0.
+    table
+        Scores of the query's letters with the codes of the targets, shape (letters, 32).
+    block
+        The targets.
+    scratch
+        Memory of this thread.
+    bits
+        Choices, shape (columns of the block, m, 4), one bit a lane, for `Keep`.
+    """
+    p = in_lanes(gap, lanes)
+    alg = algebra_in_lanes(algebra, lanes)
+    zero = alg.zero
+    units = (
+        splat(lanes, block.units[0]),
+        splat(lanes, block.units[1]),
+        splat(lanes, block.units[2]),
+    )
+    remaining = load(lanes, block.lengths, 0, block.lane)
+    result = zero
+    columns = block.last - block.first
+    for at in range(0, columns, 4):
+        _score_columns(lanes, zero, table, block, at, scratch.scores)
+        best = begin(ends, result, zero)
+        x, best = _four_columns(lanes, (p, alg), ends, keep, query, scratch, bits, at, block.top, best)
+        for c in range(4):
+            remaining = remaining - units[2]
+            result = column(ends, alg, result, best[c], x[c], remaining, units)
+    return result
+
+
+#: Types of scores, narrowest first.
+LANE_TYPES: tuple[Any, ...] = (np.int8, np.int16, np.int32)
+
+
+class BlockQuery(NamedTuple):
+    """A query and what it is scored with.
+
+    Attributes
+    ----------
+    rows
+        Row of `scores` of each residue, int64, shape (m,), m > 0.
+    scores
+        Scores of the query's letters with the codes of the targets, shape (letters, codes); codes are below
+        `PAD`.
+    gap_open, gap_extend
+        Costs, not negative.
+    free
+        Free ends.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.integer[Any]]
+    gap_open: int
+    gap_extend: int
+    free: FreeEnds
+
+
+class BlockBorder(NamedTuple):
+    """Values at the border, in the type of the scores.
+
+    Attributes
+    ----------
+    top
+        ``h`` above the first row, before the first column and at each one.
+    left_h, left_e
+        ``h`` left of each row, and the ``e`` handed to it.
+    units
+        -1, 0 and 1.
+    """
+
+    top: Any
+    left_h: Any
+    left_e: Any
+    units: Any
+
+
+class BlockSetup(NamedTuple):
+    """Arguments of `plait.dp.pairs.inter_sequence.block_scores` that all blocks share.
+
+    Attributes
+    ----------
+    lanes, gap, algebra, ends, query, table
+        Arguments of that name.
+    border
+        Values at the border.
+    zero
+        What stands for a score of 0.
+    ceiling
+        A result that may be too small; none is, if it is out of reach.
+    """
+
+    lanes: Any
+    gap: Any
+    algebra: Any
+    ends: Any
+    query: Any
+    table: Any
+    border: BlockBorder
+    zero: int
+    ceiling: int
+
+
+def _fits(query: BlockQuery, longest: int, kind: Any) -> bool:
+    info = np.iinfo(kind)
+    low, high = int(query.scores.min(initial=0)), int(query.scores.max(initial=0))
+    if max(-low, high, query.gap_open) > info.max:
+        return False
+    if query.free.local:
+        return kind != np.int32 or high * min(query.rows.size, longest) < info.max
+    rows = query.rows.size
+    least = -(3 * query.gap_open + query.gap_extend * (rows + longest)) + low
+    return least > info.min and high * min(rows, longest) < info.max and longest + COLUMNS < info.max
+
+
+def _ends(free: FreeEnds) -> Any:
+    if free.anywhere:
+        return EveryCell()
+    return ColumnEnds(bool(free.target_end)) if free.query_end else RowEnds(bool(free.target_end))
+
+
+def _border(query: BlockQuery, columns: int, kind: Any, zero: int) -> BlockBorder:
+    free = query.free
+
+    def side(size: int, is_free: bool) -> NDArray[np.int64]:
+        cost = query.gap_open + query.gap_extend * np.arange(size, dtype=np.int64)
+        return np.zeros(size, np.int64) if is_free or free.local else -cost
+
+    info = np.iinfo(kind)
+    top = np.concatenate([np.zeros(1, np.int64), side(columns, bool(free.target_start))])
+    left = side(query.rows.size, bool(free.query_start))
+    opened = left - query.gap_open
+
+    def narrow(values: NDArray[np.int64]) -> Any:
+        return np.clip(values + zero, info.min, info.max).astype(kind)
+
+    return BlockBorder(narrow(top), narrow(left), narrow(opened), np.array([-1, 0, 1], kind))
+
+
+def block_setup(
+    query: BlockQuery, longest: int, kind: Any, *, lanes: Any = None, linear: bool | None = None
+) -> BlockSetup | None:
+    """How to sweep a query against blocks in lanes of a type; None if the type cannot hold what is needed.
+
+    Parameters
+    ----------
+    query
+        The query.
+    longest
+        Residues of the longest target.
+    kind
+        One of `LANE_TYPES`.
+    lanes
+        Width; by default what suits this processor.
+    linear
+        Whether to use the recurrence for linear gaps; by default if the costs allow it.
+    """
+    if not _fits(query, longest, kind):
+        return None
+    number = np.dtype(kind).type
+    info = np.iinfo(kind)
+    low = int(info.min)
+    if linear is None:
+        linear = query.gap_open == query.gap_extend
+    gap: Any = AffineGap(number(-query.gap_open), number(-query.gap_extend))
+    if linear:
+        gap = LinearGap(number(-query.gap_open))
+    octets = query.scores.size == 0 or (query.scores.min() >= -128 and query.scores.max() <= 127)
+    cells = np.int8 if octets else np.dtype(kind)
+    table = np.full((query.scores.shape[0], PAD + 1), np.iinfo(cells).min, cells)
+    table[:, : query.scores.shape[1]] = query.scores
+    local = bool(query.free.local)
+    zero = low if local else 0
+    columns = -(-longest // COLUMNS) * COLUMNS
+    return BlockSetup(
+        host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes,
+        gap,
+        SaturatingMaxPlus(number(low), number(0)),
+        _ends(query.free),
+        query.rows,
+        table,
+        _border(query, columns, kind, zero),
+        zero,
+        int(info.max) if local else int(info.max) + 1,
+    )
+
+
+def block_memory(setup: BlockSetup) -> BlockScratch:
+    """Memory of one thread.
+
+    Parameters
+    ----------
+    setup
+        How blocks are swept.
+    """
+    width = setup.lanes.width
+    kind = setup.border.top.dtype
+    rows = setup.query.size
+    return BlockScratch(
+        np.zeros((rows, width), kind),
+        np.zeros((rows, width), kind),
+        np.zeros((setup.table.shape[0] * COLUMNS, width), kind),
+    )
+
+
+@shared
+def _sweep_group(
+    setup: Any,
+    keep: Any,
+    packed: Any,
+    first: int,
+    last: int,
+    lane: int,
+    lengths: Any,
+    scratch: Any,
+    bits: Any,
+) -> Any:
+    lanes, gap, algebra, ends, query, table, border, _, _ = setup
+    for row in range(query.size):
+        store(lanes, scratch.h, row, 0, splat(lanes, border.left_h[row]))
+        store(lanes, scratch.e, row, 0, splat(lanes, border.left_e[row]))
+    block = Block(packed, first, last, lane, lengths, border.top, border.units)
+    return block_scores(lanes, gap, algebra, ends, keep, query, table, block, scratch, bits)
+
+
+@shared
+def score_some_blocks(
+    setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, bits: Any, out: Any
+) -> None:
+    """Scores of some blocks.
+
+    Parameters
+    ----------
+    setup
+        `plait.dp.pairs.inter_sequence.BlockSetup`.
+    packed
+        Codes of all blocks, uint8, shape (columns, lanes of a block).
+    columns
+        First column of each block, and the end of the last; int64.
+    lengths
+        Lengths of the targets in the type of the scores, shape (blocks, lanes of a block).
+    blocks
+        Which blocks, int64.
+    scratch
+        Memory of this thread.
+    bits
+        Not used; unsigned, shape (1, 1, 4).
+    out
+        Scores in their type, shape (number of `blocks`, lanes of a block); changed in place.
+    """
+    lanes = setup.lanes
+    for k in range(blocks.size):
+        b = blocks[k]
+        for lane in range(0, packed.shape[1], lanes.width):
+            own = lengths[b : b + 1]
+            found = _sweep_group(
+                setup, Forget(), packed, columns[b], columns[b + 1], lane, own, scratch, bits
+            )
+            store(lanes, out, k, lane, found)
+
+
+@kernel
+def score_blocks_kernel(
+    setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, bits: Any, out: Any
+) -> None:
+    """See `score_some_blocks`."""
+    score_some_blocks(setup, packed, columns, lengths, blocks, scratch, bits, out)
+
+
+class TraceMemory(NamedTuple):
+    """Memory of one thread, for the longest of its targets.
+
+    Attributes
+    ----------
+    packed
+        Codes of a group, uint8, shape (columns, lanes).
+    lengths, out
+        Lengths and scores of a group, in the type of the scores, shape (1, lanes).
+    scratch
+        `plait.dp.pairs.inter_sequence.BlockScratch`.
+    bits
+        Choices, unsigned with a bit for each lane, shape (columns, query length, 4).
+    runs, cursor
+        Of a walk: int64, shapes (residues of query and target + 2, 2) and (5,).
+    """
+
+    packed: Any
+    lengths: Any
+    out: Any
+    scratch: Any
+    bits: Any
+    runs: Any
+    cursor: Any
+
+
+@shared
+def _pack_group(task: Any, targets: Any, memory: Any, pad: int) -> int:
+    """Put targets side by side, the longest first; returns the number of columns."""
+    longest = task.target_starts[targets[0] + 1] - task.target_starts[targets[0]]
+    columns = (longest + 3) // 4 * 4
+    memory.packed[:columns] = pad
+    memory.lengths[:] = 0
+    for lane in range(targets.size):
+        start = task.target_starts[targets[lane]]
+        codes = task.target[start : task.target_starts[targets[lane] + 1]]
+        memory.lengths[0, lane] = codes.size
+        for column in range(codes.size):
+            memory.packed[column, lane] = codes[column]
+    return int(columns)
+
+
+@shared
+def _walk_lane(task: Any, target: Any, lane: int, score: int, memory: Any) -> int:
+    """Walk back through the choices of one lane; returns the number of runs, the last of them first."""
+    cursor = memory.cursor
+    costs = Costs(task.query, target, task.matrix, task.gap_open, task.gap_extend, False)
+    cursor[0] = task.query.size - 1
+    cursor[1] = target.size - 1
+    cursor[2] = 0
+    cursor[3] = score
+    cursor[4] = 0
+    walk(LaneBits(0, 0, lane), memory.bits, costs, cursor, memory.runs)
+    close_at_border(False, False, cursor, memory.runs)
+    return int(cursor[4])
+
+
+@shared
+def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
+    """Align a query, from end to end, with targets, a group of lanes at a time; returns the number of runs.
+
+    Parameters
+    ----------
+    setup
+        `plait.dp.pairs.inter_sequence.BlockSetup`, in which the ends of no sequence are free.
+    task
+        `plait.dp.pairs.lists.PairList`: the query once, and all targets.
+    targets
+        Which targets, the longest first, int64.
+    memory
+        `TraceMemory`; changed in place.
+    results
+        `plait.dp.pairs.lists.PairResults` of these targets; changed in place.
+    pad
+        Code behind the end of a target.
+    """
+    lanes = setup.lanes
+    written = 0
+    for first in range(0, targets.size, lanes.width):
+        group = targets[first : first + lanes.width]
+        columns = _pack_group(task, group, memory, pad)
+        found = _sweep_group(
+            setup, Keep(), memory.packed, 0, columns, 0, memory.lengths, memory.scratch, memory.bits
+        )
+        store(lanes, memory.out, 0, 0, found)
+        for lane in range(group.size):
+            start = task.target_starts[group[lane]]
+            target = task.target[start : task.target_starts[group[lane] + 1]]
+            score = memory.out[0, lane] - setup.zero
+            count = _walk_lane(task, target, lane, score, memory)
+            results.scores[first + lane] = score
+            results.run_counts[first + lane] = count
+            for k in range(count):
+                results.runs[written + k, 0] = memory.runs[count - 1 - k, 0]
+                results.runs[written + k, 1] = memory.runs[count - 1 - k, 1]
+            written += count
+    return written
+
+
+@kernel
+def trace_targets_kernel(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
+    """See `trace_some_targets`."""
+    return trace_some_targets(setup, task, targets, memory, results, pad)

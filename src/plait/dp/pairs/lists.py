@@ -1,0 +1,644 @@
+"""Lists of pairs: how each is swept from border to alignment, on lanes chosen for it, and shared out over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.pairs.diagonals import (
+    Anywhere,
+    AtEdges,
+    Edges,
+    KeepChoices,
+    Region,
+    ScoresOnly,
+    StripeScratch,
+    keeps,
+    sweep_region,
+)
+from plait.dp.pairs.gaps import AffineGap
+from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
+from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, describe_paths, walk
+from plait.errors import Unsupported
+from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
+from plait.lang.compile import host_features, kernel, shared
+from plait.lang.lanes import host_lanes, lanes_of
+
+__all__ = [
+    "FreeEnds",
+    "PairList",
+    "PairResults",
+    "PairSetup",
+    "align_pair",
+    "align_pairs_kernel",
+    "border_kernel",
+    "choice_bytes",
+    "close_kernel",
+    "describe_kernel",
+    "end_kernel",
+    "find_end",
+    "make_memory",
+    "make_setup",
+    "run_pair_list",
+    "set_border",
+    "stretch_limits",
+    "sweep_kernel",
+    "walk_kernel",
+]
+
+
+class FreeEnds(NamedTuple):
+    """What an alignment may leave out at no cost.
+
+    Attributes
+    ----------
+    query_start, query_end, target_start, target_end
+        Residues at that end of that sequence.
+    local
+        Both ends of both, wherever the value is best: 1 local alignment, 0 not.
+    anywhere
+        Whether the alignment may end in any cell: local alignment and extension.
+    """
+
+    query_start: Any
+    query_end: Any
+    target_start: Any
+    target_end: Any
+    local: Any
+    anywhere: Any
+
+
+@shared
+def _gap_cost(gap_open: int, gap_extend: int, residues: int) -> int:
+    return gap_open + (residues - 1) * gap_extend if residues > 0 else 0
+
+
+@shared
+def _fill_border(is_free: bool, opening: int, gap_extend: int, values: Any, handed: Any) -> None:
+    first = 0 if is_free else -opening
+    step = 0 if is_free else -gap_extend
+    for k in range(values.size):
+        values[k] = first + step * k
+        handed[k] = first + step * k - opening
+
+
+@shared
+def set_border(free: Any, gap_open: int, gap_extend: int, edges: Any) -> None:
+    """Fill the edges with the values at the border of the matrix.
+
+    Parameters
+    ----------
+    free
+        `FreeEnds`.
+    gap_open, gap_extend
+        Costs, not negative.
+    edges
+        `Edges` of the whole matrix; changed in place.
+    """
+    opening = 0 if free.local else gap_open
+    _fill_border(free.local or free.target_start, opening, gap_extend, edges.row_h, edges.row_f)
+    _fill_border(free.local or free.query_start, opening, gap_extend, edges.column_h, edges.column_e)
+
+
+@shared
+def _offer(best: Any, value: int, row: int, column: int) -> None:
+    ahead = row < best[1] or (row == best[1] and column < best[2])
+    if value > best[0] or (value == best[0] and ahead):
+        best[0] = value
+        best[1] = row
+        best[2] = column
+
+
+@shared
+def find_end(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -> None:
+    """Set `best` to value, row and column of the end, from the bottom and right edge of the whole matrix.
+
+    Of equal values the one with the earlier row counts, then the one with the earlier column.
+
+    Parameters
+    ----------
+    free
+        `FreeEnds`.
+    gap_open, gap_extend
+        Costs, not negative.
+    edges
+        Bottom and right edge.
+    best
+        int64, shape (3,); holds the best cell already where alignments may end anywhere.
+    """
+    rows, columns = edges.column_h.size, edges.row_h.size
+    if free.anywhere:
+        if best[0] <= 0:
+            best[0] = 0
+            best[1] = -1
+            best[2] = -1
+        return
+    best[0] = edges.row_h[columns - 1]
+    best[1] = rows - 1
+    best[2] = columns - 1
+    if free.query_end:
+        above = 0 if free.target_start else -_gap_cost(gap_open, gap_extend, columns)
+        _offer(best, above, -1, columns - 1)
+        for row in range(rows):
+            _offer(best, edges.column_h[row], row, columns - 1)
+    if free.target_end:
+        beside = 0 if free.query_start else -_gap_cost(gap_open, gap_extend, rows)
+        _offer(best, beside, rows - 1, -1)
+        for column in range(columns):
+            _offer(best, edges.row_h[column], rows - 1, column)
+
+
+class PairList(NamedTuple):
+    """Pairs to align: codes one after the other, and where each begins.
+
+    Attributes
+    ----------
+    query, target
+        Codes, uint8.
+    query_starts, target_starts
+        Where the sequences of pair p begin and, at p + 1, end; int64, shape (pairs + 1,).
+    matrix
+        Scores, int32, shape (codes, codes).
+    gap_open, gap_extend
+        Costs, not negative.
+    free
+        `FreeEnds`.
+    """
+
+    query: Any
+    query_starts: Any
+    target: Any
+    target_starts: Any
+    matrix: Any
+    gap_open: Any
+    gap_extend: Any
+    free: Any
+
+
+class PairResults(NamedTuple):
+    """What is found, changed in place.
+
+    Attributes
+    ----------
+    scores
+        int64, shape (pairs,).
+    ends
+        Query start and end, target start and end, int64, shape (pairs, 4); starts only with `KeepChoices`.
+    runs
+        (operation, length) of all alignments one after the other, int64, shape (enough, 2).
+    run_counts
+        Runs of each pair, int64, shape (pairs,).
+    """
+
+    scores: Any
+    ends: Any
+    runs: Any
+    run_counts: Any
+
+
+class PairMemory(NamedTuple):
+    """Memory of one thread.
+
+    Attributes
+    ----------
+    edges
+        `Edges` for the longest query and target.
+    scratch
+        `StripeScratch`.
+    bits
+        For `KeepChoices`, as for `sweep_region`.
+    runs
+        int64, shape (residues of the longest pair + 2, 2).
+    cursor, best
+        int64, shapes (5,) and (3,).
+    """
+
+    edges: Any
+    scratch: Any
+    bits: Any
+    runs: Any
+    cursor: Any
+    best: Any
+
+
+@shared
+def _sweep(lanes: Any, gap: Any, algebra: Any, rules: Any, region: Any, task: Any, memory: Any) -> None:
+    best = memory.best
+    best[0] = 0
+    best[1] = 1 << 60
+    best[2] = 1 << 60
+    rows, columns = region.row_end, region.column_end
+    whole = memory.edges
+    edges = Edges(whole.row_h[:columns], whole.row_f[:columns], whole.column_h[:rows], whole.column_e[:rows])
+    set_border(task.free, task.gap_open, task.gap_extend, edges)
+    sweep_region(lanes, gap, algebra, rules, region, edges, memory.scratch, memory.bits, best)
+    find_end(task.free, task.gap_open, task.gap_extend, edges, best)
+
+
+@shared
+def _trace(lanes: Any, region: Any, task: Any, query: Any, target: Any, memory: Any) -> None:
+    """Walk back from the best cell; the runs stand in ``memory.runs``, the last first."""
+    cursor = memory.cursor
+    cursor[0] = memory.best[1]
+    cursor[1] = memory.best[2]
+    cursor[2] = 0
+    cursor[3] = memory.best[0]
+    cursor[4] = 0
+    free = task.free
+    costs = Costs(query, target, task.matrix, task.gap_open, task.gap_extend, free.local)
+    walk(StripeBits(0, 0, region.stretch, lanes.width), memory.bits, costs, cursor, memory.runs)
+    close_at_border(free.query_start or free.local, free.target_start or free.local, cursor, memory.runs)
+
+
+@shared
+def align_pair(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    limits: Any,
+    task: Any,
+    pair: int,
+    memory: Any,
+    results: Any,
+    written: int,
+) -> int:
+    """Align one pair of sequences that are not empty; returns the runs in ``results.runs`` after it.
+
+    Parameters
+    ----------
+    lanes, gap, algebra, rules
+        As for `plait.dp.pairs.diagonals.sweep_region`, with the score source of all pairs.
+    limits
+        A `Region` of which stretch, offset, limits and floor are used.
+    task
+        `PairList`.
+    pair
+        Number of the pair.
+    memory
+        `PairMemory` of this thread.
+    results
+        `PairResults`.
+    written
+        Runs in ``results.runs`` so far.
+    """
+    q0, q1 = task.query_starts[pair], task.query_starts[pair + 1]
+    t0, t1 = task.target_starts[pair], task.target_starts[pair + 1]
+    source, ends, keep = rules
+    own = (part(source, lanes, q0, q1, t0, t1), ends, keep)
+    region = Region(
+        0, q1 - q0, 0, t1 - t0, 0, limits.stretch, limits.offset, limits.low, limits.high, limits.floor
+    )
+    _sweep(lanes, gap, algebra, own, region, task, memory)
+    best = memory.best
+    results.scores[pair] = best[0]
+    results.ends[pair, 1] = best[1] + 1
+    results.ends[pair, 3] = best[2] + 1
+    if not keeps(keep):
+        return 0
+    _trace(lanes, region, task, task.query[q0:q1], task.target[t0:t1], memory)
+    cursor = memory.cursor
+    results.ends[pair, 0] = cursor[0] + 1
+    results.ends[pair, 2] = cursor[1] + 1
+    count = int(cursor[4])
+    results.run_counts[pair] = count
+    for k in range(count):
+        results.runs[written + k, 0] = memory.runs[count - 1 - k, 0]
+        results.runs[written + k, 1] = memory.runs[count - 1 - k, 1]
+    return written + count
+
+
+_LONGEST_STRETCH = 4096
+_SHORTEST_STRETCH = 64
+_MARGIN = 64
+#: Scores at the edges of regions are 32-bit, and those of lanes lie near them.
+_LARGEST = 2**31 - 2**20
+
+
+class PairSetup(NamedTuple):
+    """Everything but the pairs: see `plait.dp.pairs.lists.align_pair`.
+
+    Attributes
+    ----------
+    lanes, gap, algebra, rules, limits
+        Arguments of that name.
+    """
+
+    lanes: Any
+    gap: Any
+    algebra: Any
+    rules: Any
+    limits: Any
+
+
+def stretch_limits(
+    dtype: Any, width: int, largest_score: int, gap_open: int, gap_extend: int, columns: int
+) -> Region | None:
+    """Stretch and offset for which numbers of a type are exact; None if there is none.
+
+    Parameters
+    ----------
+    dtype
+        Signed integer type of the scores.
+    width
+        Lanes.
+    largest_score
+        Largest score of two residues.
+    gap_open, gap_extend
+        Costs, not negative.
+    columns
+        Columns of the longest target; a stretch is no longer than that.
+    """
+    info = np.iinfo(dtype)
+    rows = ROWS * width
+    step = max(largest_score, 0) + 2 * gap_extend
+    room = int(info.max) - int(info.min) - 5 * gap_open - 2 * _MARGIN
+    longest = min(_LONGEST_STRETCH, room // max(step, 1) - rows)
+    needed = max(1, min(columns, _SHORTEST_STRETCH))
+    if longest < needed:
+        return None
+    stretch = min(longest, max(columns, 1))
+    offset = int(info.min) + 3 * gap_open + gap_extend * (rows + stretch) + _MARGIN
+    return Region(0, 0, 0, 0, 0, stretch, offset, int(info.min), int(info.max), 0)
+
+
+def _few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The codes that occur, and the place of every code among them."""
+    present = np.flatnonzero(np.bincount(codes, minlength=256))
+    place = np.zeros(256, np.int64)
+    place[present] = np.arange(present.size)
+    return present, place
+
+
+def _source(task: PairList, width: int, words: bool) -> Any:
+    own, own_place = _few_letters(task.query)
+    other, other_place = _few_letters(task.target)
+    scores = task.matrix[np.ix_(own, other)]
+    narrow = scores.size == 0 or (scores.min() >= -128 and scores.max() <= 127)
+    padded = np.concatenate([other_place[task.target], np.zeros(width, np.int64)])
+    if scores.size <= 32:
+        # A look-up of 16-bit scores by 16-bit numbers is one instruction where there is AVX-512.
+        letter, number = (np.uint16, np.int16) if words or not narrow else (np.uint8, np.int8)
+        table = np.zeros((1, 32), number)
+        table[0, : scores.size] = scores.ravel()
+        return PairTable((own_place[task.query] * other.size).astype(letter), padded.astype(letter), table)
+    kind = np.int8 if narrow else np.int16
+    wide = lanes_of(min(64, ROWS * width))
+    table = np.zeros((other.size, 32), kind)
+    table[:, : own.size] = scores.T
+    return SkewedProfile(own_place[task.query].astype(np.uint8), other_place[task.target], table, wide)
+
+
+def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = None) -> PairSetup:
+    """How to sweep the pairs of a list.
+
+    Parameters
+    ----------
+    task
+        The pairs; none is empty.
+    keep
+        Whether choices are kept, for walking back.
+    lanes, dtype
+        Width and type of the scores; by default what suits this processor and is exact.
+
+    Raises
+    ------
+    Unsupported
+        If scores could reach 2^31.
+    """
+    rows = int(np.diff(task.query_starts).max(initial=1))
+    columns = int(np.diff(task.target_starts).max(initial=1))
+    largest = int(task.matrix.max(initial=0))
+    # No best alignment is worse than two gaps, and none has more pairs than the shorter sequence residues.
+    lowest = (rows + columns) * task.gap_extend + 3 * task.gap_open
+    if max(lowest, min(rows, columns) * largest) >= _LARGEST:
+        why = f"scores of {rows:,} by {columns:,} residues could reach 2^31; scale scores and gap costs down"
+        raise Unsupported("this pair with these scores", why=why)
+    for kind in (np.int16, np.int32) if dtype is None else (dtype,):
+        width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes
+        limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
+        if limits is not None:
+            break
+    else:
+        raise Unsupported("these scores", why=f"they do not fit lanes of type {np.dtype(kind)}")
+    number = np.dtype(kind).type
+    gap = AffineGap(number(-task.gap_open), number(-task.gap_extend))
+    free = task.free
+    algebra: Any = SaturatingMaxPlus(number(limits.low), number(0))
+    if free.local:
+        algebra = MaxPlus(number(0), number(0))
+    source = _source(task, width.width, kind == np.int16 and bool(host_features().get("avx512bw")))
+    rules = (source, Anywhere() if free.anywhere else AtEdges(), KeepChoices() if keep else ScoresOnly())
+    return PairSetup(width, gap, algebra, rules, limits)
+
+
+def choice_bytes(setup: PairSetup, rows: int, columns: int) -> int:
+    """Bytes of the choices of a pair.
+
+    Parameters
+    ----------
+    setup
+        How it is swept.
+    rows, columns
+        Residues of query and target.
+    """
+    entries = int(np.prod(_choice_shape(setup, rows, columns), dtype=np.int64))
+    return entries * int(_choice_type(setup).itemsize)
+
+
+def _choice_type(setup: PairSetup) -> Any:
+    return np.dtype(f"u{max(setup.lanes.width, 8) // 8}")
+
+
+def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
+    stripes = -(-rows // (ROWS * setup.lanes.width))
+    stretches = -(-columns // setup.limits.stretch)
+    if isinstance(setup.rules[2], ScoresOnly):
+        return (stripes, stretches, 1, 1, 1)
+    steps = min(setup.limits.stretch, columns) + setup.lanes.width - 1
+    return (stripes, stretches, steps, ROWS, 4)
+
+
+def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True) -> PairMemory:
+    """Memory of one thread for pairs of up to so many residues.
+
+    Parameters
+    ----------
+    setup
+        How they are swept.
+    rows, columns
+        Residues of the longest query and the longest target.
+    edges
+        Whether memory for edges and runs is needed.
+    """
+    width = setup.lanes.width
+    kind = type(setup.gap.open)
+    source = setup.rules[0]
+    stretch = min(setup.limits.stretch, columns)
+    few = isinstance(source, PairTable)
+    numbers = np.int8 if few else source.table.dtype
+    profile = 1 if few else source.table.shape[0]
+    skewed = 1 if few else stretch + 2 * width + 4
+    score = ScoreScratch(
+        np.zeros((ROWS, width) if few else (1, ROWS * width), source.query.dtype),
+        np.zeros((profile, ROWS * width), numbers),
+        np.zeros((skewed, ROWS * width), numbers),
+        np.tile(np.arange(width, dtype=np.int8), ROWS)[None],
+        np.arange(-1, 127, dtype=np.int8)[None],
+    )
+    scratch = StripeScratch(
+        np.zeros((17, width), kind),
+        np.zeros((2, stretch + width), kind),
+        np.zeros((2, stretch + width), kind),
+        np.zeros((ROWS, width), np.int8),
+        score,
+    )
+    sizes = (columns, columns, rows, rows) if edges else (0, 0, 0, 0)
+    return PairMemory(
+        Edges(*(np.zeros(size, np.int32) for size in sizes)),
+        scratch,
+        np.empty(_choice_shape(setup, rows, columns), _choice_type(setup)),
+        np.zeros((rows + columns + 2 if edges else 0, 2), np.int64),
+        np.zeros(5, np.int64),
+        np.zeros(3, np.int64),
+    )
+
+
+#: Residues of a share: bounds the memory for its runs.
+_SHARE = 1 << 21
+#: Cells that need little memory.
+_SMALL = 1 << 22
+
+
+def _shares(task: PairList, threads: int) -> Iterator[tuple[int, int]]:
+    """Stretches of pairs with about the same number of cells."""
+    rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
+    pairs = rows.size
+    cells = np.concatenate([[0], np.cumsum(rows * columns)])
+    residues = np.concatenate([[0], np.cumsum(rows + columns)])
+    least = int(cells[-1]) // (4 * threads) + 1
+    first = 0
+    while first < pairs:
+        last = int(np.searchsorted(cells, cells[first] + least, "left"))
+        last = min(last, int(np.searchsorted(residues, residues[first] + _SHARE, "right")) - 1)
+        last = min(max(last, first + 1), pairs)
+        # Memory is made for the longest query and the longest target of a share.
+        tallest = np.maximum.accumulate(rows[first:last])
+        widest = np.maximum.accumulate(columns[first:last])
+        largest = np.maximum(np.maximum.accumulate(rows[first:last] * columns[first:last]), _SMALL)
+        wasteful = np.flatnonzero(tallest * widest > 4 * largest)
+        last = first + int(wasteful[0]) if wasteful.size else last
+        yield first, last
+        first = last
+
+
+def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, threads: int) -> PairResults:
+    """Align the pairs of a list, shares of it side by side.
+
+    Parameters
+    ----------
+    call
+        `plait.dp.pairs.lists.align_pairs_kernel`, or its definition in Python.
+    setup
+        How the pairs are swept.
+    task
+        The pairs; none is empty.
+    threads
+        Shares that run at a time.
+
+    Returns
+    -------
+    PairResults
+        In the order of the list; no rows in ``runs`` beyond those used.
+    """
+    rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
+    pairs = rows.size
+    scores, counts = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
+    ends = np.zeros((pairs, 4), np.int64)
+
+    def run(share: tuple[int, int]) -> Any:
+        first, last = share
+        memory = make_memory(setup, int(rows[first:last].max()), int(columns[first:last].max()))
+        size = int((rows[first:last] + columns[first:last] + 2).sum())
+        results = PairResults(scores, ends, np.empty((size, 2), np.int64), counts)
+        used = call(*setup, task, first, last, memory, results)
+        return results.runs[:used].copy()
+
+    shares = list(_shares(task, threads))
+    if threads == 1 or len(shares) == 1:
+        parts = [run(share) for share in shares]
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
+            parts = list(pool.map(run, shares))
+    runs = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
+    return PairResults(scores, ends, runs, counts)
+
+
+@kernel
+def align_pairs_kernel(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    limits: Any,
+    task: Any,
+    first: int,
+    last: int,
+    memory: Any,
+    results: Any,
+) -> int:
+    """Pairs `first` to `last`, see `plait.dp.pairs.lists.align_pair`; returns the number of runs."""
+    written = 0
+    for pair in range(first, last):
+        written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
+    return written
+
+
+@kernel
+def sweep_kernel(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    region: Any,
+    edges: Any,
+    scratch: Any,
+    bits: Any,
+    best: Any,
+) -> None:
+    """See `plait.dp.pairs.diagonals.sweep_region`."""
+    sweep_region(lanes, gap, algebra, rules, region, edges, scratch, bits, best)
+
+
+@kernel
+def border_kernel(free: Any, gap_open: int, gap_extend: int, edges: Any) -> None:
+    """See `plait.dp.pairs.lists.set_border`."""
+    set_border(free, gap_open, gap_extend, edges)
+
+
+@kernel
+def end_kernel(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -> None:
+    """See `plait.dp.pairs.lists.find_end`."""
+    find_end(free, gap_open, gap_extend, edges, best)
+
+
+@kernel
+def walk_kernel(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
+    """See `plait.dp.pairs.traceback.walk`."""
+    walk(place, bits, costs, cursor, runs)
+
+
+@kernel
+def describe_kernel(paths: Any, out: Any) -> int:
+    """See `plait.dp.pairs.traceback.describe_paths`."""
+    return describe_paths(paths, out)
+
+
+@kernel
+def close_kernel(free_query: bool, free_target: bool, cursor: Any, runs: Any) -> None:
+    """See `plait.dp.pairs.traceback.close_at_border`."""
+    close_at_border(free_query, free_target, cursor, runs)

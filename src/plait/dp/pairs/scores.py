@@ -1,0 +1,202 @@
+"""Where the scores of a pair's anti-diagonals come from: a small table, or the query's profile."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import by_type, shared
+from plait.lang.lanes import OneLane, greater, load, lookup, select, shift_in, splat, store, widen
+
+__all__ = ["ROWS", "PairTable", "ScoreScratch", "SkewedProfile", "enter", "part", "prepare", "scores"]
+
+#: Neighbouring rows in each lane.
+ROWS = 4
+
+
+class ScoreScratch(NamedTuple):
+    """Memory of one thread, for the rows of a stripe and the columns of a stretch.
+
+    Attributes
+    ----------
+    letters
+        Letters of the rows, in the type of the source's letters: for `PairTable` what each contributes, shape
+        (ROWS, lanes), for `SkewedProfile` shape (1, ROWS * lanes).
+    profile
+        For `SkewedProfile`: scores of each letter with the rows, shape (letters, ROWS * lanes).
+    skewed
+        For `SkewedProfile`: scores of each step, shape (stretch + 2 * lanes + 4, ROWS * lanes).
+    numbers
+        The number of each lane, ROWS times, int8, shape (1, ROWS * lanes).
+    counts
+        -1, 0, 1, ... 126, int8, shape (1, 128).
+    """
+
+    letters: Any
+    profile: Any
+    skewed: Any
+    numbers: Any
+    counts: Any
+
+
+class PairTable(NamedTuple):
+    """Scores from one table of 32 entries: few letters, as in DNA.
+
+    Attributes
+    ----------
+    query
+        The place in the table at which the row of each residue begins, uint8 or uint16, shape (rows,).
+    target
+        What each residue adds to it, in the same type, shape (columns + lanes,): after the last column any
+        values.
+    table
+        Shape (1, 32).
+    """
+
+    query: Any
+    target: Any
+    table: Any
+
+    @staticmethod
+    def part(source: PairTable, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
+        return PairTable(source.query[q0:q1], source.target[t0 : t1 + lanes.width], source.table)
+
+    @staticmethod
+    def prepare(source: PairTable, lanes: Any, scratch: Any, stripe: Any) -> Any:
+        row, rows, _, _ = stripe
+        for k in range(lanes.width):
+            for v in range(4):
+                scratch.letters[v, k] = source.query[row + min(4 * k + v, rows - 1)]
+        return 0
+
+    @staticmethod
+    def enter(source: PairTable, letters: Any, at: Any) -> Any:
+        return shift_in(letters, source.target[at])
+
+    @staticmethod
+    def scores(
+        source: PairTable, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any
+    ) -> Any:
+        index = letters + load(lanes, scratch.letters, v, 0)
+        return widen(like, lookup(lanes, source.table, 0, index))
+
+
+@shared
+def _has(wide: Any, scratch: Any, bit: int, lane: int) -> Any:
+    """Mask of the lanes whose number has a bit."""
+    number = load(wide, scratch.numbers, 0, lane)
+    return greater(number & splat(wide, load(OneLane(1), scratch.counts, 0, bit + 1)), number - number)
+
+
+@shared
+def _copy_columns(wide: Any, scratch: Any, target: Any, first: int, lane: int) -> None:
+    """The profile of each column, moved down by the last two bits of the lane's number."""
+    once, twice = _has(wide, scratch, 1, lane), _has(wide, scratch, 2, lane)
+    here = load(wide, scratch.profile, 0, lane)
+    one, two, three = here, here, here
+    for at in range(target.size + 3):
+        here = load(wide, scratch.profile, target[min(at, target.size - 1)], lane)
+        moved = select(twice, select(once, three, two), select(once, one, here))
+        store(wide, scratch.skewed, first + at, lane, moved)
+        three, two, one = two, one, here
+
+
+@shared
+def _move_two_bits(wide: Any, scratch: Any, bit: int, first: int, last: int, lane: int) -> None:
+    """Move lanes down by this bit and the next of their number."""
+    skewed = scratch.skewed
+    once, twice = _has(wide, scratch, bit, lane), _has(wide, scratch, 2 * bit, lane)
+    for to in range(last, first - 1, -1):
+        near = select(once, load(wide, skewed, to - bit, lane), load(wide, skewed, to, lane))
+        far = select(once, load(wide, skewed, to - 3 * bit, lane), load(wide, skewed, to - 2 * bit, lane))
+        store(wide, skewed, to, lane, select(twice, far, near))
+
+
+@shared
+def _move_one_bit(wide: Any, scratch: Any, bit: int, first: int, last: int, lane: int) -> None:
+    """Move lanes down by one bit of their number."""
+    skewed = scratch.skewed
+    moves = _has(wide, scratch, bit, lane)
+    for to in range(last, first - 1, -1):
+        moved = select(moves, load(wide, skewed, to - bit, lane), load(wide, skewed, to, lane))
+        store(wide, skewed, to, lane, moved)
+
+
+class SkewedProfile(NamedTuple):
+    """Scores from the query's profile, slanted so that the columns of one step are one row.
+
+    Lane k of step t has to be the profile of column t - k. For each bit of k the lanes in which it is set
+    move down by that many steps, so the work is the logarithm of the number of lanes.
+
+    Attributes
+    ----------
+    query
+        Column of `table` of each residue, uint8, shape (rows,).
+    target
+        Row of `table` of each residue, int64, shape (columns,).
+    table
+        Scores of the targets' letters with those of the queries, shape (letters, 32).
+    wide
+        Lanes that move together: those of one or more rows.
+    """
+
+    query: Any
+    target: Any
+    table: Any
+    wide: Any
+
+    @staticmethod
+    def part(source: SkewedProfile, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
+        return SkewedProfile(source.query[q0:q1], source.target[t0:t1], source.table, source.wide)
+
+    @staticmethod
+    def prepare(source: SkewedProfile, lanes: Any, scratch: Any, stripe: Any) -> Any:
+        row, rows, first, last = stripe
+        width, wide = lanes.width, source.wide
+        for k in range(width):
+            for v in range(4):
+                scratch.letters[0, v * width + k] = source.query[row + min(4 * k + v, rows - 1)]
+        target = source.target[first:last]
+        end = target.size + 2 * width - 1
+        for lane in range(0, 4 * width, wide.width):
+            letters = load(wide, scratch.letters, 0, lane)
+            for letter in range(source.table.shape[0]):
+                store(wide, scratch.profile, letter, lane, lookup(wide, source.table, letter, letters))
+            _copy_columns(wide, scratch, target, width, lane)
+            bit = 4
+            while bit < width:
+                if 2 * bit < width:
+                    _move_two_bits(wide, scratch, bit, width, end, lane)
+                else:
+                    _move_one_bit(wide, scratch, bit, width, end, lane)
+                bit *= 4
+        return 0
+
+    @staticmethod
+    def enter(source: SkewedProfile, letters: Any, at: Any) -> Any:
+        return letters
+
+    @staticmethod
+    def scores(
+        source: SkewedProfile, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any
+    ) -> Any:
+        return widen(like, load(lanes, scratch.skewed, step + lanes.width, v * lanes.width))
+
+
+@by_type
+def part(source: Any, lanes: Any, q0: Any, q1: Any, t0: Any, t1: Any) -> Any:
+    """The source of some rows and columns."""
+
+
+@by_type
+def prepare(source: Any, lanes: Any, scratch: Any, stripe: Any) -> Any:
+    """Get ready for a stripe: its first row, number of rows, first column and column after the last."""
+
+
+@by_type
+def enter(source: Any, letters: Any, at: Any) -> Any:
+    """The letters of the lanes' columns, one step on, when column `at` enters."""
+
+
+@by_type
+def scores(source: Any, lanes: Any, like: Any, scratch: Any, letters: Any, step: Any, v: Any) -> Any:
+    """The scores of row `v` of every lane in a step."""

@@ -1,0 +1,686 @@
+"""One long pair, tile by tile, in memory that grows with the sum of the lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import isqrt
+from threading import Event, Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.pairs.diagonals import Edges, KeepChoices, ScoresOnly
+from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
+from plait.dp.pairs.scores import ROWS, part
+from plait.dp.pairs.traceback import DONE, Costs, StripeBits
+
+__all__ = [
+    "Grid",
+    "LongPair",
+    "ManyTiles",
+    "Tile",
+    "TileSteps",
+    "Visit",
+    "align_long",
+    "cuts",
+    "edges_of",
+    "score_long",
+    "sweep_tile",
+]
+
+_LEAST_TILE = 1024
+_LARGEST_TILE = 16384
+#: Tiles along each side of a matrix, for each thread.
+_TILES_PER_THREAD = 6
+
+
+class Tile(NamedTuple):
+    """Rows and columns of a tile in the whole matrix.
+
+    Attributes
+    ----------
+    row, row_end, column, column_end
+        Limits.
+    """
+
+    row: int
+    row_end: int
+    column: int
+    column_end: int
+
+    @property
+    def cells(self) -> int:
+        """Number of its cells."""
+        return (self.row_end - self.row) * (self.column_end - self.column)
+
+    def within(self, region: Tile) -> tuple[slice, slice]:
+        """Its rows and columns, counted from the first ones of a region."""
+        rows = slice(self.row - region.row, self.row_end - region.row)
+        return rows, slice(self.column - region.column, self.column_end - region.column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongPair:
+    """A pair, and how it is swept.
+
+    Attributes
+    ----------
+    setup
+        Lanes, recurrence, algebra and rules without choices.
+    costs
+        Sequences and costs.
+    free
+        Free ends.
+    choice_limit
+        Bytes of choices that a tile may take.
+    checkpoint_limit
+        Bytes that the edges of the tiles may take.
+    progress
+        Called with the number of cells done, often.
+    """
+
+    setup: PairSetup
+    costs: Costs
+    free: FreeEnds
+    choice_limit: int
+    checkpoint_limit: int
+    progress: Callable[[int], None]
+
+
+class Checkpoints(NamedTuple):
+    """Upper and left edges of all tiles of a region, int32.
+
+    Attributes
+    ----------
+    rows
+        ``h`` above and the ``f`` handed down, shape (tiles down, columns, 2).
+    columns
+        ``h`` left and the ``e`` handed on, shape (tiles across, rows, 2).
+    """
+
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+
+class Grid(NamedTuple):
+    """A region cut into tiles.
+
+    Attributes
+    ----------
+    region
+        The region.
+    rows, columns
+        Where tiles begin, and the end of the last one.
+    visit_rows, visit_columns
+        Numbers of the tiles at which visits begin, and one behind the last tile.
+    """
+
+    region: Tile
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    visit_rows: NDArray[np.int64]
+    visit_columns: NDArray[np.int64]
+
+    def tile(self, i: int, j: int) -> Tile:
+        """A tile."""
+        return Tile(int(self.rows[i]), int(self.rows[i + 1]), int(self.columns[j]), int(self.columns[j + 1]))
+
+    def visit(self, i: int, j: int) -> Tile:
+        """All tiles of a visit together."""
+        rows, columns = self.rows[self.visit_rows[i : i + 2]], self.columns[self.visit_columns[j : j + 2]]
+        return Tile(int(rows[0]), int(rows[1]), int(columns[0]), int(columns[1]))
+
+    def place(self, row: int, column: int) -> tuple[int, int]:
+        """The tile with a cell."""
+        i = int(np.searchsorted(self.rows, row, "right")) - 1
+        return i, int(np.searchsorted(self.columns, column, "right")) - 1
+
+
+class Visit(NamedTuple):
+    """Tiles that are swept together.
+
+    Attributes
+    ----------
+    rows, columns
+        Where tiles begin, and the end of the last one, in the whole matrix.
+    edges
+        Upper and left edge, to be changed to the lower and right one.
+    corner
+        ``h`` above and left.
+    kept
+        Where the edges of the tiles go, those of the first ones too, or None.
+    watched
+        Whether the best values of the tiles are wanted.
+    copies
+        Where a target puts what still copies to `kept` when the tiles are swept; their sweep waits for it.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    edges: Edges
+    corner: int
+    kept: Checkpoints | None
+    watched: bool
+    copies: list[Future[None]]
+
+
+class ManyTiles(Protocol):
+    """A target that sweeps many tiles together. It finds the best value of each, but not its place."""
+
+    @property
+    def visits(self) -> int:
+        """Visits at a time."""
+        ...
+
+    def serves(self, pair: LongPair, region: Tile) -> bool:
+        """Whether it can, and is worth its start for a region."""
+        ...
+
+    def grid(self, region: Tile, checkpoint_limit: int) -> Grid:
+        """Cut a region into tiles, as `tile_grid` does."""
+        ...
+
+    def sweep(self, pair: LongPair, visit: Visit) -> NDArray[np.int64]:
+        """Sweep tiles; returns their best values, shape (tiles down, tiles across)."""
+        ...
+
+
+class TileSteps(NamedTuple):
+    """The steps of a target, see `plait.dp.pairs.lists`.
+
+    Attributes
+    ----------
+    border, sweep, end, walk, close
+        Functions.
+    threads
+        Tiles that run at a time.
+    many
+        For a target that sweeps many tiles together. Those that the alignment passes through are swept again
+        by `sweep`.
+    """
+
+    border: Callable[..., Any]
+    sweep: Callable[..., Any]
+    end: Callable[..., Any]
+    walk: Callable[..., Any]
+    close: Callable[..., Any]
+    threads: int
+    many: ManyTiles | None = None
+
+
+def cuts(first: int, last: int, size: int) -> NDArray[np.int64]:
+    """Where pieces of a size begin, and the end of the last one."""
+    return np.append(np.arange(first, last, size, dtype=np.int64), last)
+
+
+def edges_of(edges: Edges, tile: Tile, region: Tile) -> Edges:
+    """The part of a region's edges that belongs to a tile; not a copy."""
+    rows, columns = tile.within(region)
+    return Edges(edges.row_h[columns], edges.row_f[columns], edges.column_h[rows], edges.column_e[rows])
+
+
+def tile_grid(region: Tile, threads: int, stripe: int, checkpoint_limit: int) -> Grid:
+    """Cut a region into tiles.
+
+    Parameters
+    ----------
+    region
+        What to cut.
+    threads
+        Tiles that are to run side by side.
+    stripe
+        Rows of a stripe; the height of a tile is a multiple.
+    checkpoint_limit
+        Bytes that the edges of all tiles may take; 0 if they are not kept.
+    """
+    rows, columns = region.row_end - region.row, region.column_end - region.column
+    size = _LARGEST_TILE
+    if threads > 1:
+        size = min(max(max(rows, columns) // (_TILES_PER_THREAD * threads), _LEAST_TILE), _LARGEST_TILE)
+    if checkpoint_limit:
+        # The edges of a tile are 8 bytes for each of its rows and columns.
+        size = max(size, 16 * rows * columns // checkpoint_limit)
+    size = -(-size // stripe) * stripe
+    if checkpoint_limit:
+        # A region that is cut to be walked through must come out in smaller pieces.
+        size = min(size, max(stripe, -(-max(rows, columns) // 2 // stripe) * stripe))
+    starts = cuts(region.row, region.row_end, size), cuts(region.column, region.column_end, size)
+    return Grid(region, *starts, np.arange(starts[0].size), np.arange(starts[1].size))
+
+
+_NOWHERE = 1 << 60
+_TAKING = Lock()
+#: Cells of a tile in which one thread looks for the end of an alignment.
+_SOUGHT_CELLS = 1 << 24
+
+
+def bytes_to_seek(cells: int, limit: int) -> int:
+    """Bytes of edges that are kept where the end of an alignment is all that is wanted.
+
+    Those of tiles as long as an eighth of the matrix, one of which is swept again.
+
+    Parameters
+    ----------
+    cells
+        Of the matrix.
+    limit
+        No more than these.
+    """
+    return min(limit, 16 * 8 * isqrt(cells))
+
+
+class Sweep:
+    """One pass over a grid of tiles.
+
+    Parameters
+    ----------
+    pair, steps, region
+        What to sweep, and how.
+    edges
+        Upper and left edge of the region; changed to the lower and right one.
+    corner
+        ``h`` above and left of the region.
+    limit
+        Bytes for the edges of the tiles; 0 if they are not kept.
+    ending
+        Whether the end of the alignment is wanted, if it may be in any cell.
+    """
+
+    def __init__(
+        self,
+        pair: LongPair,
+        steps: TileSteps,
+        region: Tile,
+        edges: Edges,
+        corner: int,
+        limit: int,
+        ending: bool,
+    ) -> None:
+        self.pair, self.steps, self.edges, self.ending = pair, steps, edges, ending
+        self.many: ManyTiles | None = steps.many
+        if self.many is not None and self.many.serves(pair, region):
+            self.grid: Grid = self.many.grid(region, limit)
+        else:
+            self.many = None
+            self.grid = tile_grid(region, steps.threads, ROWS * pair.setup.lanes.width, limit)
+        rows, columns = self.grid.rows[self.grid.visit_rows], self.grid.columns[self.grid.visit_columns]
+        self.shape = (rows.size - 1, columns.size - 1)
+        self.best = np.array([0, _NOWHERE, _NOWHERE], np.int64)
+        self.corners = np.zeros((rows.size, columns.size), np.int64)
+        self.corners[0, 0] = corner
+        self.corners[0, 1:] = edges.row_h[columns[1:] - 1 - region.column]
+        self.corners[1:, 0] = edges.column_h[rows[1:] - 1 - region.row]
+        tiles = (self.grid.rows.size - 1, self.grid.columns.size - 1)
+        self.values = np.zeros(tiles, np.int64)
+        self.kept: Checkpoints | None = None
+        self.copies: list[Future[None]] = []
+        if limit:
+            self.kept = Checkpoints(
+                np.empty((tiles[0], edges.row_h.size, 2), np.int32),
+                np.empty((tiles[1], edges.column_h.size, 2), np.int32),
+            )
+
+    def run(self) -> None:
+        """Visit all tiles, several at a time."""
+        waiting = np.full(self.shape, 2)
+        waiting[0, :] -= 1
+        waiting[:, 0] -= 1
+        running: dict[Future[tuple[int, int]], None] = {}
+        threads = self.steps.threads if self.many is None else self.many.visits
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")
+        try:
+            running[pool.submit(self._visit, 0, 0)] = None
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    i, j = future.result()
+                    self.pair.progress(self.grid.visit(i, j).cells)
+                    for k, m in self._after(i, j, waiting):
+                        running[pool.submit(self._visit, k, m)] = None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            wait(self.copies)
+        for copy in self.copies:
+            copy.result()
+        if self.many is not None and self.ending:
+            self._find_end()
+
+    def _after(self, i: int, j: int, waiting: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+        for k, m in ((i, j + 1), (i + 1, j)):
+            if k < self.shape[0] and m < self.shape[1]:
+                waiting[k, m] -= 1
+                if waiting[k, m] == 0:
+                    yield k, m
+
+    def _take(self, best: NDArray[np.int64]) -> None:
+        with _TAKING:
+            if (best[0], -best[1], -best[2]) > (self.best[0], -self.best[1], -self.best[2]):
+                self.best = best
+
+    def _visit(self, i: int, j: int) -> tuple[int, int]:
+        grid, region = self.grid, self.grid.region
+        all_tiles = grid.visit(i, j)
+        edges = edges_of(self.edges, all_tiles, region)
+        down, across = (
+            slice(*starts[k : k + 2]) for starts, k in ((grid.visit_rows, i), (grid.visit_columns, j))
+        )
+        kept = None
+        if self.kept is not None:
+            rows, columns = all_tiles.within(region)
+            kept = Checkpoints(self.kept.rows[down, columns], self.kept.columns[across, rows])
+            kept.rows[0, :, 0], kept.rows[0, :, 1] = edges.row_h, edges.row_f
+            kept.columns[0, :, 0], kept.columns[0, :, 1] = edges.column_h, edges.column_e
+        corner = int(self.corners[i, j])
+        if self.many is None:
+            self._take(sweep_tile(self.pair, self.steps, all_tiles, edges, corner, False)[0])
+        else:
+            starts = grid.rows[down.start : down.stop + 1], grid.columns[across.start : across.stop + 1]
+            visit = Visit(*starts, edges, corner, kept, self.ending, self.copies)
+            self.values[down, across] = self.many.sweep(self.pair, visit)
+        if i + 1 < self.shape[0] and j + 1 < self.shape[1]:
+            self.corners[i + 1, j + 1] = edges.row_h[-1]
+        return i, j
+
+    def _find_end(self) -> None:
+        """The place of the best value: in the first row of tiles that has it."""
+        value = self.values.max()
+        if value <= 0:
+            return
+        i = int(np.flatnonzero((self.values == value).any(axis=1))[0])
+        for j in np.flatnonzero(self.values[i] == value).tolist():
+            tile = self.grid.tile(i, j)
+            edges, corner = self.tile_edges(i, j)
+            if tile.cells <= _SOUGHT_CELLS:
+                best, _ = sweep_tile(self.pair, self.steps, tile, edges, corner, False)
+            else:
+                limit = bytes_to_seek(tile.cells, self.pair.checkpoint_limit)
+                part_of = Sweep(self.pair, self.steps, tile, edges, corner, limit, True)
+                part_of.run()
+                best = part_of.best
+            self._take(best)
+
+    def tile_edges(self, i: int, j: int) -> tuple[Edges, int]:
+        """Copies of the upper and left edge of a tile, and the ``h`` of its corner."""
+        kept = self.kept
+        assert kept is not None
+        tile = self.grid.tile(i, j)
+        rows, columns = tile.within(self.grid.region)
+        corner = int(self.corners[0, 0])
+        if j > 0:
+            corner = int(kept.rows[i, columns.start - 1, 0])
+        elif i > 0:
+            corner = int(kept.columns[0, rows.start - 1, 0])
+        above, left = kept.rows[i, columns], kept.columns[j, rows]
+        values = above[:, 0], above[:, 1], left[:, 0], left[:, 1]
+        return Edges(*(value.copy() for value in values)), corner
+
+
+def sweep_tile(
+    pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, keep: bool
+) -> tuple[NDArray[np.int64], Any]:
+    """Sweep a tile; returns its best cell and, if asked for, its choices.
+
+    Parameters
+    ----------
+    pair, steps
+        What to sweep, and how.
+    tile
+        Rows and columns.
+    edges
+        Upper and left edge; changed to the lower and right one.
+    corner
+        ``h`` above and left.
+    keep
+        Whether choices are kept.
+    """
+    setup = pair.setup
+    source, ends, _ = setup.rules
+    own = part(source, setup.lanes, tile.row, tile.row_end, tile.column, tile.column_end)
+    rules = (own, ends, KeepChoices() if keep else ScoresOnly())
+    rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+    memory = make_memory(setup._replace(rules=rules), rows, columns, edges=False)
+    region = setup.limits._replace(row_end=rows, column_end=columns, corner=corner)
+    best = np.array([0, _NOWHERE, _NOWHERE], np.int64)
+    steps.sweep(
+        setup.lanes, setup.gap, setup.algebra, rules, region, edges, memory.scratch, memory.bits, best
+    )
+    if best[1] < _NOWHERE:
+        best[1] += tile.row
+        best[2] += tile.column
+    return best, memory.bits
+
+
+#: Tiles along the diagonal that are made ready ahead: those with choices, and those that are cut.
+_AHEAD_WITH_CHOICES = 4
+_AHEAD_CUT = 1
+
+
+class _Ready(NamedTuple):
+    """A tile with its choices, or cut into tiles of which the edges are kept."""
+
+    tile: Tile
+    bits: Any
+    sweep: Sweep | None
+
+
+class _Over(Exception):
+    """The walk is over, and nobody wants what was looked ahead for."""
+
+
+class _Pool:
+    """Threads that look ahead, and whether they are to stop."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = ThreadPoolExecutor(threads, "plait-ahead")
+        self.over = Event()
+
+    def for_a_while(self, pair: LongPair) -> LongPair:
+        """A pair of which sweeps stop after a tile or two once the walk is over."""
+
+        def progress(cells: int) -> None:
+            if self.over.is_set():
+                raise _Over
+            pair.progress(cells)
+
+        return replace(pair, progress=progress)
+
+    def close(self) -> None:
+        """Stop what is not wanted any more, and wait: nothing works on when the walk is over."""
+        self.over.set()
+        self.threads.shutdown(wait=True, cancel_futures=True)
+
+
+class _Ahead:
+    """Tiles of a region, made ready before the walk comes to them.
+
+    Parameters
+    ----------
+    pair, steps
+        What to sweep, and how.
+    sweep
+        The region, with the edges of its tiles.
+    pool
+        Threads, or None if nothing is made ready ahead.
+    """
+
+    def __init__(self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: _Pool | None) -> None:
+        self.pair, self.steps, self.sweep, self.pool = pair, steps, sweep, pool
+        self.pair_ahead = pair if pool is None else pool.for_a_while(pair)
+        self.waiting: dict[tuple[int, int], Future[_Ready]] = {}
+
+    def take(self, row: int, column: int) -> _Ready:
+        """The tile with a cell, ready for a walk that comes from there."""
+        grid = self.sweep.grid
+        i, j = grid.place(row, column)
+        found = self.waiting.pop((i, j), None)
+        if self.pool is not None:
+            self._look_ahead(i, j)
+        if found is not None:
+            return found.result()
+        tile = grid.tile(i, j)
+        return self._make(self.pair, i, j, tile._replace(row_end=row + 1, column_end=column + 1))
+
+    def _look_ahead(self, i: int, j: int) -> None:
+        assert self.pool is not None
+        most = _AHEAD_WITH_CHOICES if self._fits(self.sweep.grid.tile(i, j)) else _AHEAD_CUT
+        wanted = [(i - d - a, j - d - b) for d in range(most) for a, b in ((1, 1), (1, 0), (0, 1))]
+        for place in set(self.waiting) - set(wanted):
+            self.waiting.pop(place).cancel()
+        for place in wanted:
+            if min(place) >= 0 and place not in self.waiting:
+                tile = self.sweep.grid.tile(*place)
+                self.waiting[place] = self.pool.threads.submit(self._make, self.pair_ahead, *place, tile)
+
+    def _fits(self, tile: Tile) -> bool:
+        """Whether the choices of a tile can be kept."""
+        setup = self.pair.setup
+        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+        keeping = setup._replace(rules=(*setup.rules[:2], KeepChoices()))
+        smallest = max(rows, columns) <= ROWS * setup.lanes.width
+        return smallest or choice_bytes(keeping, rows, columns) <= self.pair.choice_limit
+
+    def _make(self, pair: LongPair, i: int, j: int, tile: Tile) -> _Ready:
+        """Make a tile ready, or its part that begins at the same cell."""
+        whole, corner = self.sweep.tile_edges(i, j)
+        rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
+        edges = Edges(
+            whole.row_h[:columns], whole.row_f[:columns], whole.column_h[:rows], whole.column_e[:rows]
+        )
+        if self._fits(tile):
+            return _Ready(tile, sweep_tile(pair, self.steps, tile, edges, corner, True)[1], None)
+        sweep = Sweep(pair, self.steps, tile, edges, corner, pair.checkpoint_limit, False)
+        sweep.run()
+        return _Ready(tile, None, sweep)
+
+
+class Walk:
+    """The way back through a region, from the best cell to the border.
+
+    Parameters
+    ----------
+    pair, steps
+        What was swept, and how.
+    best
+        Value, row and column of the end.
+
+    Attributes
+    ----------
+    cursor, runs
+        See `plait.dp.pairs.traceback.walk`.
+    """
+
+    def __init__(self, pair: LongPair, steps: TileSteps, best: NDArray[np.int64]) -> None:
+        self.pair, self.steps = pair, steps
+        self.cursor = np.array([best[1], best[2], 0, best[0], 0], np.int64)
+        self.runs = np.zeros((1024, 2), np.int64)
+
+    def back(self, sweep: Sweep) -> None:
+        """Walk through the tiles of a region whose edges were kept."""
+        region = sweep.grid.region
+        cursor = self.cursor
+        with self._pool() as pool:
+            ahead = _Ahead(self.pair, self.steps, sweep, pool)
+            while cursor[2] != DONE and cursor[0] >= region.row and cursor[1] >= region.column:
+                ready = ahead.take(int(cursor[0]), int(cursor[1]))
+                if ready.sweep is None:
+                    self._through(ready)
+                else:
+                    self.back(ready.sweep)
+
+    @contextmanager
+    def _pool(self) -> Iterator[_Pool | None]:
+        """Threads that look ahead, where there are some to spare."""
+        # Where a region is swept tile by tile, its threads are busy with the tiles of one cut.
+        if self.steps.many is None or self.steps.threads < 2:
+            yield None
+            return
+        pool = _Pool(min(self.steps.threads, 3 * _AHEAD_WITH_CHOICES))
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+    def _through(self, ready: _Ready) -> None:
+        tile = ready.tile
+        needed = int(self.cursor[4]) + tile.row_end - tile.row + tile.column_end - tile.column + 3
+        if needed > len(self.runs):
+            grown = np.zeros((2 * needed, 2), np.int64)
+            grown[: len(self.runs)] = self.runs
+            self.runs = grown
+        setup = self.pair.setup
+        place = StripeBits(tile.row, tile.column, setup.limits.stretch, setup.lanes.width)
+        self.steps.walk(place, ready.bits, self.pair.costs, self.cursor, self.runs)
+
+    def finish(self) -> None:
+        """Close the walk at the border of the matrix."""
+        free = self.pair.free
+        self.steps.close(
+            bool(free.query_start or free.local),
+            bool(free.target_start or free.local),
+            self.cursor,
+            self.runs,
+        )
+
+
+def _whole(pair: LongPair, steps: TileSteps) -> tuple[Tile, Edges]:
+    rows, columns = pair.costs.query.size, pair.costs.target.size
+    edges = Edges(*(np.zeros(size, np.int32) for size in (columns, columns, rows, rows)))
+    steps.border(pair.free, pair.costs.gap_open, pair.costs.gap_extend, edges)
+    return Tile(0, rows, 0, columns), edges
+
+
+def _first_pass(pair: LongPair, steps: TileSteps, checkpoint_limit: int) -> Sweep:
+    region, edges = _whole(pair, steps)
+    sweep = Sweep(pair, steps, region, edges, 0, checkpoint_limit, bool(pair.free.anywhere))
+    sweep.run()
+    steps.end(pair.free, pair.costs.gap_open, pair.costs.gap_extend, edges, sweep.best)
+    return sweep
+
+
+def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
+    """Value, row and column of the end of a best alignment.
+
+    Parameters
+    ----------
+    pair
+        Two sequences that are not empty.
+    steps
+        Of the target.
+    """
+    limit = 0
+    if steps.many is not None and pair.free.anywhere:
+        whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
+        if steps.many.serves(pair, whole):
+            # Where many tiles are swept together, the end in any cell is found from their edges.
+            limit = bytes_to_seek(whole.cells, pair.checkpoint_limit)
+    return _first_pass(pair, steps, limit).best
+
+
+def align_long(
+    pair: LongPair, steps: TileSteps
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """A best alignment.
+
+    Parameters
+    ----------
+    pair
+        Two sequences that are not empty.
+    steps
+        Of the target.
+
+    Returns
+    -------
+    tuple
+        Value, row and column of the end; row and column before the start; runs (operation, length) from the
+        first to the last, shape (runs, 2).
+    """
+    sweep = _first_pass(pair, steps, pair.checkpoint_limit)
+    walk = Walk(pair, steps, sweep.best)
+    if walk.cursor[0] >= 0 and walk.cursor[1] >= 0:
+        walk.back(sweep)
+    walk.finish()
+    return sweep.best, walk.cursor[:2], walk.runs[: walk.cursor[4]][::-1]

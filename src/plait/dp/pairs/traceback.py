@@ -1,0 +1,387 @@
+"""Traceback: from the last cell of an alignment to its first, and its columns and CIGAR."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import by_type, shared
+
+__all__ = [
+    "COUNTS",
+    "DONE",
+    "Costs",
+    "LaneBits",
+    "PathColumns",
+    "Paths",
+    "StripeBits",
+    "close_at_border",
+    "describe_paths",
+    "put_run",
+    "walk",
+]
+
+#: Operations of an alignment: two residues together, a residue of the target alone, one of the query alone.
+DIAGONAL = 0
+DELETION = 1
+INSERTION = 2
+
+#: States of a walk: in a cell; about to write a gap's residue (`DELETION`, `INSERTION`); about to see whether
+#: the gap was opened here; at the start of the alignment.
+MAIN = 0
+CHECK_DELETION = 3
+CHECK_INSERTION = 4
+DONE = 5
+
+
+class Cursor(NamedTuple):
+    """Where a walk is. All are fields of one int64 array, shape (5,), changed in place.
+
+    Attributes
+    ----------
+    row, column
+        Cell; -1 is the border.
+    state
+        State of the walk.
+    value
+        Value of the cell in that state.
+    runs
+        Number of runs written.
+    """
+
+    row: int = 0
+    column: int = 1
+    state: int = 2
+    value: int = 3
+    runs: int = 4
+
+
+class Costs(NamedTuple):
+    """Scores of residues, costs of gaps, and whether an alignment begins where its value is 0.
+
+    Attributes
+    ----------
+    query, target
+        Codes, shapes (rows,) and (columns,).
+    matrix
+        Scores, shape (codes, codes).
+    gap_open, gap_extend
+        Costs, not negative.
+    local
+        Whether an alignment begins at value 0.
+    """
+
+    query: Any
+    target: Any
+    matrix: Any
+    gap_open: Any
+    gap_extend: Any
+    local: Any
+
+
+class StripeBits(NamedTuple):
+    """Choices kept by `plait.dp.pairs.diagonals` for a region.
+
+    Attributes
+    ----------
+    row, column
+        First cell of the region.
+    stretch
+        Columns of a stretch.
+    width
+        Lanes.
+    """
+
+    row: Any
+    column: Any
+    stretch: Any
+    width: Any
+
+    @staticmethod
+    def was_chosen(place: StripeBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+        r = row - place.row
+        c = column - place.column
+        within = r % (4 * place.width)
+        k = within // 4
+        step = c % place.stretch + k
+        word = bits[r // (4 * place.width), c // place.stretch, step, within % 4, choice]
+        return (int(word) >> k) & 1
+
+
+class LaneBits(NamedTuple):
+    """Choices kept by `plait.dp.pairs.inter_sequence`, of the target in one lane.
+
+    Attributes
+    ----------
+    row, column
+        First cell: 0 and 0.
+    lane
+        The lane.
+    """
+
+    row: Any
+    column: Any
+    lane: Any
+
+    @staticmethod
+    def was_chosen(place: LaneBits, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+        return (int(bits[column, row, choice]) >> place.lane) & 1
+
+
+@by_type
+def was_chosen(place: Any, bits: Any, row: Any, column: Any, choice: Any) -> Any:
+    """Whether a choice was optimal: 0 the diagonal, 1 the deletion, 2 and 3 opening of what is handed on."""
+
+
+@shared
+def _write(runs: Any, cursor: Any, operation: int, length: int) -> None:
+    last = cursor[4] - 1
+    if last >= 0 and runs[last, 0] == operation:
+        runs[last, 1] += length
+    else:
+        runs[last + 1, 0] = operation
+        runs[last + 1, 1] = length
+        cursor[4] = last + 2
+
+
+@shared
+def _leave_cell(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
+    row, column = cursor[0], cursor[1]
+    if costs.local and cursor[3] == 0:
+        cursor[2] = 5
+    elif was_chosen(place, bits, row, column, 0):
+        cursor[3] -= costs.matrix[costs.query[row], costs.target[column]]
+        cursor[0] = row - 1
+        cursor[1] = column - 1
+        _write(runs, cursor, 0, 1)
+    elif was_chosen(place, bits, row, column, 1):
+        cursor[2] = 1
+    else:
+        cursor[2] = 2
+
+
+@shared
+def _check_gap(place: Any, bits: Any, costs: Any, cursor: Any) -> None:
+    """Go on in the cell if the gap was opened in it, else in the gap."""
+    operation = cursor[2] - 2
+    if was_chosen(place, bits, cursor[0], cursor[1], operation + 1):
+        cursor[2] = 0
+        cursor[3] += costs.gap_open
+    else:
+        cursor[2] = operation
+        cursor[3] += costs.gap_extend
+
+
+@shared
+def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
+    """Walk back until the alignment begins or the region is left.
+
+    Parameters
+    ----------
+    place
+        `StripeBits` or `LaneBits`.
+    bits
+        What the sweep kept.
+    costs
+        Sequences and scores of the whole matrix.
+    cursor
+        int64, shape (5,), see `Cursor`; changed in place.
+    runs
+        (operation, length), last run of the alignment first, shape (enough, 2); changed in place.
+    """
+    while cursor[0] >= place.row and cursor[1] >= place.column and cursor[2] != 5:
+        state = cursor[2]
+        if state == 0:
+            _leave_cell(place, bits, costs, cursor, runs)
+        elif state == 1:
+            _write(runs, cursor, 1, 1)
+            cursor[1] -= 1
+            cursor[2] = 3
+        elif state == 2:
+            _write(runs, cursor, 2, 1)
+            cursor[0] -= 1
+            cursor[2] = 4
+        else:
+            _check_gap(place, bits, costs, cursor)
+
+
+@shared
+def close_at_border(free_query: bool, free_target: bool, cursor: Any, runs: Any) -> None:
+    """Finish a walk that has come to the border: what is left of a sequence is a gap, unless that is free.
+
+    Parameters
+    ----------
+    free_query, free_target
+        Whether leaving the start of that sequence out costs nothing.
+    cursor, runs
+        As for `walk`; changed in place.
+    """
+    if cursor[2] == 5:
+        return
+    if cursor[0] >= 0 and not free_query:
+        _write(runs, cursor, 2, cursor[0] + 1)
+        cursor[0] = -1
+    if cursor[1] >= 0 and not free_target:
+        _write(runs, cursor, 1, cursor[1] + 1)
+        cursor[1] = -1
+    cursor[2] = 5
+
+
+#: Columns of ``PathColumns.counts``.
+COUNTS = ("query_start", "target_start", "matches", "mismatches", "similar", "gaps", "gap_openings")
+
+
+class Paths(NamedTuple):
+    """Paths of n pairs.
+
+    Attributes
+    ----------
+    query, target
+        Codes, uint8, one sequence after the other.
+    query_offsets, target_offsets
+        Where the sequences of each pair begin, int64, shape (n,).
+    query_ends, target_ends
+        Where in them the path ends, exclusive, int64, shape (n,).
+    matrix
+        Scores, shape (codes, codes).
+    runs
+        (operation, length) of all paths: 0 a pair of residues, 1 a residue of the target, 2 one of the query;
+        int64, shape (r, 2). Runs of no column and neighbours of one operation are allowed.
+    run_offsets
+        First run of each path, and r; int64, shape (n + 1,).
+    """
+
+    query: Any
+    target: Any
+    query_offsets: Any
+    target_offsets: Any
+    query_ends: Any
+    target_ends: Any
+    matrix: Any
+    runs: Any
+    run_offsets: Any
+
+
+class PathColumns(NamedTuple):
+    """What is found, changed in place.
+
+    Attributes
+    ----------
+    counts
+        int64, shape (n, 7), see `COUNTS`.
+    cigars
+        ASCII of all CIGARs one after the other, uint8.
+    bounds
+        Where the CIGAR of each path begins, and the end of the last; int64, shape (n + 1,).
+    run
+        Operation and length of the run that is being written, int64, shape (2,).
+    """
+
+    counts: Any
+    cigars: Any
+    bounds: Any
+    run: Any
+
+
+@shared
+def put_run(letters: Any, at: int, length: int, letter: int) -> int:
+    """Write a run unless it is empty; returns where the next one begins."""
+    if length == 0:
+        return at
+    digits = 1
+    power = 10
+    while power <= length:
+        digits += 1
+        power *= 10
+    for k in range(digits):
+        letters[at + digits - 1 - k] = 48 + length % 10
+        length //= 10
+    letters[at + digits] = letter
+    return at + digits + 1
+
+
+@shared
+def _write_run(out: Any, at: int) -> int:
+    """Write the run under way; returns where the next one begins."""
+    after = put_run(out.cigars, at, out.run[1], out.run[0])
+    out.run[1] = 0
+    return after
+
+
+@shared
+def _continue(out: Any, at: int, letter: int, length: int) -> int:
+    """Put columns of one kind at the end of a CIGAR."""
+    if out.run[0] != letter:
+        at = _write_run(out, at)
+        out.run[0] = letter
+    out.run[1] += length
+    return at
+
+
+@shared
+def _residues(paths: Any, pair: int, other: int) -> int:
+    """Residues of a path, all but those of operation `other`."""
+    used = 0
+    for r in range(paths.run_offsets[pair], paths.run_offsets[pair + 1]):
+        if paths.runs[r, 0] != other:
+            used += paths.runs[r, 1]
+    return used
+
+
+@shared
+def _describe(paths: Any, out: Any, pair: int, at: int) -> int:
+    counts = out.counts[pair]
+    q = paths.query_offsets[pair] + counts[0]
+    t = paths.target_offsets[pair] + counts[1]
+    out.run[0] = 0
+    out.run[1] = 0
+    similar = 0
+    for r in range(paths.run_offsets[pair], paths.run_offsets[pair + 1]):
+        operation = paths.runs[r, 0]
+        length = paths.runs[r, 1]
+        if operation == 0:
+            matches = 0
+            for k in range(length):
+                a = paths.query[q + k]
+                b = paths.target[t + k]
+                similar += 1 if paths.matrix[a, b] > 0 else 0
+                matches += 1 if a == b else 0
+                at = _continue(out, at, 61 if a == b else 88, 1)
+            counts[2] += matches
+            counts[3] += length - matches
+            q += length
+            t += length
+        elif length > 0:
+            letter = 68 if operation == 1 else 73
+            counts[5] += length
+            counts[6] += 1 if out.run[0] != letter else 0
+            at = _continue(out, at, letter, length)
+            q += 0 if operation == 1 else length
+            t += length if operation == 1 else 0
+    counts[4] = similar
+    return _write_run(out, at)
+
+
+@shared
+def describe_paths(paths: Any, out: Any) -> int:
+    """Columns of all paths; returns -1, or the first pair whose path leaves its sequences.
+
+    Parameters
+    ----------
+    paths
+        `Paths`.
+    out
+        `PathColumns`, all zero.
+    """
+    at = 0
+    for pair in range(paths.run_offsets.size - 1):
+        q_start = paths.query_ends[pair] - _residues(paths, pair, 1)
+        t_start = paths.target_ends[pair] - _residues(paths, pair, 2)
+        q_last = paths.query_offsets[pair] + paths.query_ends[pair]
+        t_last = paths.target_offsets[pair] + paths.target_ends[pair]
+        if q_start < 0 or t_start < 0 or q_last > paths.query.size or t_last > paths.target.size:
+            return pair
+        out.counts[pair, 0] = q_start
+        out.counts[pair, 1] = t_start
+        at = _describe(paths, out, pair, at)
+        out.bounds[pair + 1] = at
+    return -1

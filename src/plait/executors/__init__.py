@@ -1,1 +1,0 @@
-"""Executors: how batches are split over workers and brought together. They see batches and nothing inside."""

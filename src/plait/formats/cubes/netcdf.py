@@ -1,0 +1,287 @@
+"""Cubes in NetCDF files, through netCDF4: samples as they stand there, with attributes and coordinates."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import HiddenOutput, description_errors
+from plait.formats.cubes.layout import CubeLayout, check_sample_type
+from plait.formats.cubes.sink import RowWriter
+from plait.formats.cubes.source import FileCube
+from plait.formats.optional_packages import load_package
+
+__all__ = ["NetCdfCube", "NetCdfWriter"]
+
+_PURPOSE = "NetCDF"
+#: Names by which the dimension of bands is known.
+_BAND_NAMES: Final = ("band", "channel", "lambda", "spectral", "wavelength", "wl")
+#: Variables beside the cube are kept up to this size.
+_MOST_KEPT = 1 << 20
+_FILE_AXES = "yxz"
+_FILTERS: Final = ("zlib", "shuffle", "complevel")
+
+
+class NetCdfCube(FileCube):
+    """A variable of a NetCDF file as a cube; several threads may read.
+
+    Parameters
+    ----------
+    path
+        The file.
+    variable
+        Its name, with groups before it (``group/name``); None for the only one with three dimensions.
+    axes
+        What its dimensions are, of y (rows), x (columns) and z (bands); None to go by their names.
+
+    Attributes
+    ----------
+    metadata : dict
+        Attributes, coordinates and settings, ready for JSON.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read or has no such variable.
+    InvalidInput
+        If it is not clear which variable or dimension is meant, or samples cannot be coded without loss.
+    TargetUnavailable
+        If netCDF4 is not installed.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], variable: str | None = None, axes: str | None = None
+    ) -> None:
+        library = load_package("netCDF4", _PURPOSE)
+        self.path = os.fspath(path)
+        self._lock = threading.Lock()
+        try:
+            self._file = library.Dataset(self.path)
+        except OSError as error:
+            told = error.strerror or error
+            raise FormatError(path, found=told, expected="a NetCDF file") from error
+        try:
+            # Masking and scaling would turn integers into floating-point numbers.
+            self._file.set_auto_maskandscale(False)
+            name = variable or self._only_cube()
+            self._variable = self._find(name)
+            kind = np.dtype(self._variable.dtype)
+            check_sample_type(kind, f"{self.path}, variable {name}")
+            axes = axes or self._axes(name)
+            sizes = dict(zip(axes, self._variable.shape, strict=True))
+            layout = CubeLayout(rows=sizes["y"], columns=sizes["x"], bands=sizes["z"], dtype=kind, axes=axes)
+            self.metadata, notes = _metadata(self._file, self._variable, name)
+            super().__init__(path, layout, ahead=True, notes=notes)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _only_cube(self) -> str:
+        found = [
+            name
+            for name, variable in _walk(self._file)
+            if len(variable.shape) == 3 and np.dtype(variable.dtype).kind in "iuf"
+        ]
+        if len(found) != 1:
+            told = f"variables {', '.join(found)}" if found else "no variable of three dimensions"
+            raise InvalidInput(self.path, found=told, expected="one cube", hint="name it with variable=")
+        return found[0]
+
+    def _find(self, name: str) -> Any:
+        found = dict(_walk(self._file)).get(name.strip("/"))
+        if found is None or len(found.shape) != 3:
+            cubes = [key for key, one in _walk(self._file) if len(one.shape) == 3]
+            told = f"no variable {name!r}" if found is None else f"{len(found.shape)} dimensions of {name!r}"
+            raise FormatError(
+                self.path, found=told, expected=f"one of {', '.join(cubes) or 'three dimensions'}"
+            )
+        return found
+
+    def _axes(self, name: str) -> str:
+        names = [one.lower() for one in self._variable.dimensions]
+        found = [k for k, one in enumerate(names) if one == "z" or any(word in one for word in _BAND_NAMES)]
+        if len(found) != 1:
+            raise InvalidInput(
+                f"{self.path}, variable {name}",
+                found=f"dimensions {', '.join(self._variable.dimensions)}",
+                expected="one that is called band or wavelength",
+                hint="say what they are with interleave=, such as zyx for bands, rows, columns",
+            )
+        left = "yx"
+        if names[found[0] - 2] in ("x", "lon", "longitude", "samples", "columns", "crosstrack"):
+            left = "xy"
+        return left[: found[0]] + "z" + left[found[0] :]
+
+    def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
+        window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
+        try:
+            with self._lock:
+                found = np.asarray(self._variable[tuple(window[axis] for axis in self.layout.axes)])
+        except (OSError, RuntimeError) as error:
+            raise FormatError(self.path, found=error, expected=f"rows {first} to {last}") from error
+        return found.astype(self.dtype, copy=False).transpose(
+            [self.layout.axes.index(axis) for axis in _FILE_AXES]
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _walk(group: Any, before: str = "") -> list[tuple[str, Any]]:
+    found = [(f"{before}{name}", one) for name, one in group.variables.items()]
+    for name, inner in group.groups.items():
+        found += _walk(inner, f"{before}{name}/")
+    return found
+
+
+def _metadata(file: Any, cube: Any, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    others, left_out = {}, []
+    for key, variable in _walk(file):
+        if key == name.strip("/"):
+            continue
+        kind = np.dtype(variable.dtype) if variable.dtype is not str else None
+        if kind is None or kind.kind not in "iufS" or variable.size * kind.itemsize > _MOST_KEPT:
+            left_out.append(key)
+            continue
+        others[key.rpartition("/")[2]] = {
+            "dimensions": list(variable.dimensions),
+            "attributes": _attributes(variable),
+            "values": _packed(np.asarray(variable[...])),
+            "shape": list(variable.shape),
+        }
+    found = {
+        "variable": name.strip("/").rpartition("/")[2],
+        "dimensions": list(cube.dimensions),
+        "attributes": _attributes(cube),
+        "global": _attributes(file),
+        "filters": {key: value for key, value in (cube.filters() or {}).items() if key in _FILTERS},
+        "others": others,
+    }
+    return found, tuple(f"its variable {key} is not kept" for key in left_out)
+
+
+def _packed(values: NDArray[Any]) -> dict[str, Any]:
+    plain = np.ascontiguousarray(values)
+    return {"type": plain.dtype.str, "bytes": base64.b64encode(plain.tobytes()).decode("ascii")}
+
+
+def _unpacked(found: dict[str, Any]) -> NDArray[Any]:
+    return np.frombuffer(base64.b64decode(found["bytes"]), np.dtype(found["type"]))
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in thing.ncattrs():
+        value = thing.getncattr(name)
+        if isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+            found[name] = value
+        else:
+            found[name] = {**_packed(np.asarray(value)), "scalar": np.ndim(value) == 0}
+    return found
+
+
+def _attribute(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    found = _unpacked(value)
+    return found[0] if value["scalar"] else found
+
+
+class NetCdfWriter(RowWriter):
+    """A NetCDF file that appears under its name when it is complete; rows come in order.
+
+    Parameters
+    ----------
+    path
+        The file.
+    layout
+        Size, type and dimensions of the variable.
+    metadata
+        What `NetCdfCube` found, or nothing.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        If it cannot be written.
+    TargetUnavailable
+        If netCDF4 is not installed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, metadata: dict[str, Any]) -> None:
+        library = load_package("netCDF4", _PURPOSE)
+        super().__init__(path, layout)
+        self._output = HiddenOutput(path)
+        try:
+            self._file = library.Dataset(os.fspath(self._output.hidden), "w")
+        except OSError as error:
+            found = error.strerror or error
+            raise FormatError(path, found=found, expected="a NetCDF file that can be written") from error
+        try:
+            with description_errors(path, _PURPOSE):
+                self._describe(metadata)
+        except BaseException:
+            self.abort()
+            raise
+
+    def _describe(self, found: dict[str, Any]) -> None:
+        file = self._file
+        names = {"y": "y", "x": "x", "z": "band"}
+        dimensions = found.get("dimensions", [names[axis] for axis in self.layout.axes])
+        for name, size in zip(dimensions, self.layout.shape, strict=True):
+            file.createDimension(name, size)
+        file.setncatts({key: _attribute(value) for key, value in found.get("global", {}).items()})
+        for name, one in found.get("others", {}).items():
+            for dimension, size in zip(one["dimensions"], one["shape"], strict=True):
+                if dimension not in file.dimensions:
+                    file.createDimension(dimension, size)
+            values = _unpacked(one["values"])
+            variable = self._create(name, values.dtype, one["dimensions"], one["attributes"])
+            variable[...] = values.reshape(one["shape"])
+        self._variable = self._create(
+            found.get("variable", "cube"),
+            self.dtype,
+            dimensions,
+            found.get("attributes", {}),
+            **{name: found["filters"][name] for name in _FILTERS if name in found.get("filters", {})},
+        )
+
+    def _create(
+        self,
+        name: str,
+        kind: np.dtype[Any],
+        dimensions: list[str],
+        attributes: dict[str, Any],
+        **options: Any,
+    ) -> Any:
+        plain = {key: _attribute(value) for key, value in attributes.items()}
+        fill = plain.pop("_FillValue", None)
+        variable = self._file.createVariable(name, kind, tuple(dimensions), fill_value=fill, **options)
+        variable.set_auto_maskandscale(False)
+        variable.setncatts(plain)
+        return variable
+
+    def _write(self, row: int, rows: NDArray[Any]) -> None:
+        window = {"y": slice(row, row + len(rows)), "x": slice(None), "z": slice(None)}
+        axes = self.layout.axes
+        values = rows.transpose([_FILE_AXES.index(axis) for axis in axes])
+        try:
+            self._variable[tuple(window[axis] for axis in axes)] = values
+        except (OSError, RuntimeError) as error:
+            raise FormatError(self.path, found=error, expected="room for the output") from error
+
+    def _finish(self) -> None:
+        self._file.close()
+        self._output.commit()
+
+    def abort(self) -> None:
+        """Remove the unfinished file."""
+        if self._file.isopen():
+            self._file.close()
+        self._output.discard()

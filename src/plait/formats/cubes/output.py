@@ -1,0 +1,212 @@
+"""Write a cube into a file of the format that its name asks for, or of the one it came from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from plait.errors import InvalidInput
+from plait.formats.atomic import AtomicFile, check_not_input, check_output, output_errors
+from plait.formats.cubes.envi import DATA_SUFFIXES, header_name, new_envi_header
+from plait.formats.cubes.input import GEOTIFF_SUFFIXES, NETCDF_SUFFIXES
+from plait.formats.cubes.layout import AXES, ByteOrder, CubeLayout, interleave_axes, with_byte_order
+from plait.formats.cubes.npy import npy_header
+from plait.formats.cubes.origin import CubeOrigin
+from plait.formats.cubes.sink import CubeFileWriter, RowWriter
+
+__all__ = ["CubeFormat", "create_cube"]
+
+CubeFormat = Literal["envi", "npy", "raw", "geotiff", "netcdf"]
+_SUFFIXES: Final[dict[str, CubeFormat]] = {
+    ".npy": "npy",
+    ".hdr": "envi",
+    **dict.fromkeys(GEOTIFF_SUFFIXES, "geotiff"),
+    **dict.fromkeys(NETCDF_SUFFIXES, "netcdf"),
+}
+
+
+#: Names that are devices in Windows, whatever their suffix.
+_DEVICE: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])\s*(\.|$)", re.IGNORECASE)
+
+
+class _EnviWriter(CubeFileWriter):
+    """A data file and its header, which appear together."""
+
+    def __init__(self, data: Path, header: Path, layout: CubeLayout, text: str, prefix: bytes) -> None:
+        check_output(header, ())
+        self._header, self._text = header, text
+        super().__init__(data, layout, prefix)
+
+    def _finish(self) -> None:
+        with AtomicFile(self._header) as file, output_errors(self._header):
+            file.stream.write(self._text.encode("latin-1"))
+            # The samples first: a header alone would seem to describe an older file.
+            super()._finish()
+
+
+def create_cube(
+    path: str | os.PathLike[str],
+    shape: tuple[int, int, int],
+    dtype: np.dtype[Any],
+    *,
+    origin: CubeOrigin | None = None,
+    format: CubeFormat | None = None,
+    interleave: str | None = None,
+    byte_order: ByteOrder | None = None,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    overwrite: bool = False,
+) -> RowWriter:
+    """Begin to write a cube.
+
+    Parameters
+    ----------
+    path
+        The output; an existing folder for the name that the cube came from. The suffix decides the format:
+        .npy, .tif, .nc, .hdr (ENVI). Any other is written in the format that the cube came from, if that is
+        raw, and otherwise as ENVI data with a header beside.
+    shape
+        Rows, columns and bands.
+    dtype
+        Type of the samples, where the origin says nothing else.
+    origin
+        What the cube came from. In the same format, interleave and byte order it is written as it was.
+    format
+        The format, whatever the suffix.
+    interleave, byte_order
+        Another order than that of the origin.
+    inputs
+        Files that are read, which are never written over.
+    overwrite
+        Whether others that are there already may be.
+
+    Raises
+    ------
+    InvalidInput
+        If the origin is that of another cube or asks for a name that is none, the output is there already, or
+        it cannot be written so.
+    FormatError
+        If the output cannot be written.
+    TargetUnavailable
+        If a package is needed that is not installed.
+    """
+    out = _named(Path(path), origin)
+    form = format or _SUFFIXES.get(out.suffix.lower()) or _usual(origin)
+    kept = origin if origin is not None and origin.format == form else None
+    layout = _layout(shape, dtype, origin, kept)
+    changed = interleave is not None or byte_order is not None
+    if form == "geotiff" and changed:
+        raise InvalidInput("interleave", found="another order", expected="none for GeoTIFF")
+    if interleave is not None:
+        layout = replace(layout, axes=interleave_axes(interleave))
+    if byte_order is not None:
+        layout = replace(layout, dtype=with_byte_order(layout.dtype, byte_order))
+    if form != "envi":
+        _check_free([out], inputs, overwrite)
+    if form == "npy":
+        return _npy(out, layout, kept, changed, interleave)
+    if form == "geotiff":
+        from plait.formats.cubes.geotiff import GeoTiffWriter
+
+        return GeoTiffWriter(out, layout, {} if kept is None else kept.metadata)
+    if form == "netcdf":
+        from plait.formats.cubes.netcdf import NetCdfWriter
+
+        return NetCdfWriter(out, layout, {} if kept is None else kept.metadata)
+    prefix = b"" if kept is None else kept.prefix
+    layout = replace(layout, offset=len(prefix))
+    if form == "raw":
+        return CubeFileWriter(out, layout, prefix)
+    if layout.axes not in AXES.values():
+        raise InvalidInput("interleave", found=repr(layout.axes), expected="bsq, bil or bip for ENVI")
+    data, header = _envi_names(out, {} if kept is None else kept.names)
+    _check_free([data, header], inputs, overwrite)
+    text = new_envi_header(layout, kept.header if kept is not None and kept.header else None)
+    return _EnviWriter(data, header, layout, text, prefix)
+
+
+def _check_free(paths: list[Path], inputs: Iterable[str | os.PathLike[str]], overwrite: bool) -> None:
+    for path in paths:
+        check_not_input(path, inputs)
+        if not overwrite and os.path.lexists(path):
+            raise InvalidInput(
+                "output",
+                found=f"{str(path)!r}, which is there already",
+                expected="a name that is free",
+                hint="with --force (overwrite=True in Python) it is replaced",
+            )
+
+
+def _npy(
+    out: Path, layout: CubeLayout, kept: CubeOrigin | None, changed: bool, interleave: str | None
+) -> RowWriter:
+    if kept is not None and kept.prefix and not changed:
+        prefix = kept.prefix
+    else:
+        # Of an array in Fortran order the axes of the file are not its dimensions.
+        usual = "yxz" if kept is None else kept.metadata.get("dimensions", "yxz")
+        layout = replace(layout, axes=usual if interleave is None else layout.axes)
+        prefix = npy_header(layout)
+    return CubeFileWriter(out, replace(layout, offset=len(prefix)), prefix)
+
+
+def _named(path: Path, origin: CubeOrigin | None) -> Path:
+    if not path.is_dir():
+        return path
+    if origin is None or "data" not in origin.names:
+        expected = "the name of a file, since the stream does not tell what it came from"
+        raise InvalidInput("output", found=f"the folder {str(path)!r}", expected=expected)
+    names = list(origin.names.values())
+    for name in names:
+        if not _is_plain(name) or names.count(name) > 1:
+            raise InvalidInput(
+                "output",
+                found=f"the folder {str(path)!r}, and {name!r} as the name of a file in it",
+                expected="names that are not hidden, have no folders, are no devices, and differ",
+                hint="the compressed cube asks for it: name the output yourself",
+            )
+    return path / origin.names["data"]
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name that a stranger chose is that of an ordinary file in whatever folder, on any system."""
+    known = name.isprintable() and not {*'/\\:*?"<>|'} & {*name} and len(name.encode()) < 200
+    return known and name[:1] not in ("", ".") and name[-1] not in " ." and not _DEVICE.match(name)
+
+
+def _usual(origin: CubeOrigin | None) -> CubeFormat:
+    return "raw" if origin is not None and origin.format == "raw" else "envi"
+
+
+def _layout(
+    shape: tuple[int, int, int], dtype: np.dtype[Any], origin: CubeOrigin | None, kept: CubeOrigin | None
+) -> CubeLayout:
+    rows, columns, bands = shape
+    if origin is None:
+        return CubeLayout(rows=rows, columns=columns, bands=bands, dtype=dtype.newbyteorder("<"))
+    known = origin.layout
+    if (known.rows, known.columns, known.bands) != shape:
+        expected = f"one of {rows} rows x {columns} columns x {bands} bands, as the stream has"
+        raise InvalidInput("origin", found=f"a cube of {known.describe()}", expected=expected)
+    if kept is not None:
+        return replace(known, offset=0)
+    # The order of the axes of another format would only surprise.
+    return CubeLayout(rows=rows, columns=columns, bands=bands, dtype=known.dtype.newbyteorder("<"))
+
+
+def _envi_names(out: Path, names: Mapping[str, str]) -> tuple[Path, Path]:
+    """Data file and header for an output."""
+    known = {key: name for key, name in names.items() if _is_plain(name)}
+    if out.suffix.lower() == ".hdr":
+        data = out.with_suffix("")
+        if data.suffix.lower() not in DATA_SUFFIXES[:-1]:
+            data = out.with_suffix(Path(known.get("data", "scene.img")).suffix)
+        return data, out
+    if out.name == known.get("data") and known.get("header", out.name) != out.name:
+        return out, out.with_name(known["header"])
+    return out, header_name(out)

@@ -1,0 +1,303 @@
+"""Cubes in plain files: any window is read, without mapping the file.
+
+Nothing is mapped into memory: pages of a mapped file count as memory of the process, which then seems to grow
+with the cube, and a file that another program shortens would end the process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput
+from plait.formats.cubes.layout import CubeLayout
+
+__all__ = ["CubeFile", "FileCube"]
+
+#: Where the rows of a file do not lie together, so many bytes of them are read at a time.
+_AHEAD = 1 << 26
+_Window: TypeAlias = Callable[[int, int, int, int], NDArray[Any]]
+
+
+class RowsAhead:
+    """Reads rows in larger pieces than it is asked for, and keeps the last piece; several threads may read.
+
+    Where the rows of a file do not lie together, it costs about the same to read few of them or many.
+
+    Parameters
+    ----------
+    read
+        Reads a window: rows from and to, columns from and to.
+    layout
+        Size and type of the cube.
+    """
+
+    def __init__(self, read: _Window, layout: CubeLayout) -> None:
+        self._window = read
+        self._rows, self._columns = layout.rows, layout.columns
+        self._step = _AHEAD // (layout.columns * layout.bands * layout.dtype.itemsize)
+        self._lock = threading.Lock()
+        self._first = 0
+        self._kept: NDArray[Any] | None = None
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Rows of all columns.
+
+        Parameters
+        ----------
+        first, last
+            First row, and the row after the last one.
+        """
+        if last - first >= self._step:
+            return self._window(first, last, 0, self._columns)
+        with self._lock:
+            kept = self._kept
+            if kept is None or not self._first <= first <= last <= self._first + len(kept):
+                # Let go of the one before the next is there.
+                self._kept = kept = None
+                kept = self._window(first, min(first + self._step, self._rows), 0, self._columns)
+                self._first, self._kept = first, kept
+            return kept[first - self._first : last - self._first]
+
+
+class FileCube(ABC):
+    """A cube in a file, of which any window can be read; several threads may. A context manager.
+
+    Parameters
+    ----------
+    path
+        The file.
+    layout
+        How samples lie in it.
+    ahead
+        Whether more rows are read than are asked for, because they do not lie together.
+    notes
+        What the file has and is not kept when it is compressed.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    layout : CubeLayout
+        How samples lie in it.
+    notes : tuple of str
+        What the file has and is not kept when it is compressed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        layout: CubeLayout,
+        *,
+        ahead: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.path = os.fspath(path)
+        self.layout = layout
+        self.notes = notes
+        self._ahead = RowsAhead(self._read, layout) if ahead else None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the cube."""
+        return self.layout.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the cube."""
+        return self.layout.columns
+
+    @property
+    def bands(self) -> int:
+        """Bands of the cube."""
+        return self.layout.bands
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the samples, in the byte order of this machine."""
+        return self.layout.dtype.newbyteorder("=")
+
+    def read(
+        self, first: int, last: int, first_column: int = 0, last_column: int | None = None
+    ) -> NDArray[Any]:
+        """Read a window.
+
+        Parameters
+        ----------
+        first, last
+            First row, and the row after the last one.
+        first_column, last_column
+            First column, and the column after the last one; all of them by default.
+
+        Returns
+        -------
+        NDArray
+            Samples as they stand in the file, neither masked nor scaled, shape (rows, columns, bands), in the
+            byte order of this machine.
+
+        Raises
+        ------
+        FormatError
+            If the file is damaged there, or has become shorter meanwhile.
+        InvalidInput
+            If the window is not within the cube.
+        """
+        last_column = self.columns if last_column is None else last_column
+        for what, start, stop, size in (
+            ("rows", first, last, self.rows),
+            ("columns", first_column, last_column, self.columns),
+        ):
+            if not 0 <= start <= stop <= size:
+                raise InvalidInput(what, found=f"{start} to {stop}", expected=f"within 0 to {size}")
+        if first == last or first_column == last_column:
+            return np.empty((last - first, last_column - first_column, self.bands), self.dtype)
+        if self._ahead is not None and first_column == 0 and last_column == self.columns:
+            return self._ahead.read(first, last)
+        return self._read(first, last, first_column, last_column)
+
+    @abstractmethod
+    def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
+        """A window that is not empty, shape (rows, columns, bands)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+#: A span with samples that are not asked for is read at once up to this size, and in pieces beyond.
+_MOST_SPAN = 1 << 26
+_FILE_AXES = "yxz"
+
+
+def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int | None = None) -> None:
+    """Check that a file has as many bytes as its layout needs.
+
+    Parameters
+    ----------
+    path
+        The file.
+    layout
+        How samples lie in it.
+    found
+        Its size, if known.
+
+    Raises
+    ------
+    FormatError
+        If it has more or fewer; the message names both.
+    """
+    size = os.stat(path).st_size if found is None else found
+    if size == layout.file_bytes:
+        return
+    before = f" after {layout.offset:,} bytes of header" if layout.offset else ""
+    more = size - layout.file_bytes
+    told = f"{more:,} too many" if more > 0 else f"{-more:,} too few"
+    raise FormatError(
+        path,
+        found=f"{size:,} bytes ({told})",
+        expected=f"{layout.file_bytes:,} bytes for {layout.describe()}{before}",
+        hint="the file is not complete, or its shape, type of samples or header offset is another",
+    )
+
+
+class CubeFile(FileCube):
+    """A cube in a file of plain samples, of which any window can be read; several threads may.
+
+    Parameters
+    ----------
+    path
+        The file.
+    layout
+        How samples lie in it.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or its size is not that of the layout.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
+        super().__init__(path, layout, ahead=layout.axes[0] != "y")
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed by close()
+        except OSError as error:
+            raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+        try:
+            check_file_size(path, layout, os.fstat(self._file.fileno()).st_size)
+        except BaseException:
+            self._file.close()
+            raise
+        # A cube that is forgotten lets go of its file.
+        weakref.finalize(self, self._file.close)
+
+    def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
+        window = {
+            "y": range(first, last),
+            "x": range(first_column, last_column),
+            "z": range(self.bands),
+        }
+        ranges = [window[axis] for axis in self.layout.axes]
+        lengths = [len(one) for one in ranges]
+        if all(len(one) == size for one, size in zip(ranges[1:], self.layout.shape[1:], strict=True)):
+            # All of it lies together: not copied.
+            step = math.prod(lengths[1:])
+            found = self._samples(ranges[0].start * step, lengths[0] * step)
+            out = found.reshape(lengths).astype(self.dtype, copy=False)
+        else:
+            out = np.empty(lengths, self.dtype)
+            self._fill(out, ranges, self.layout.shape, 0)
+        return out.transpose([self.layout.axes.index(axis) for axis in _FILE_AXES])
+
+    def _fill(self, out: NDArray[Any], ranges: list[range], shape: tuple[int, ...], first: int) -> None:
+        """Fill an array from a sub-cube that starts `first` samples after the first one."""
+        steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        start = sum(one.start * step for one, step in zip(ranges, steps, strict=True))
+        last = sum((one.stop - 1) * step for one, step in zip(ranges, steps, strict=True))
+        span = last + 1 - start
+        exact = span == out.size
+        if len(shape) == 1 or exact or (span * out.itemsize <= _MOST_SPAN and span <= 4 * out.size):
+            found = self._samples(first + start, span)
+            strides = [step * found.itemsize for step in steps]
+            out[...] = np.lib.stride_tricks.as_strided(found, out.shape, strides, writeable=False)
+            return
+        for k, index in enumerate(ranges[0]):
+            self._fill(out[k], ranges[1:], shape[1:], first + index * steps[0])
+
+    def _samples(self, first: int, count: int) -> NDArray[Any]:
+        kind = self.layout.dtype
+        data = np.empty(count, kind)
+        view = data.view(np.uint8).data
+        position, done = self.layout.offset + first * kind.itemsize, 0
+        while done < len(view):
+            try:
+                got = os.preadv(self._file.fileno(), [view[done : done + (1 << 30)]], position + done)
+            except OSError as error:
+                raise FormatError(
+                    self.path, found=error.strerror or error, expected="a file to read"
+                ) from error
+            if not got:
+                found = f"an end after {position + done:,} bytes"
+                raise FormatError(self.path, found=found, expected=f"{self.layout.file_bytes:,} bytes")
+            done += got
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,217 @@
+"""Unique molecular identifiers (UMIs): where they stand, and how they are taken from reads.
+
+Examples
+--------
+>>> from plait.formats.umis import UmiPlace
+>>> place = UmiPlace.parse("read1:0-12+read2:0-8")
+>>> place.parts
+(UmiPart(mate=1, begin=0, end=12), UmiPart(mate=2, begin=0, end=8))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+from plait.formats.fastq import ReadBlock
+
+__all__ = ["UmiPart", "UmiPlace", "UmiReads", "take_umis"]
+
+_EXPECTED: Final = "name, name:REGEX with one group, or places such as read1:0-12 or read1:0-8+read2:0-8"
+_PART: Final = re.compile(r"read([12]):(\d+)-(\d+)")
+#: Bases behind the last colon or underscore of a name; a number of the mate may follow.
+_LAST_PART: Final = r"[:_]([ACGTNacgtn]+(?:[+-][ACGTNacgtn]+)*)(?:/[12])?$"
+
+
+class UmiPart(NamedTuple):
+    """Bases of a mate.
+
+    Attributes
+    ----------
+    mate
+        1 or 2.
+    begin, end
+        Bases from the start of the mate, 0-based and half-open.
+    """
+
+    mate: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class UmiPlace:
+    """Where UMIs stand: in the names of reads, or at places of their mates.
+
+    Attributes
+    ----------
+    pattern
+        Regular expression that is searched for in names, its group being the UMI; None for places.
+    parts
+        Places; a UMI is what stands there, one after the other.
+    """
+
+    pattern: re.Pattern[str] | None
+    parts: tuple[UmiPart, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> UmiPlace:
+        """The place that an option names.
+
+        Parameters
+        ----------
+        text
+            ``name`` for the bases behind the last colon or underscore of a read's name; ``name:REGEX`` for
+            the group of a regular expression; ``read1:0-12`` for bases of the first mate, 0-based and
+            half-open, ``read2:0-8`` for bases of the second, and several such places with ``+`` between.
+
+        Raises
+        ------
+        InvalidInput
+            If it is none of these, the expression is wrong or has not exactly one group, or places are empty
+            or overlap.
+        """
+        if text == "name":
+            return cls(re.compile(_LAST_PART))
+        if text.startswith("name:"):
+            return cls(_pattern(text, text.removeprefix("name:")))
+        parts = []
+        for word in text.split("+"):
+            found = _PART.fullmatch(word.strip())
+            if not found:
+                raise InvalidInput("umi", found=repr(text), expected=_EXPECTED)
+            part = UmiPart(*map(int, found.groups()))
+            if part.begin >= part.end:
+                raise InvalidInput(
+                    "umi",
+                    found=f"{text!r}, in which {part.begin}-{part.end} is empty",
+                    expected="places that end behind their begin",
+                )
+            parts.append(part)
+        ordered = sorted(parts)
+        for one, other in pairwise(ordered):
+            if one.mate == other.mate and other.begin < one.end:
+                raise InvalidInput("umi", found=repr(text), expected="places that do not overlap")
+        return cls(None, tuple(parts))
+
+    @property
+    def needs_mates(self) -> bool:
+        """Whether a part stands in the second mate."""
+        return any(part.mate == 2 for part in self.parts)
+
+
+def _pattern(text: str, expression: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(expression)
+    except re.error as error:
+        raise InvalidInput("umi", found=f"{text!r} ({error})", expected="a regular expression") from None
+    if pattern.groups != 1:
+        raise InvalidInput(
+            "umi",
+            found=f"{text!r} with {pattern.groups} groups",
+            expected="a regular expression with one group, which is the UMI",
+            hint="write (?:...) for brackets that are no group",
+        )
+    return pattern
+
+
+class UmiReads(NamedTuple):
+    """Reads without their UMIs.
+
+    Attributes
+    ----------
+    reads
+        First mates, or single reads.
+    mates
+        Second mates, or None.
+    umis
+        The UMI of each, in upper case; empty where there is none: the name does not match, or a mate ends
+        before the place does.
+    """
+
+    reads: ReadBlock
+    mates: ReadBlock | None
+    umis: list[str]
+
+
+def take_umis(reads: ReadBlock, mates: ReadBlock | None, place: UmiPlace) -> UmiReads:
+    """Take the UMIs of reads.
+
+    From a mate with a UMI all bases up to the end of the last place are cut away: what stands before or
+    between places (spacers, sample barcodes) is no part of the molecule either. Mates that are too short for
+    that stay as they are.
+
+    Parameters
+    ----------
+    reads
+        First mates, or single reads.
+    mates
+        Second mates, or None.
+    place
+        Where UMIs stand.
+
+    Returns
+    -------
+    UmiReads
+        One entry for each read, in order.
+
+    Raises
+    ------
+    InvalidInput
+        If the UMI stands in the second mate and there is none.
+    """
+    if place.pattern is not None:
+        return UmiReads(reads, mates, _umis_of_names(reads.names, place.pattern))
+    if place.needs_mates and mates is None:
+        raise InvalidInput(
+            "umi", found="a place in the second mate, of single reads", expected="a place in read1, or mates"
+        )
+    blocks = {1: reads, 2: mates}
+    ends = {mate: max(p.end for p in parts) for mate, parts in groupby(sorted(place.parts), lambda p: p.mate)}
+    known = np.ones(len(reads), np.bool_)
+    for mate, end in ends.items():
+        known &= _given(blocks[mate]).lengths >= end
+    columns = []
+    for part in place.parts:
+        block = _given(blocks[part.mate])
+        columns.append(block.letters[block.starts[:-1][known, None] + np.arange(part.begin, part.end)])
+    bases = np.concatenate(columns, axis=1)
+    text, width = bases.tobytes().decode("ascii"), bases.shape[1]
+    umis = [""] * len(reads)
+    for number, index in enumerate(np.flatnonzero(known).tolist()):
+        umis[index] = text[number * width : (number + 1) * width]
+    for mate, end in ends.items():
+        blocks[mate] = _without_start(_given(blocks[mate]), np.where(known, end, 0))
+    return UmiReads(_given(blocks[1]), blocks[2], umis)
+
+
+def _given(block: ReadBlock | None) -> ReadBlock:
+    assert block is not None
+    return block
+
+
+def _umis_of_names(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    umis = []
+    for name in names:
+        found = pattern.search(name)
+        # A group that is left out of a match is None.
+        umi = (found and found.group(1)) or ""
+        umis.append(umi.upper().replace("+", "").replace("-", ""))
+    return umis
+
+
+def _without_start(reads: ReadBlock, cuts: NDArray[np.int64]) -> ReadBlock:
+    """The reads without as many of their first bases."""
+    rests = reads.lengths - cuts
+    keep = np.repeat(np.tile((False, True), len(reads)), np.stack((cuts, rests), axis=1).ravel())
+    starts = np.zeros(len(reads) + 1, np.int64)
+    np.cumsum(rests, out=starts[1:])
+    qualities = None if reads.qualities is None else reads.qualities[keep]
+    return ReadBlock(reads.names, reads.letters[keep], starts, qualities)

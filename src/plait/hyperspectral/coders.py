@@ -1,0 +1,493 @@
+"""The sample-adaptive and block-adaptive entropy coders, and bits in words of 32."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import shared
+from plait.lang.lanes import highest_bit
+
+__all__ = [
+    "AdaptiveCode",
+    "BitCursor",
+    "BlockCode",
+    "code_blocks",
+    "code_rows",
+    "count_at",
+    "decode_blocks",
+    "decode_rows",
+    "filled_backwards",
+    "initial_sums",
+    "put",
+]
+
+_WORD = 0xFFFFFFFF
+
+
+class BitCursor(NamedTuple):
+    """A place in a stream of bits.
+
+    Attributes
+    ----------
+    words
+        uint32, shape (words,).
+    state
+        Bits that are not in a word yet, or not used up; their number; the next word. int64, shape (3,).
+    """
+
+    words: Any
+    state: Any
+
+
+@shared
+def put(words: Any, held: int, bits: int, at: int, value: int, size: int) -> Any:
+    """Append up to 32 bits; returns what is held, its size, and the next word."""
+    held = (held << size) | value
+    bits += size
+    if bits >= 32:
+        bits -= 32
+        words[at] = (held >> bits) & _WORD
+        at += 1
+    return held & ((1 << bits) - 1), bits, at
+
+
+@shared
+def filled(words: Any, held: int, bits: int, at: int) -> Any:
+    """At least 32 bits held, zeros behind the end; at most 63."""
+    if bits < 32:
+        word = words[at] if at < words.size else 0
+        held = (held << 32) | word
+        bits += 32
+        at += 1
+    return held, bits, at
+
+
+@shared
+def take(words: Any, held: int, bits: int, at: int, size: int) -> Any:
+    """The number in the next bits, up to 32 of them; then what is held, its size, and the next word."""
+    held, bits, at = filled(words, held, bits, at)
+    bits -= size
+    value = held >> bits
+    return value, held - (value << bits), bits, at
+
+
+@shared
+def filled_backwards(words: Any, held: int, bits: int, at: int) -> Any:
+    """As `filled`, where the lowest bits come first."""
+    if bits < 32:
+        word = words[at] if at < words.size else 0
+        held |= word << bits
+        bits += 32
+        at += 1
+    return held, bits, at
+
+
+class AdaptiveCode(NamedTuple):
+    """Constants of the coder, 64-bit integers.
+
+    Attributes
+    ----------
+    depth
+        D, bits of a sample.
+    limit
+        U_max, zeros after which a residual follows as it is.
+    start
+        The counter at the start, ``2**gamma_0``.
+    most
+        Largest value of the counter, ``2**gamma_star - 1``.
+    group
+        Bands whose codewords of a sample follow one another, M.
+    """
+
+    depth: Any
+    limit: Any
+    start: Any
+    most: Any
+    group: Any
+
+
+def initial_sums(depth: int, exponent: int, constant: int) -> int:
+    """Accumulator of a band at the start.
+
+    Parameters
+    ----------
+    depth
+        D.
+    exponent
+        gamma_0.
+    constant
+        K, or the entry of the table for this band.
+    """
+    k = constant if constant <= 30 - depth else 2 * constant + depth - 30
+    return ((3 * (1 << (k + 6)) - 49) << exponent) >> 7
+
+
+@shared
+def next_count(code: Any, count: int) -> Any:
+    """The counter after one more sample."""
+    return count + 1 if count < code.most else (count + 1) >> 1
+
+
+@shared
+def count_at(code: Any, t: int) -> Any:
+    """The counter before the t-th sample of a band, of which the first, number 0, does not count."""
+    steps = max(t - 1, 0)
+    rise = code.most - code.start
+    if steps <= rise:
+        return code.start + steps
+    half = (code.most + 1) >> 1
+    return half + ((steps - rise - 1) & (half - 1))
+
+
+@shared
+def _exponent(code: Any, count: int, total: int) -> Any:
+    """The parameter k of the next codeword."""
+    mean = total + ((49 * count) >> 7)
+    if 2 * count > mean:
+        return 0
+    k = highest_bit(mean) - highest_bit(count)
+    if count << k > mean:
+        k -= 1
+    return min(k, code.depth - 2)
+
+
+@shared
+def _next_sum(code: Any, count: int, total: int, residual: int) -> Any:
+    return total + residual if count < code.most else (total + residual + 1) >> 1
+
+
+@shared
+def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: int, k: int) -> Any:
+    zeros = value >> k
+    low = value & ((1 << k) - 1)
+    if zeros + k < 32 and zeros < code.limit:
+        return put(words, held, bits, at, (1 << k) | low, zeros + 1 + k)
+    if zeros < code.limit:
+        held, bits, at = put(words, held, bits, at, 1, zeros + 1)
+        return put(words, held, bits, at, low, k)
+    held, bits, at = put(words, held, bits, at, 0, code.limit)
+    return put(words, held, bits, at, value, code.depth)
+
+
+@shared
+def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """Append the codewords of rows.
+
+    Parameters
+    ----------
+    code
+        `AdaptiveCode`.
+    residuals
+        Mapped residuals, int64, shape (stacks, rows, columns, bands); one stack after the other is coded.
+    row
+        Number of the first row.
+    sums
+        Accumulators, int64, shape (stacks, bands); changed in place.
+    cursor
+        Where to write; room for 64 bits a residual. Changed in place.
+    """
+    stacks, rows, columns, bands = residuals.shape
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    for k in range(stacks * rows):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for first in range(0, bands, code.group):
+            last = min(first + code.group, bands)
+            count = count_at(code, start)
+            for x in range(columns):
+                if start + x == 0:
+                    for z in range(first, last):
+                        held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
+                    continue
+                for z in range(first, last):
+                    value, total = residuals[stack, y, x, z], sums[stack, z]
+                    k = _exponent(code, count, total)
+                    held, bits, at = _put_codeword(words, held, bits, at, code, value, k)
+                    sums[stack, z] = _next_sum(code, count, total, value)
+                count = next_count(code, count)
+    state[0], state[1], state[2] = held, bits, at
+
+
+@shared
+def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
+    """Read the codewords of rows; the inverse of `code_rows`.
+
+    Parameters
+    ----------
+    code, row, sums
+        As there.
+    residuals
+        Changed in place.
+    cursor
+        Where to read; behind the end of the words all bits are 0. Changed in place: whoever calls looks
+        whether the next word lies too far behind the end.
+    """
+    stacks, rows, columns, bands = residuals.shape
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    for k in range(stacks * rows):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for first in range(0, bands, code.group):
+            last = min(first + code.group, bands)
+            count = count_at(code, start)
+            for x in range(columns):
+                if start + x == 0:
+                    for z in range(first, last):
+                        value, held, bits, at = take(words, held, bits, at, code.depth)
+                        residuals[stack, y, x, z] = value
+                    continue
+                for z in range(first, last):
+                    held, bits, at = filled(words, held, bits, at)
+                    total = sums[stack, z]
+                    zeros = bits - 1 - highest_bit(held) if held else bits
+                    if zeros < code.limit:
+                        k = _exponent(code, count, total)
+                        bits -= zeros + 1
+                        held = held & ((1 << bits) - 1)
+                        held, bits, at = filled(words, held, bits, at)
+                        bits -= k
+                        low = held >> bits
+                        held -= low << bits
+                        value = (zeros << k) | low
+                    else:
+                        bits -= code.limit
+                        value, held, bits, at = take(words, held, bits, at, code.depth)
+                    residuals[stack, y, x, z] = value
+                    sums[stack, z] = _next_sum(code, count, total, value)
+                count = next_count(code, count)
+    state[0], state[1], state[2] = held, bits, at
+
+
+_SEGMENT = 64
+#: No pair of numbers that is shorter in the second extension than as it is has a larger sum.
+_LARGEST_SUM = 1 << 12
+
+
+class BlockCode(NamedTuple):
+    """Constants of the coder, 64-bit integers.
+
+    Attributes
+    ----------
+    depth
+        D, bits of a number.
+    size
+        J, numbers of a block; even.
+    label
+        Bits of the label of a code.
+    splits
+        Number of codes that write low bits as they are: 0, 1, ... of them.
+    interval
+        r, blocks of an interval.
+    blocks
+        Blocks of the whole image.
+    """
+
+    depth: Any
+    size: Any
+    label: Any
+    splits: Any
+    interval: Any
+    blocks: Any
+
+
+@shared
+def blocks_left(code: Any, block: int) -> Any:
+    """Blocks up to the end of the segment, the interval or the image, this one among them."""
+    own = block % code.interval
+    return min(_SEGMENT - own % _SEGMENT, code.interval - own, code.blocks - block)
+
+
+@shared
+def _put_unary(words: Any, held: int, bits: int, at: int, zeros: int) -> Any:
+    while zeros >= 31:
+        held, bits, at = put(words, held, bits, at, 0, 31)
+        zeros -= 31
+    return put(words, held, bits, at, 1, zeros + 1)
+
+
+@shared
+def _best_code(code: Any, values: Any, start: int) -> Any:
+    """The shortest code of a block: low bits split off, or -1 for pairs, -2 for numbers as they are."""
+    best, least = -2, code.depth * code.size
+    total = 0
+    for i in range(start, start + code.size, 2):
+        both = values[i] + values[i + 1]
+        total += (both * (both + 1)) // 2 + values[i + 1] + 1 if both < _LARGEST_SUM else least
+        if total > least:
+            break
+    total += 1
+    if total < least:
+        best, least = -1, total
+    for k in range(code.splits):
+        total = code.size * (k + 1)
+        if total >= least:
+            break
+        for i in range(start, start + code.size):
+            total += values[i] >> k
+        if total < least:
+            best, least = k, total
+    return best
+
+
+@shared
+def _put_block(code: Any, values: Any, start: int, words: Any, held: int, bits: int, at: int) -> Any:
+    best = _best_code(code, values, start)
+    last = start + code.size
+    if best == -1:
+        held, bits, at = put(words, held, bits, at, 1, code.label + 1)
+        for i in range(start, last, 2):
+            both = values[i] + values[i + 1]
+            held, bits, at = _put_unary(words, held, bits, at, (both * (both + 1)) // 2 + values[i + 1])
+    elif best == -2:
+        held, bits, at = put(words, held, bits, at, (1 << code.label) - 1, code.label)
+        for i in range(start, last):
+            held, bits, at = put(words, held, bits, at, values[i], code.depth)
+    else:
+        held, bits, at = put(words, held, bits, at, best + 1, code.label)
+        for i in range(start, last):
+            held, bits, at = _put_unary(words, held, bits, at, values[i] >> best)
+        for i in range(start, last):
+            held, bits, at = put(words, held, bits, at, values[i] & ((1 << best) - 1), best)
+    return held, bits, at
+
+
+@shared
+def _put_run(code: Any, run: int, whole: bool, words: Any, held: int, bits: int, at: int) -> Any:
+    """A run of blocks of zeros; whether it reaches the end of its segment."""
+    zeros = run - 1
+    if run > 4:
+        zeros = 4 if whole else run
+    held, bits, at = put(words, held, bits, at, 0, code.label + 1)
+    return _put_unary(words, held, bits, at, zeros)
+
+
+@shared
+def code_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
+    """Append the codes of whole blocks.
+
+    Parameters
+    ----------
+    code
+        `BlockCode`.
+    values
+        Numbers in coding order, int64; as many as whole blocks have.
+    cursor
+        Where to write; room for 64 bits a number. Changed in place.
+    progress
+        Number of the next block, and blocks of zeros before it that are not written yet; int64, shape (2,).
+        Changed in place.
+    """
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    block, run = progress[0], progress[1]
+    for start in range(0, values.size, code.size):
+        anything = 0
+        for i in range(start, start + code.size):
+            anything |= values[i]
+        if anything == 0:
+            run += 1
+            if blocks_left(code, block) == 1:
+                held, bits, at = _put_run(code, run, True, words, held, bits, at)
+                run = 0
+        else:
+            if run:
+                held, bits, at = _put_run(code, run, False, words, held, bits, at)
+                run = 0
+            held, bits, at = _put_block(code, values, start, words, held, bits, at)
+        block += 1
+    state[0], state[1], state[2] = held, bits, at
+    progress[0], progress[1] = block, run
+
+
+@shared
+def _take_unary(words: Any, held: int, bits: int, at: int) -> Any:
+    zeros = 0
+    held, bits, at = filled(words, held, bits, at)
+    while held == 0 and at <= words.size + 1:
+        zeros += bits
+        bits = 0
+        held, bits, at = filled(words, held, bits, at)
+    if held == 0:
+        return 0, held, bits, at
+    more = bits - 1 - highest_bit(held)
+    bits -= more + 1
+    return zeros + more, held & ((1 << bits) - 1), bits, at
+
+
+@shared
+def _take_pairs(code: Any, values: Any, start: int, words: Any, held: int, bits: int, at: int) -> Any:
+    for i in range(start, start + code.size, 2):
+        number, held, bits, at = _take_unary(words, held, bits, at)
+        both = int((2.0 * number + 0.25) ** 0.5 - 0.5)
+        while both * (both + 1) // 2 > number:
+            both -= 1
+        while (both + 1) * (both + 2) // 2 <= number:
+            both += 1
+        values[i + 1] = number - both * (both + 1) // 2
+        values[i] = both - values[i + 1]
+    return held, bits, at
+
+
+@shared
+def _take_block(
+    code: Any, label: int, values: Any, start: int, words: Any, held: int, bits: int, at: int
+) -> Any:
+    last = start + code.size
+    if label == (1 << code.label) - 1:
+        for i in range(start, last):
+            values[i], held, bits, at = take(words, held, bits, at, code.depth)
+        return held, bits, at
+    k = label - 1
+    for i in range(start, last):
+        number, held, bits, at = _take_unary(words, held, bits, at)
+        values[i] = number << k
+    for i in range(start, last):
+        low, held, bits, at = take(words, held, bits, at, k)
+        values[i] |= low
+    return held, bits, at
+
+
+@shared
+def decode_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
+    """Read the codes of whole blocks; the inverse of `code_blocks`.
+
+    Parameters
+    ----------
+    code
+        `BlockCode`.
+    values
+        Numbers in coding order, int64; as many as whole blocks have. Changed in place.
+    cursor
+        Where to read; behind the end of the words all bits are 0. Changed in place: whoever calls looks
+        whether the next word lies too far behind the end.
+    progress
+        Number of the next block, and how many blocks of zeros are still to come of a run; int64, shape (2,).
+        Changed in place.
+    """
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    block, run = progress[0], progress[1]
+    for start in range(0, values.size, code.size):
+        if run == 0:
+            label, held, bits, at = take(words, held, bits, at, code.label)
+            pairs = 0
+            if label == 0:
+                pairs, held, bits, at = take(words, held, bits, at, 1)
+            if label:
+                held, bits, at = _take_block(code, label, values, start, words, held, bits, at)
+            elif pairs:
+                held, bits, at = _take_pairs(code, values, start, words, held, bits, at)
+            else:
+                zeros, held, bits, at = _take_unary(words, held, bits, at)
+                run = zeros + 1 if zeros < 4 else zeros
+                if zeros == 4:
+                    run = blocks_left(code, block)
+        if run:
+            for i in range(start, start + code.size):
+                values[i] = 0
+            run -= 1
+        block += 1
+    state[0], state[1], state[2] = held, bits, at
+    progress[0], progress[1] = block, run

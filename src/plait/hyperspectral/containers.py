@@ -1,0 +1,412 @@
+"""The container of blocks: a small header, standard streams, and an index at the end.
+
+All numbers are little-endian. docs/reference/hyperspectral-container.md has the format byte by byte.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from plait.errors import FormatError, InvalidInput
+from plait.hyperspectral.parameters import ImageLayout, StreamParameters
+
+__all__ = [
+    "MAGIC",
+    "BlockEntry",
+    "BlockGrid",
+    "BlockIndex",
+    "ContainerWriter",
+    "Window",
+    "block_parameters",
+    "read_container",
+    "read_extent",
+]
+
+
+class Window(NamedTuple):
+    """A part of a cube, of all bands; the ends are not in it.
+
+    Attributes
+    ----------
+    first_row, last_row, first_column, last_column
+        Its rows and columns.
+    """
+
+    first_row: int
+    last_row: int
+    first_column: int
+    last_column: int
+
+    @property
+    def pixels(self) -> int:
+        """Pixels in it."""
+        return (self.last_row - self.first_row) * (self.last_column - self.first_column)
+
+    def meets(self, other: Window) -> Window | None:
+        """What is in both; None if nothing is."""
+        found = Window(
+            max(self.first_row, other.first_row),
+            min(self.last_row, other.last_row),
+            max(self.first_column, other.first_column),
+            min(self.last_column, other.last_column),
+        )
+        empty = found.first_row >= found.last_row or found.first_column >= found.last_column
+        return None if empty else found
+
+    def __str__(self) -> str:
+        rows = f"rows {self.first_row} to {self.last_row - 1}"
+        return f"{rows}, columns {self.first_column} to {self.last_column - 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockGrid:
+    """Blocks of equal size, but for the last ones of a row or column of blocks.
+
+    Attributes
+    ----------
+    rows, columns
+        Size of the cube.
+    block_rows, block_columns
+        Size of a block.
+    """
+
+    rows: int
+    columns: int
+    block_rows: int
+    block_columns: int
+
+    @classmethod
+    def parse(cls, text: str, image: ImageLayout) -> BlockGrid:
+        """Make one of its name.
+
+        Parameters
+        ----------
+        text
+            ``"rows:N"``, or ``"tiles:YxX"`` for blocks of Y rows and X columns.
+        image
+            Size of the cube.
+
+        Raises
+        ------
+        InvalidInput
+            If it is neither.
+        """
+        found = re.fullmatch(r"rows:([1-9][0-9]{0,5})|tiles:([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text)
+        if found is None:
+            raise InvalidInput(
+                "blocks", found=repr(text), expected="rows:N or tiles:YxX, such as tiles:64x64"
+            )
+        rows, tile_rows, tile_columns = found.groups()
+        return cls(
+            rows=image.rows,
+            columns=image.columns,
+            block_rows=min(int(rows or tile_rows), image.rows),
+            block_columns=min(int(tile_columns or image.columns), image.columns),
+        )
+
+    @property
+    def block_pixels(self) -> int:
+        """Pixels of a block, the last ones apart."""
+        return self.block_rows * self.block_columns
+
+    def __len__(self) -> int:
+        return -(-self.rows // self.block_rows) * -(-self.columns // self.block_columns)
+
+    def __iter__(self) -> Iterator[Window]:
+        """The blocks, row by row of them."""
+        for row in range(0, self.rows, self.block_rows):
+            for column in range(0, self.columns, self.block_columns):
+                last_row = min(row + self.block_rows, self.rows)
+                yield Window(row, last_row, column, min(column + self.block_columns, self.columns))
+
+
+def block_parameters(parameters: StreamParameters, window: Window) -> StreamParameters:
+    """Parameters of the stream of a block.
+
+    Parameters
+    ----------
+    parameters
+        Of the whole cube.
+    window
+        The block.
+
+    Raises
+    ------
+    InvalidInput
+        If a supplementary table has values for each column or row, which blocks do not have all of.
+    """
+    if any(table.structure > 1 for table in parameters.supplementary):
+        expected = "values for the image or for each band, where there are blocks"
+        raise InvalidInput("supplementary tables", found="values for each column", expected=expected)
+    image = replace(
+        parameters.image,
+        rows=window.last_row - window.first_row,
+        columns=window.last_column - window.first_column,
+    )
+    predictor = parameters.predictor
+    if image.columns == 1 and parameters.image.columns > 1:
+        # The standard allows nothing else for a single column.
+        sums = "narrow-column" if predictor.local_sum.startswith("narrow") else "wide-column"
+        changes: dict[str, object] = {"mode": "reduced", "local_sum": sums}
+        if predictor.weight_table is not None and predictor.mode == "full":
+            changes["weight_table"] = tuple(row[3:] for row in predictor.weight_table)
+        predictor = replace(predictor, **changes)  # type: ignore[arg-type]
+    return replace(parameters, image=image, predictor=predictor)
+
+
+#: First bytes of a container.
+MAGIC: Final = b"\x89PLHSI\r\n"
+_END: Final = b"PLHSIend"
+_VERSION = 1
+_CHECKSUMS = 1
+_HEADER = struct.Struct("<8sHHIIIBBHII")
+_CRC = struct.Struct("<I")
+_COUNTS = struct.Struct("<QI")
+_BLOCK = struct.Struct("<QQII")
+_ATTACHMENT = struct.Struct("<QQIH")
+_TRAILER = struct.Struct("<QQI8s")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """Where a block is.
+
+    Attributes
+    ----------
+    offset, length
+        Its bytes in the file.
+    crc
+        CRC-32 of them.
+    samples_crc
+        CRC-32 of its samples, if the container has such checksums.
+    """
+
+    offset: int
+    length: int
+    crc: int
+    samples_crc: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockIndex:
+    """What a container says of itself.
+
+    Attributes
+    ----------
+    image
+        Size and sample type of the whole cube.
+    grid
+        How it is cut.
+    entries
+        Where the blocks are, row by row.
+    attachments
+        Named bytes.
+    checksums
+        Whether there are checksums of samples.
+    """
+
+    image: ImageLayout
+    grid: BlockGrid
+    entries: tuple[BlockEntry, ...]
+    attachments: Mapping[str, bytes]
+    checksums: bool
+
+
+class ContainerWriter:
+    """Writes a container from its first byte to its last.
+
+    Parameters
+    ----------
+    write
+        Called with the bytes in order.
+    image
+        Size and sample type of the whole cube.
+    grid
+        How it is cut.
+    checksums
+        Whether there are checksums of samples.
+    """
+
+    def __init__(
+        self, write: Callable[[bytes], object], image: ImageLayout, grid: BlockGrid, *, checksums: bool
+    ) -> None:
+        self._give = write
+        self._position = 0
+        self._entries: list[BlockEntry] = []
+        head = _HEADER.pack(
+            MAGIC,
+            _VERSION,
+            _CHECKSUMS * checksums,
+            image.columns,
+            image.rows,
+            image.bands,
+            image.dynamic_range,
+            image.signed,
+            0,
+            grid.block_rows,
+            grid.block_columns,
+        )
+        self._put(head + _CRC.pack(zlib.crc32(head)))
+
+    def _put(self, data: bytes) -> None:
+        self._position += len(data)
+        self._give(data)
+
+    def add(self, pieces: Iterable[bytes], samples_crc: int = 0) -> None:
+        """Append the next block.
+
+        Parameters
+        ----------
+        pieces
+            Its stream.
+        samples_crc
+            CRC-32 of its samples, if the container has such checksums.
+        """
+        offset, crc = self._position, 0
+        for piece in pieces:
+            crc = zlib.crc32(piece, crc)
+            self._put(piece)
+        self._entries.append(BlockEntry(offset, self._position - offset, crc, samples_crc))
+
+    def close(self, attachments: Mapping[str, bytes]) -> None:
+        """Write attachments, the index and the end.
+
+        Parameters
+        ----------
+        attachments
+            Named bytes.
+        """
+        index = [_COUNTS.pack(len(self._entries), len(attachments))]
+        index += [_BLOCK.pack(one.offset, one.length, one.crc, one.samples_crc) for one in self._entries]
+        for name, data in attachments.items():
+            label = name.encode("utf-8")
+            index.append(_ATTACHMENT.pack(self._position, len(data), zlib.crc32(data), len(label)) + label)
+            self._put(bytes(data))
+        whole = b"".join(index)
+        offset = self._position
+        self._put(whole)
+        self._put(_TRAILER.pack(offset, len(whole), zlib.crc32(whole), _END))
+
+
+def read_container(data: Any, path: object) -> BlockIndex:
+    """Read the header and the index of a container.
+
+    Parameters
+    ----------
+    data
+        All of its bytes, as a buffer.
+    path
+        Its name, for messages.
+
+    Raises
+    ------
+    FormatError
+        If it is none, or is truncated or damaged there.
+    """
+    view = memoryview(data).cast("B")
+    image, grid, flags = _read_header(view, path)
+    offset, index = _read_trailer(view, path)
+    blocks, attachments = _COUNTS.unpack_from(index)
+    if blocks != len(grid):
+        raise FormatError(path, found=f"an index of {blocks:,} blocks", expected=f"{len(grid):,} blocks")
+    if len(index) < _COUNTS.size + blocks * _BLOCK.size:
+        raise FormatError(path, found="an index that ends early", expected=f"{blocks:,} blocks in it")
+    entries = tuple(
+        BlockEntry(*_BLOCK.unpack_from(index, _COUNTS.size + k * _BLOCK.size)) for k in range(blocks)
+    )
+    for k, entry in enumerate(entries):
+        if entry.offset < _HEADER.size + _CRC.size or entry.offset + entry.length > offset:
+            found = f"block {k} at bytes {entry.offset:,} to {entry.offset + entry.length:,}"
+            raise FormatError(path, found=found, expected=f"blocks before the index at byte {offset:,}")
+    kept = _read_attachments(view, index[_COUNTS.size + blocks * _BLOCK.size :], attachments, path)
+    return BlockIndex(
+        image=image,
+        grid=grid,
+        entries=entries,
+        attachments=kept,
+        checksums=bool(flags & _CHECKSUMS),
+    )
+
+
+def read_extent(end: bytes) -> tuple[int, int, int] | None:
+    """What the last bytes of a container say, for those who have not all of it yet.
+
+    Parameters
+    ----------
+    end
+        Its last bytes.
+
+    Returns
+    -------
+    tuple of int
+        Length of the container, length of its header, and where its index begins; None if these are not the
+        last bytes of one.
+    """
+    if len(end) < _TRAILER.size or end[-len(_END) :] != _END:
+        return None
+    offset, length, _, _ = _TRAILER.unpack_from(end, len(end) - _TRAILER.size)
+    whole, head = offset + length + _TRAILER.size, _HEADER.size + _CRC.size
+    return (whole, head, offset) if head <= offset and len(end) <= whole < 1 << 48 else None
+
+
+def _read_header(view: memoryview, path: object) -> tuple[ImageLayout, BlockGrid, int]:
+    size = _HEADER.size + _CRC.size
+    if bytes(view[: len(MAGIC)]) != MAGIC:
+        raise FormatError(path, found="other first bytes", expected="a container of blocks")
+    if len(view) < size:
+        raise FormatError(path, found=f"{len(view)} bytes", expected=f"a header of {size} bytes")
+    if zlib.crc32(view[: _HEADER.size]) != _CRC.unpack_from(view, _HEADER.size)[0]:
+        raise FormatError(path, found="a damaged header", expected="the checksum that it carries")
+    fields = _HEADER.unpack_from(view)
+    version, flags, columns, rows, bands, depth, signed, _, block_rows, block_columns = fields[1:]
+    if version != _VERSION or flags & ~_CHECKSUMS:
+        found = f"version {version} of the container, flags {flags}"
+        raise FormatError(path, found=found, expected="version 1", hint="a newer plait wrote it: upgrade")
+    image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=depth, signed=bool(signed))
+    if not (1 <= block_rows <= rows and 1 <= block_columns <= columns):
+        found = f"blocks of {block_rows} rows and {block_columns} columns"
+        raise FormatError(path, found=found, expected=f"blocks in {rows} rows and {columns} columns")
+    grid = BlockGrid(rows=rows, columns=columns, block_rows=block_rows, block_columns=block_columns)
+    return image, grid, flags
+
+
+def _read_trailer(view: memoryview, path: object) -> tuple[int, bytes]:
+    """Where the index is, and the index."""
+    place = len(view) - _TRAILER.size
+    if place < _HEADER.size + _CRC.size or bytes(view[-len(_END) :]) != _END:
+        raise FormatError(
+            path,
+            found=f"no index at the end of its {len(view):,} bytes",
+            expected="a whole container",
+            hint="it was cut short: copy it again",
+        )
+    offset, length, crc, _ = _TRAILER.unpack_from(view, place)
+    if offset + length != place or length < _COUNTS.size:
+        found = f"an index of {length:,} bytes at byte {offset:,}"
+        raise FormatError(path, found=found, expected=f"one that ends at byte {place:,}")
+    index = bytes(view[offset:place])
+    if zlib.crc32(index) != crc:
+        raise FormatError(path, found="a damaged index", expected="the checksum that it carries")
+    return offset, index
+
+
+def _read_attachments(view: memoryview, index: bytes, count: int, path: object) -> dict[str, bytes]:
+    found, at = {}, 0
+    for _ in range(count):
+        if len(index) < at + _ATTACHMENT.size:
+            raise FormatError(path, found="an index that ends early", expected=f"{count} attachments in it")
+        offset, length, crc, size = _ATTACHMENT.unpack_from(index, at)
+        at += _ATTACHMENT.size
+        name = index[at : at + size].decode("utf-8", "replace")
+        at += size
+        data = bytes(view[offset : offset + length])
+        if len(data) != length or zlib.crc32(data) != crc:
+            expected = "the checksum that the index has for it"
+            raise FormatError(path, found=f"a damaged attachment {name!r}", expected=expected)
+        found[name] = data
+    return found

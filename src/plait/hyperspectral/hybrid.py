@@ -1,0 +1,452 @@
+"""The hybrid entropy coder (CCSDS 123.0-B-2) and its sixteen variable-to-variable codes (annex B)."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.hyperspectral.coders import count_at, filled_backwards, put
+from plait.lang.compile import shared
+from plait.lang.lanes import highest_bit, lowest_bit
+
+__all__ = [
+    "HIGH_ENTROPY_THRESHOLD",
+    "HybridCodeArrays",
+    "code_small_rows",
+    "decode_small_rows",
+    "flush_words",
+    "hybrid_codes",
+    "word_tables",
+]
+
+#: Bits of a codeword that are looked up at once.
+LOOKUP_BITS = 10
+
+
+class HybridCodeArrays(NamedTuple):
+    """Constants of the coder, 64-bit integers.
+
+    Attributes
+    ----------
+    depth
+        D, bits of a sample.
+    limit
+        U_max, zeros after which a residual follows as it is.
+    start, most
+        The counter at the start, ``2**gamma_0``, and its largest value, ``2**gamma_star - 1``.
+    group
+        Bands whose codewords of a sample follow one another, M.
+    threshold
+        Of high entropy: that of the first code.
+    """
+
+    depth: Any
+    limit: Any
+    start: Any
+    most: Any
+    group: Any
+    threshold: Any
+
+
+class WordTables(NamedTuple):
+    """The sixteen codes; all int64, rows of C order.
+
+    Attributes
+    ----------
+    codes
+        For each code: its threshold, the largest number that is a symbol of its own, and the node of an empty
+        input word; shape (16, 3).
+    nodes
+        For each incomplete input word and each symbol, the node of the longer word; or, if that is complete,
+        ``-1 - k`` where k is its number; shape (nodes, 16).
+    words
+        For each complete word: its bits, their number, where its symbols begin and how many there are; shape
+        (words, 4).
+    symbols
+        Symbols of complete words; shape (1, symbols).
+    lookup
+        For each code and the next bits of a stream read backwards: ``-1 - k`` for word k, or a branch; shape
+        (16, ``2**LOOKUP_BITS``).
+    branches
+        For each branch and the bit that follows: likewise; shape (branches, 2).
+    """
+
+    codes: Any
+    nodes: Any
+    words: Any
+    symbols: Any
+    lookup: Any
+    branches: Any
+
+
+@shared
+def _code_of(tables: Any, count: int, total: int) -> Any:
+    """Number of the last code whose threshold is above a mean."""
+    scaled = total << 14
+    low, high = 0, 16
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if scaled < count * tables.codes[middle, 0]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@shared
+def _exponent(code: Any, count: int, total: int) -> Any:
+    """The parameter k of a number of high entropy."""
+    mean = total + ((49 * count) >> 5)
+    k = highest_bit(mean) - highest_bit(count) - 2
+    if k >= 0 and count << (k + 2) > mean:
+        k -= 1
+    return max(min(k, max(code.depth - 2, 2)), 0)
+
+
+@shared
+def _put_reversed(words: Any, held: int, bits: int, at: int, code: Any, value: int, k: int) -> Any:
+    zeros = value >> k
+    if zeros < code.limit:
+        held, bits, at = put(words, held, bits, at, value & ((1 << k) - 1), k)
+        return put(words, held, bits, at, 1 << zeros, zeros + 1)
+    held, bits, at = put(words, held, bits, at, value, code.depth)
+    return put(words, held, bits, at, 0, code.limit)
+
+
+@shared
+def _put_small(
+    words: Any, held: int, bits: int, at: int, code: Any, tables: Any, open_words: Any, i: int, value: int
+) -> Any:
+    """Append a number of low entropy to the open word of code i."""
+    largest = tables.codes[i, 1]
+    if value > largest:
+        held, bits, at = _put_reversed(words, held, bits, at, code, value - largest - 1, 0)
+        value = largest + 1
+    node = tables.nodes[open_words[i], value]
+    if node < 0:
+        held, bits, at = put(words, held, bits, at, tables.words[-1 - node, 0], tables.words[-1 - node, 1])
+        node = tables.codes[i, 2]
+    open_words[i] = node
+    return held, bits, at
+
+
+@shared
+def code_small_rows(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """Append the codewords of rows.
+
+    Parameters
+    ----------
+    code
+        `HybridCode`.
+    tables
+        `WordTables`.
+    residuals
+        Mapped residuals, int64, shape (stacks, rows, columns, bands); one stack after the other is coded.
+    row
+        Number of the first row.
+    sums
+        Accumulators, int64, shape (stacks, bands); changed in place.
+    open_words
+        Node of the incomplete input word of each code, int64, shape (16,); changed in place.
+    cursor
+        Where to write; room for 96 bits a residual. Changed in place.
+    """
+    stacks, rows, columns, bands = residuals.shape
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    for k in range(stacks * rows):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for first in range(0, bands, code.group):
+            last = min(first + code.group, bands)
+            for x in range(columns):
+                t = start + x
+                if t == 0:
+                    for z in range(first, last):
+                        held, bits, at = put(words, held, bits, at, residuals[stack, y, x, z], code.depth)
+                    continue
+                before, count = count_at(code, t), count_at(code, t + 1)
+                for z in range(first, last):
+                    value, total = residuals[stack, y, x, z], sums[stack, z]
+                    if before == code.most:
+                        held, bits, at = put(words, held, bits, at, total & 1, 1)
+                        total = (total + 4 * value + 1) >> 1
+                    else:
+                        total += 4 * value
+                    sums[stack, z] = total
+                    if total << 14 >= code.threshold * count:
+                        k = _exponent(code, count, total)
+                        held, bits, at = _put_reversed(words, held, bits, at, code, value, k)
+                    else:
+                        i = _code_of(tables, count, total)
+                        held, bits, at = _put_small(words, held, bits, at, code, tables, open_words, i, value)
+    state[0], state[1], state[2] = held, bits, at
+
+
+@shared
+def _take(words: Any, held: int, bits: int, at: int, size: int) -> Any:
+    held, bits, at = filled_backwards(words, held, bits, at)
+    return held & ((1 << size) - 1), held >> size, bits - size, at
+
+
+@shared
+def _take_reversed(words: Any, held: int, bits: int, at: int, code: Any, k: int) -> Any:
+    held, bits, at = filled_backwards(words, held, bits, at)
+    zeros = lowest_bit(held) if held else bits
+    if zeros >= code.limit:
+        return _take(words, held >> code.limit, bits - code.limit, at, code.depth)
+    low, held, bits, at = _take(words, held >> (zeros + 1), bits - zeros - 1, at, k)
+    return (zeros << k) | low, held, bits, at
+
+
+@shared
+def _take_word(words: Any, held: int, bits: int, at: int, tables: Any, i: int) -> Any:
+    """The number of the next complete word of code i."""
+    held, bits, at = filled_backwards(words, held, bits, at)
+    found = tables.lookup[i, held & ((1 << LOOKUP_BITS) - 1)]
+    taken = LOOKUP_BITS
+    while found >= 0:
+        found = tables.branches[found, (held >> taken) & 1]
+        taken += 1
+    size = tables.words[-1 - found, 1]
+    return -1 - found, held >> size, bits - size, at
+
+
+@shared
+def _take_small(
+    words: Any, held: int, bits: int, at: int, code: Any, tables: Any, open_words: Any, i: int
+) -> Any:
+    """The next number of low entropy, of code i."""
+    if open_words[1, i] == 0:
+        word, held, bits, at = _take_word(words, held, bits, at, tables, i)
+        open_words[0, i] = tables.words[word, 2]
+        open_words[1, i] = tables.words[word, 3]
+    open_words[1, i] -= 1
+    value = tables.symbols[0, open_words[0, i] + open_words[1, i]]
+    if value > tables.codes[i, 1]:
+        more, held, bits, at = _take_reversed(words, held, bits, at, code, 0)
+        value += more
+    return value, held, bits, at
+
+
+@shared
+def _take_number(
+    words: Any,
+    held: int,
+    bits: int,
+    at: int,
+    code: Any,
+    tables: Any,
+    open_words: Any,
+    counts: Any,
+    sums: Any,
+    z: int,
+) -> Any:
+    """The number before what was read last, of band z."""
+    before, count = counts
+    total = sums[z]
+    if total << 14 >= code.threshold * count:
+        k = _exponent(code, count, total)
+        value, held, bits, at = _take_reversed(words, held, bits, at, code, k)
+    else:
+        i = _code_of(tables, count, total)
+        value, held, bits, at = _take_small(words, held, bits, at, code, tables, open_words, i)
+    if before == code.most:
+        # The sum is half of what it was with the number, rounded up; the bit tells which of two it was.
+        odd, held, bits, at = _take(words, held, bits, at, 1)
+        doubled = 2 * total - 4 * value - 1
+        sums[z] = doubled + ((doubled & 1) ^ odd)
+    else:
+        sums[z] = total - 4 * value
+    return value, held, bits, at
+
+
+@shared
+def decode_small_rows(
+    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
+) -> None:
+    """Read the codewords of rows backwards; the inverse of `code_small_rows`.
+
+    Parameters
+    ----------
+    code, tables, row
+        As there.
+    residuals
+        Changed in place, from the last to the first.
+    sums
+        Accumulators, which become those before the rows.
+    open_words
+        For each code, where the symbols of the word under way begin and how many of them are left; int64,
+        shape (2, 16). Changed in place.
+    cursor
+        Where to read, words with the lowest bits first; behind the end all bits are 0. Changed in place:
+        whoever calls looks whether the next word lies too far behind the end.
+    """
+    stacks, rows, columns, bands = residuals.shape
+    words, state = cursor
+    held, bits, at = state[0], state[1], state[2]
+    groups = (bands + code.group - 1) // code.group
+    for k in range(stacks * rows - 1, -1, -1):
+        stack, y = k // rows, k % rows
+        start = (row + y) * columns
+        for group in range(groups - 1, -1, -1):
+            first = group * code.group
+            last = min(first + code.group, bands)
+            for x in range(columns - 1, -1, -1):
+                t = start + x
+                counts = count_at(code, t), count_at(code, t + 1)
+                for z in range(last - 1, first - 1, -1):
+                    if t == 0:
+                        value, held, bits, at = _take(words, held, bits, at, code.depth)
+                    else:
+                        value, held, bits, at = _take_number(
+                            words, held, bits, at, code, tables, open_words, counts, sums[stack], z
+                        )
+                    residuals[stack, y, x, z] = value
+    state[0], state[1], state[2] = held, bits, at
+
+
+#: A sample is of high entropy from this threshold on: S * 2**14 >= G * threshold. That of the first code.
+HIGH_ENTROPY_THRESHOLD = 303336
+
+
+@dataclass(frozen=True, slots=True)
+class HybridCode:
+    """One code.
+
+    Attributes
+    ----------
+    limit
+        L, the largest residual that is a symbol of its own; larger ones are the escape symbol ``X``.
+    threshold
+        T: the code serves where S * 2**14 < G * T.
+    words
+        Output word, as bits, of each complete input word, as hexadecimal digits and ``X``.
+    flush
+        Output word of each incomplete input word.
+    """
+
+    limit: int
+    threshold: int
+    words: dict[str, str]
+    flush: dict[str, str]
+
+
+@functools.cache
+def hybrid_codes() -> tuple[HybridCode, ...]:
+    """The codes, in order of falling thresholds."""
+    data = resources.files("plait.hyperspectral") / "data" / "hybrid_codes.json"
+    found = json.loads(data.read_text(encoding="ascii"))
+    return tuple(
+        HybridCode(limit, threshold, table["code"], table["flush"])
+        for limit, threshold, table in zip(found["L"], found["T"], found["tables"], strict=True)
+    )
+
+
+def _digit(symbol: str, limit: int) -> int:
+    return limit + 1 if symbol == "X" else int(symbol, 16)
+
+
+class _Tables:
+    """`WordTables` under way, as lists."""
+
+    def __init__(self) -> None:
+        self.codes: list[list[int]] = []
+        self.nodes: list[list[int]] = []
+        self.words: list[list[int]] = []
+        self.symbols: list[int] = []
+        self.lookup: list[list[int]] = []
+        self.branches: list[list[int]] = []
+        #: Node of each incomplete word of each code, and where its symbols are.
+        self.node_of: list[dict[str, int]] = []
+        self.place_of: list[dict[str, int]] = []
+
+    def add(self, code: HybridCode) -> None:
+        """Append a code."""
+        nodes = {prefix: len(self.nodes) + k for k, prefix in enumerate(code.flush)}
+        places: dict[str, int] = {}
+        self.nodes += [[0] * 16 for _ in nodes]
+        self.codes.append([code.threshold, code.limit, nodes[""]])
+        reversed_words = {}
+        for word, bits in code.words.items():
+            number = -1 - len(self.words)
+            reversed_words[bits[::-1]] = number
+            start = len(self.symbols)
+            for k in range(len(word)):
+                after = nodes.get(word[: k + 1], number)
+                self.nodes[nodes[word[:k]]][_digit(word[k], code.limit)] = after
+                places[word[:k]] = start
+            self.words.append([int(bits, 2), len(bits), start, len(word)])
+            self.symbols += [_digit(symbol, code.limit) for symbol in word]
+        self.node_of.append(nodes)
+        self.place_of.append(places)
+        self._add_lookup(reversed_words)
+
+    def _add_lookup(self, words: dict[str, int]) -> None:
+        own = [0] * (1 << LOOKUP_BITS)
+        roots: dict[str, int] = {}
+        for bits, number in words.items():
+            if len(bits) <= LOOKUP_BITS:
+                low = int(bits[::-1], 2)
+                for entry in range(low, 1 << LOOKUP_BITS, 1 << len(bits)):
+                    own[entry] = number
+                continue
+            root, rest = bits[:LOOKUP_BITS], bits[LOOKUP_BITS:]
+            if root not in roots:
+                roots[root] = self._branch()
+                own[int(root[::-1], 2)] = roots[root]
+            branch = roots[root]
+            for bit in rest[:-1]:
+                if self.branches[branch][int(bit)] == 0:
+                    self.branches[branch][int(bit)] = self._branch()
+                branch = self.branches[branch][int(bit)]
+            self.branches[branch][int(rest[-1])] = number
+        self.lookup.append(own)
+
+    def _branch(self) -> int:
+        # Branch 0 is nobody's, so that 0 says that there is none yet.
+        if not self.branches:
+            self.branches.append([-1, -1])
+        self.branches.append([0, 0])
+        return len(self.branches) - 1
+
+
+@functools.cache
+def _tables() -> _Tables:
+    tables = _Tables()
+    for code in hybrid_codes():
+        tables.add(code)
+    return tables
+
+
+@functools.cache
+def word_tables() -> WordTables:
+    """The codes as arrays."""
+    found = _tables()
+    arrays = found.codes, found.nodes, found.words, [found.symbols], found.lookup, found.branches
+    return WordTables(*(np.array(array, np.int64) for array in arrays))
+
+
+@functools.cache
+def flush_words() -> tuple[tuple[dict[int, str], dict[str, tuple[int, int]]], ...]:
+    """What ends the open word of each code.
+
+    Returns
+    -------
+    tuple
+        For each code: the output word of each node; and for each output word, where the symbols of its input
+        word begin and how many there are.
+    """
+    found, words = _tables(), []
+    for code, nodes, places in zip(hybrid_codes(), found.node_of, found.place_of, strict=True):
+        out = {node: code.flush[prefix] for prefix, node in nodes.items()}
+        back = {code.flush[prefix]: (places[prefix], len(prefix)) for prefix in nodes}
+        words.append((out, back))
+    return tuple(words)

@@ -1,0 +1,1 @@
+"""The language that bodies are written in: compilation, lanes, warps, algebras."""

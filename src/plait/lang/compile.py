@@ -1,0 +1,410 @@
+"""The only door to Numba: decorators for bodies that serve every target, and for compiled kernels.
+
+Kinds of function:
+
+- ``@shared``: an ordinary Python function that compiled code may call too. Called from Python it runs
+  interpreted; called from a kernel it is compiled for the kernel's target. This is how one body serves
+  the reference, the CPU and CUDA.
+- ``@by_type``: a stub whose body is the static method of the same name on the class of its first
+  argument (an algebra or a recurrence), in Python and in compiled code alike.
+- `specialise`: other code for compiled callers than the Python definition (vector instructions).
+- ``@kernel``: a compiled CPU entry point, without the GIL, cached on disk.
+
+Numba's own disk cache returns stale code when a function in another file changes, so machine code is kept in
+files named by a digest of the sources that it is made of (`plait.lang.closure`), in a folder for the processor
+and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
+in the cache is called without it (`plait.lang.native`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import importlib.util
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from plait.errors import Unsupported
+from plait.lang import closure as _closure
+from plait.lang import native as _native
+from plait.lang.compiling import alone, compiling
+from plait.settings import cache_directory, source_digest
+
+__all__ = [
+    "by_type",
+    "by_type_of",
+    "closure",
+    "compiled_cache",
+    "host_features",
+    "host_vector_bits",
+    "implemented_in",
+    "in_compiled_cache",
+    "kernel",
+    "prepare",
+    "shared",
+    "specialise",
+    "stem_of",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Settings of Numba that do not change what it compiles.
+_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_ENABLE_CUDASIM", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
+
+
+def __getattr__(name: str) -> Any:
+    """What definitions of instructions are made of; asking for it imports Numba."""
+    if name in ("intrinsic", "models", "register_model"):
+        from numba import extending
+
+        return getattr(extending, name)
+    if name == "types":
+        from numba.core import types
+
+        return types
+    if name == "ir":
+        from llvmlite import ir
+
+        return ir
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Arrays come from the caller and outlive every call, so compiled bodies count no references: with
+# counting, the atomic increments of array arguments cost more than the arithmetic. Inlining lets the
+# compiler keep a schedule's arrays in registers across the calls of its small bodies. Entry points for C,
+# which nobody calls, would take a third of the time to compile.
+_OPTIONS = {"_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
+
+_Select = Callable[..., Callable[..., Any] | None]
+
+
+class _Compiler:
+    """What waits for Numba."""
+
+    ready = False
+    lock = threading.RLock()
+    overloads: list[tuple[Callable[..., Any], _Select, str]] = []  # noqa: RUF012  # one for the process
+    modules: list[str] = []  # noqa: RUF012
+    packages: list[str] = []  # noqa: RUF012
+    replacements: dict[Callable[..., Any], list[_Select]] = {}  # noqa: RUF012
+
+
+def prepare() -> None:
+    """Import Numba and teach it everything that was declared."""
+    with _Compiler.lock:
+        if _Compiler.ready:
+            return
+        while _Compiler.modules:
+            importlib.import_module(_Compiler.modules.pop())
+        _Compiler.ready = True
+        for function, select, target in _Compiler.overloads:
+            _teach(function, select, target)
+        _Compiler.overloads.clear()
+
+
+def _teach(function: Callable[..., Any], select: _Select, target: str) -> None:
+    def typing(*args: object) -> Callable[..., Any] | None:
+        return select(*args)
+
+    from numba.extending import overload
+
+    overload(function, strict=False, target=target, jit_options=_OPTIONS)(typing)
+
+
+def implemented_in(module: str) -> None:
+    """Name a module that says with `specialise` how operations of its package compile; imported when needed.
+
+    All files of the package count as sources of whatever uses one of the operations.
+    """
+    with _Compiler.lock:
+        _Compiler.packages.append(module.rpartition(".")[0])
+        if _Compiler.ready:
+            importlib.import_module(module)
+        else:
+            _Compiler.modules.append(module)
+
+
+def specialise(function: Callable[..., Any], select: _Select, target: str = "generic") -> None:
+    """Let compiled code use ``select(*argument_types)``, if any, where the source calls `function`.
+
+    Parameters
+    ----------
+    function
+        What the source calls.
+    select
+        From the types of the arguments to the body; None where it does not serve them.
+    target
+        For which compiled target: ``"generic"`` for all, ``"cuda"`` for CUDA before what all have. Only the
+        CUDA target names itself, once it has imported its compiler.
+    """
+    with _Compiler.lock:
+        _Compiler.replacements.setdefault(function, []).append(select)
+        if _Compiler.ready:
+            _teach(function, select, target)
+        else:
+            _Compiler.overloads.append((function, select, target))
+
+
+def shared(function: F) -> F:
+    """Let compiled code call a Python function, on any target; from Python it stays interpreted."""
+    specialise(function, lambda *args: function)
+    return function
+
+
+def by_type(stub: F) -> F:
+    """Replace a stub by the static method of its name on the class of its first argument."""
+    name = stub.__name__
+
+    @functools.wraps(stub)
+    def dispatch(*args: Any) -> Any:
+        return body_of(type(args[0]))(*args)
+
+    def body_of(kind: type) -> Callable[..., Any]:
+        body: Callable[..., Any] | None = getattr(kind, name, None)
+        if body is None:
+            meaning = (stub.__doc__ or "").strip(" .\n")
+            why = f"it has no {name!r} ({meaning}), which this schedule asks for"
+            raise Unsupported(f"{kind.__name__} here", why=why)
+        return body
+
+    specialise(dispatch, lambda first, *rest: body_of(first.instance_class))
+    return cast(F, dispatch)
+
+
+def by_type_of(table: Mapping[type, F]) -> F:
+    """A function whose body is picked from `table` by the class of its first argument."""
+
+    def dispatch(*args: Any) -> Any:
+        return table[type(args[0])](*args)
+
+    specialise(dispatch, lambda first, *rest: table[first.instance_class])
+    return cast(F, dispatch)
+
+
+def closure(function: Callable[..., Any], args: tuple[Any, ...]) -> _closure.Closure:
+    """The sources of what a function compiles to for arguments."""
+    replaced = _Compiler.replacements
+    roots = (function, *_closure.classes_of(args))
+    return _closure.Closure(roots, __name__, _Compiler.packages, lambda called: replaced.get(called, ()))
+
+
+def stem_of(name: str, sources: _closure.Closure, *facts: str) -> str:
+    """Path of what is kept of a kernel made of these sources, but for the suffix."""
+    # If a file has changed meanwhile, what this process runs is not what is on the disk.
+    folder = _temporary_folder() if sources.changed else compiled_cache()
+    return str(folder / f"{name.replace('<locals>.', '')}-{sources.digest(*facts)}")
+
+
+class _Kernel:
+    """An entry point: machine code from the cache, or compiled for a call when it is not there."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._loaded: dict[str, _native.NativeCode | None] = {}
+        self._locks: dict[object, threading.Lock] = {}
+        self._dispatcher: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        found = _native.signature(args)
+        if found is None:
+            return self._through_numba(args)
+        types = found.types
+        code = self._loaded[types] if types in self._loaded else self._prepared(found, args)
+        if code is None:
+            return self._through_numba(args)
+        done, result = code(found)
+        # What stopped it is told by the slower way.
+        return result if done else self._through_numba(args)
+
+    def _prepared(self, found: _native.Signature, args: tuple[Any, ...]) -> _native.NativeCode | None:
+        """Load or compile what these types need; one thread does, and others that need it wait."""
+        with self._locks.setdefault(found.types, threading.Lock()):
+            if found.types not in self._loaded:
+                stem = stem_of(self._name, closure(self.py_func, args), found.types)
+                code = _native.load(Path(f"{stem}.o"), found)
+                if code is None:
+                    code = self._compiled(stem, args, found)
+                self._loaded[found.types] = code
+            return self._loaded[found.types]
+
+    def _through_numba(self, args: tuple[Any, ...]) -> Any:
+        dispatcher = self.dispatcher
+        kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
+        if kinds not in dispatcher.overloads:
+            with self._locks.setdefault(kinds, threading.Lock()):
+                if kinds not in dispatcher.overloads:
+                    self._compiled(stem_of(self._name, closure(self.py_func, args), repr(kinds)), args, None)
+        return dispatcher(*args)
+
+    def _compiled(
+        self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
+    ) -> _native.NativeCode | None:
+        """Compile for these types; or load what another process has compiled meanwhile."""
+        with alone(Path(f"{stem}.lock"), self._name):
+            code = _native.load(Path(f"{stem}.o"), found) if found is not None else None
+            if code is not None:
+                return code
+            dispatcher = self.dispatcher
+            kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
+            if _reloaded(Path(f"{stem}.numba"), dispatcher, kinds):
+                return None
+            with compiling(self._name):
+                dispatcher.compile(kinds)
+            compiled = dispatcher.overloads[kinds]
+            if found is None or not _native.save(Path(f"{stem}.o"), found, compiled):
+                _keep(Path(f"{stem}.numba"), kinds, compiled)
+        return None
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's compiled function."""
+        with _Compiler.lock:
+            if self._dispatcher is None:
+                import numba
+
+                prepare()
+                self._dispatcher = numba.njit(nogil=True, _nrt=False)(self.py_func)
+        return self._dispatcher
+
+
+def _keep(file: Path, kinds: tuple[Any, ...], compiled: Any) -> None:
+    """Keep what only Numba can call."""
+    from numba.core.serialize import dumps
+
+    if not (compiled.library.has_dynamic_globals or any(not loop.can_cache for loop in compiled.lifted)):
+        _native.write(file, dumps((kinds, compiled._reduce())))
+
+
+def _reloaded(file: Path, dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Give Numba what `_keep` has kept, if it is there."""
+    content = _native.read(file)
+    if content is None:
+        return False
+    from numba.core.compiler import CompileResult
+
+    context = dispatcher.targetctx
+    context.refresh()
+    known, reduced = pickle.loads(content)
+    if known != kinds:
+        return False
+    compiled = CompileResult._rebuild(context, *reduced)
+    context.insert_user_function(compiled.entry_point, compiled.fndesc, [compiled.library])
+    dispatcher.add_overload(compiled)
+    return True
+
+
+@contextlib.contextmanager
+def in_compiled_cache(folder: Path) -> Iterator[None]:
+    """Let what numba-cuda makes meanwhile keep its machine code in a folder."""
+    import numba
+
+    with _Compiler.lock:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder)
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
+
+
+def kernel(function: F) -> F:
+    """Compile a CPU entry point: no GIL, cached on disk under a digest of its sources."""
+    return function if _interpreted() else cast(F, _Kernel(function))
+
+
+def _interpreted() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "").strip() not in ("", "0")
+
+
+def _version_of_numba() -> Path:
+    """The file in which Numba states its version; looking for it does not import Numba."""
+    found = importlib.util.find_spec("numba")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("numba")
+    return Path(found.origin).with_name("_version.py")
+
+
+@functools.cache
+def compiled_cache() -> Path:
+    """Folder of what is compiled by this Numba for this processor."""
+    root = cache_directory()
+    if _interpreted():
+        return root
+    own = [Path(__file__), Path(_native.__file__), Path(_closure.__file__)]
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    chosen = [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
+    python = str(sys.implementation.cache_tag)
+    folder = root / source_digest([*own, _version_of_numba()], python, np.__version__, *_processor(), *chosen)
+    try:
+        for made in (root, folder):
+            made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+        others = [made for made in (root, folder) if not _native.only_ours(made.stat())]
+        if not others:
+            return folder
+        reason = f"{others[0]} does not belong to this user alone, or others may write to it"
+    except OSError as error:
+        reason = f"{root} cannot be used: {error.strerror}"
+    warnings.warn(f"compiled code is not kept: {reason}; PLAIT_CACHE_DIR names another folder", stacklevel=2)
+    return _temporary_folder()
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """A folder of compiled code for this process alone."""
+    temporary = Path(tempfile.mkdtemp(prefix="plait-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return temporary
+
+
+@functools.cache
+def host_vector_bits() -> int:
+    """Width in bits of the widest integer vectors that this processor computes with."""
+    features = host_features()
+    if features.get("avx512bw") and features.get("avx512dq"):
+        return 512
+    return 256 if features.get("avx2") else 128
+
+
+@functools.cache
+def host_features() -> dict[str, bool]:
+    """The instruction sets that compiled code may use, by LLVM's names.
+
+    They follow Numba's settings: with ``NUMBA_CPU_FEATURES`` they are those that it names, even if the
+    processor has more, and ``NUMBA_ENABLE_AVX=0`` takes away what begins with avx.
+    """
+    triple, _, named = _processor()
+    features = {name[1:]: name[0] == "+" for name in named.replace(" ", "").split(",") if name}
+    if triple.startswith(("aarch64", "arm64")):
+        # Every 64-bit Arm processor has it, but not every operating system says so.
+        features.setdefault("neon", True)
+    return features
+
+
+def _processor() -> tuple[str, str, str]:
+    """What Numba compiles for, as it tells LLVM: platform, processor, features with + or - before them."""
+    import llvmlite.binding as llvm
+
+    features = os.environ.get("NUMBA_CPU_FEATURES")
+    if features is None:
+        host = llvm.get_host_cpu_features()
+        if os.environ.get("NUMBA_ENABLE_AVX", "").strip() == "0":
+            host.update({name: False for name in host if name.startswith("avx")})
+        features = host.flatten()
+    name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return llvm.get_process_triple(), name, features

@@ -1,0 +1,340 @@
+"""Primitive operations that mean the same for interpreted Python and for every compiled target.
+
+Each operation is defined by plain Python; compiled targets replace the definition by an instruction.
+
+A group of lanes is read and written within one row of a two-dimensional array of C order: ``lane + width``
+never exceeds the length of the row, so whoever allocates the array pads its rows. The definitions raise
+`IndexError` where that does not hold. Compiled code does not look at positions, so every schedule is tested
+interpreted.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait.lang.compile import host_vector_bits, specialise
+from plait.lang.compile import implemented_in as _implemented_in
+
+__all__ = [
+    "LANES",
+    "PADDING",
+    "EightLanes",
+    "FourLanes",
+    "OneLane",
+    "SixteenLanes",
+    "SixtyFourLanes",
+    "ThirtyTwoLanes",
+    "TwoLanes",
+    "add_saturating",
+    "any_bits",
+    "equal",
+    "greater",
+    "highest_bit",
+    "host_lanes",
+    "lanes_of",
+    "largest_lane",
+    "last_lane",
+    "load",
+    "lookup",
+    "lower_half",
+    "lowest_bit",
+    "mask_bits",
+    "maximum",
+    "minimum",
+    "padded",
+    "population",
+    "select",
+    "shift_in",
+    "splat",
+    "store",
+    "subtract_saturating",
+    "upper_half",
+    "widen",
+    "width_of",
+]
+
+#: Rows of 64-bit lanes are padded to a multiple of this many.
+PADDING = 8
+
+
+class OneLane(NamedTuple):
+    """Groups of one lane: plain numbers."""
+
+    width: int = 1
+
+
+class TwoLanes(NamedTuple):
+    """Groups of two lanes."""
+
+    width: int = 2
+
+
+class FourLanes(NamedTuple):
+    """Groups of four lanes."""
+
+    width: int = 4
+
+
+class EightLanes(NamedTuple):
+    """Groups of eight lanes: 512 bits of 64-bit lanes."""
+
+    width: int = 8
+
+
+class SixteenLanes(NamedTuple):
+    """Groups of sixteen lanes: 128 bits of 8-bit lanes, 512 bits of 32-bit lanes."""
+
+    width: int = 16
+
+
+class ThirtyTwoLanes(NamedTuple):
+    """Groups of 32 lanes: 256 bits of 8-bit lanes, 512 bits of 16-bit lanes."""
+
+    width: int = 32
+
+
+class SixtyFourLanes(NamedTuple):
+    """Groups of 64 lanes: 512 bits of 8-bit lanes."""
+
+    width: int = 64
+
+
+_WIDTHS: dict[int, Any] = {
+    kind().width: kind()
+    for kind in (OneLane, TwoLanes, FourLanes, EightLanes, SixteenLanes, ThirtyTwoLanes, SixtyFourLanes)
+}
+
+#: The widths for 64-bit lanes: up to one register of 512 bits.
+LANES: dict[int, Any] = {width: kind for width, kind in _WIDTHS.items() if width <= PADDING}
+
+
+def lanes_of(width: int) -> Any:
+    """The groups of `width` lanes: 1, 2, 4, 8, 16, 32 or 64.
+
+    >>> lanes_of(32)
+    ThirtyTwoLanes(width=32)
+    """
+    return _WIDTHS[width]
+
+
+def width_of(lanes: Any) -> int:
+    """``lanes.width``, which compiled code takes for a constant: what divides by it does not divide.
+
+    >>> width_of(lanes_of(8))
+    8
+    """
+    width: int = lanes.width
+    return width
+
+
+_CONSTANT: dict[int, Any] = {
+    1: lambda lanes: 1,
+    2: lambda lanes: 2,
+    4: lambda lanes: 4,
+    8: lambda lanes: 8,
+    16: lambda lanes: 16,
+    32: lambda lanes: 32,
+    64: lambda lanes: 64,
+}
+specialise(width_of, lambda lanes: _CONSTANT[lanes.instance_class().width])
+
+
+def host_lanes(bits: int = 64) -> Any:
+    """The width that fills a register of this processor with lanes of `bits` bits (8, 16, 32 or 64)."""
+    return _WIDTHS[host_vector_bits() // bits]
+
+
+def padded(lanes: int) -> int:
+    """`lanes` rounded up to a multiple of `PADDING`.
+
+    >>> padded(11)
+    16
+    """
+    return -(-lanes // PADDING) * PADDING
+
+
+def _checked(lanes: Any, rows: Any, row: int, lane: int) -> None:
+    if rows.ndim != 2 or not rows.flags.c_contiguous:
+        raise IndexError(f"an array {rows.shape} with strides {rows.strides}; rows of C order are needed")
+    if not (0 <= row < rows.shape[0] and lane >= 0 and lane + lanes.width <= rows.shape[1]):
+        raise IndexError(f"lanes {lane} to {lane + lanes.width} of row {row} in an array {rows.shape}")
+
+
+def load(lanes: Any, rows: Any, row: int, lane: int) -> Any:
+    """The group of ``rows[row]`` that starts at `lane`."""
+    _checked(lanes, rows, row, lane)
+    return rows[row, lane] if lanes.width == 1 else rows[row, lane : lane + lanes.width].copy()
+
+
+def store(lanes: Any, rows: Any, row: int, lane: int, value: Any) -> None:
+    """Write a group to ``rows[row]``, starting at `lane`."""
+    _checked(lanes, rows, row, lane)
+    if lanes.width == 1:
+        rows[row, lane] = value
+    else:
+        rows[row, lane : lane + lanes.width] = value
+
+
+def splat(lanes: Any, value: Any) -> Any:
+    """A group with the same value in all lanes."""
+    return value if lanes.width == 1 else np.full(lanes.width, value)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger value, lane by lane."""
+    if isinstance(a, np.ndarray):
+        return np.where(a > b, a, b)
+    if isinstance(a, tuple):
+        # Lanes of another meaning (`plait.lang.packed`) have their own maximum, and their own `+`.
+        return a.maximum(b)  # type: ignore[attr-defined]
+    return a if a > b else b
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller value, lane by lane."""
+    if isinstance(a, np.ndarray):
+        return np.where(a < b, a, b)
+    return a if a < b else b
+
+
+def _held(operation: Any, a: Any, b: Any) -> Any:
+    """``operation(a, b)``, held at the limits of the type of `a` if that has any."""
+    if not (isinstance(a, np.ndarray | np.generic) and np.issubdtype(a.dtype, np.integer)):
+        return operation(a, b)
+    limits = np.iinfo(a.dtype)
+    if not isinstance(a, np.ndarray):
+        return a.dtype.type(min(max(operation(int(a), int(b)), limits.min), limits.max))
+    # 64 bits hold the results of narrower lanes, and Python's integers those of all.
+    wide = np.int64 if a.itemsize < 8 else object
+    return np.clip(operation(a.astype(wide), b.astype(wide)), limits.min, limits.max).astype(a.dtype)
+
+
+def add_saturating(a: Any, b: Any) -> Any:
+    """The sum, held at the limits of the lane type. Python integers and floats have no limits."""
+    return _held(operator.add, a, b)
+
+
+def subtract_saturating(a: Any, b: Any) -> Any:
+    """The difference, held at the limits of the lane type. Python integers and floats have no limits."""
+    return _held(operator.sub, a, b)
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Mask of the lanes in which both are the same."""
+    return a == b
+
+
+def greater(a: Any, b: Any) -> Any:
+    """Mask of the lanes in which the first is larger."""
+    return a > b
+
+
+def select(mask: Any, a: Any, b: Any) -> Any:
+    """`a` in the lanes of the mask, `b` in the others."""
+    if isinstance(mask, np.ndarray):
+        return np.where(mask, a, b)
+    return a if mask else b
+
+
+def mask_bits(mask: Any) -> Any:
+    """A mask as a 64-bit word: bit k is lane k."""
+    if isinstance(mask, np.ndarray):
+        bits = np.zeros(64, bool)
+        bits[: mask.size] = mask
+        return np.packbits(bits, bitorder="little").view(np.int64)[0]
+    return np.int64(1) if mask else np.int64(0)
+
+
+def any_bits(a: Any) -> Any:
+    """The bits that are set in any lane of a group of integers."""
+    return np.bitwise_or.reduce(a) if isinstance(a, np.ndarray) else a
+
+
+def largest_lane(a: Any) -> Any:
+    """The largest value of any lane, none of which is NaN."""
+    return a.max() if isinstance(a, np.ndarray) else a
+
+
+def last_lane(a: Any) -> Any:
+    """The value of the last lane."""
+    return a[-1] if isinstance(a, np.ndarray) else a
+
+
+def lower_half(a: Any) -> Any:
+    """The first half of the lanes of a group, which has more than one."""
+    return a[0] if a.size == 2 else a[: a.size // 2]
+
+
+def upper_half(a: Any) -> Any:
+    """The second half of the lanes of a group, which has more than one."""
+    return a[1] if a.size == 2 else a[a.size // 2 :]
+
+
+def shift_in(a: Any, first: Any) -> Any:
+    """Every lane moved up by one: lane k takes the value of lane k - 1, and lane 0 takes `first`."""
+    if not isinstance(a, np.ndarray):
+        return first
+    moved = np.empty_like(a)
+    moved[0] = first
+    moved[1:] = a[:-1]
+    return moved
+
+
+def lookup(lanes: Any, table: Any, row: int, index: Any) -> Any:
+    """``table[row, index]``, lane by lane.
+
+    Parameters
+    ----------
+    lanes
+        Width of `index`.
+    table
+        Array of 32 columns; its element type is that of the result.
+    row
+        Row of the table.
+    index
+        Group of unsigned lanes of 8 or 16 bits, below 32.
+    """
+    if table.ndim != 2 or not table.flags.c_contiguous or table.shape[1] != 32:
+        raise IndexError(f"a table {table.shape} with strides {table.strides}; rows of 32 are needed")
+    if not 0 <= row < table.shape[0]:
+        raise IndexError(f"row {row} of a table {table.shape}")
+    return table[row, index]
+
+
+def widen(like: Any, value: Any) -> Any:
+    """Integers in the signed lane type of `like`, which is at least as wide."""
+    return value.astype(like.dtype) if isinstance(value, np.ndarray) else like.dtype.type(value)
+
+
+def highest_bit(word: int) -> int:
+    """Index of the highest set bit of a word that is not zero.
+
+    >>> highest_bit(0b10100)
+    4
+    """
+    return (int(word) & 0xFFFFFFFFFFFFFFFF).bit_length() - 1
+
+
+def lowest_bit(word: int) -> int:
+    """Index of the lowest set bit of a word that is not zero.
+
+    >>> lowest_bit(0b10100)
+    2
+    """
+    value = int(word)
+    return (value & -value).bit_length() - 1
+
+
+def population(word: int) -> int:
+    """Number of set bits.
+
+    >>> population(0b10100)
+    2
+    """
+    return (int(word) & 0xFFFFFFFFFFFFFFFF).bit_count()
+
+
+_implemented_in("plait.lang.instructions")

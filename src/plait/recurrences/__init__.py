@@ -1,1 +1,0 @@
-"""Recurrences: which neighbours feed a cell. Arithmetic, comparison, tuples and algebra calls only."""

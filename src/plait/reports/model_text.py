@@ -1,0 +1,213 @@
+"""What came of generation probabilities, scenarios and an inference, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from plait.reports.count_text import MEANINGS, blamed_lines
+from plait.reports.plain_text import aligned, paragraph, percent
+from plait.vdj.calls import BlamedCalls
+from plait.vdj.model.evidence import EVIDENCE_STATUSES
+from plait.vdj.model.inference_files import InferredFiles
+from plait.vdj.model.inference_tables import selection_warning
+from plait.vdj.model.pgen_files import QUANTILES, PgenFiles, PgenSummary
+from plait.vdj.model.scenario_files import ScenarioFiles
+
+__all__ = ["PGEN_MEANINGS", "inference_text", "pgen_text", "scenario_text"]
+
+#: Every status in plain words.
+PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        **MEANINGS,
+        "ok": "has a probability above zero",
+        "invalid_symbol": "the junction holds something that is no code",
+        "unknown_v_call": "the model has no such V gene or allele",
+        "unknown_j_call": "the model has no such J gene or allele",
+        "no_v_anchor": "the model does not know where the junction begins in that V",
+        "no_j_anchor": "the model does not know where the junction ends in that J",
+        "out_of_frame": "no amino acids: the junction is out of frame",
+        "v_never_chosen": "zero: the model never chooses these V genes",
+        "j_never_chosen": "zero: the model never chooses these J genes",
+        "genes_never_together": "zero: the model never chooses these V and J genes together",
+        "v_not_matching": "zero: the junction does not begin like any of these V genes",
+        "j_not_matching": "zero: the junction does not end like any of these J genes",
+        "too_many_insertions": "zero: more insertions would be needed than the model makes",
+        "no_scenario": "zero: nothing that the model can do makes this junction",
+    }
+)
+#: What was summed over, for every choice of calls.
+CALLS_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "ignore": "summed over all functional genes of the model",
+        "use": "with the V and J genes that each row names",
+        "v": "with the V genes that each row names, summed over all functional J",
+        "j": "with the J genes that each row names, summed over all functional V",
+    }
+)
+_KINDS: Mapping[str, str] = MappingProxyType(
+    {"nt": "of the nucleotides", "aa": "of the amino acids", "motif": "of the motif"}
+)
+#: What may be wrong where all rows hold something that is no code.
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "nt": "Are these amino acids (--of aa), or is this another column?",
+        "aa": "Are these motifs (--of motif), or is this another column?",
+        "motif": "In a motif stand letters, [..] for one of several, and . for any.",
+    }
+)
+
+
+def pgen_text(made: PgenFiles, *, seconds: float) -> str:
+    """What came of a run, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    made
+        The run.
+    seconds
+        How long it took.
+    """
+    rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
+    lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
+    if not made.rows:
+        lines += paragraph("The input has no rows; nor has the output.")
+    for kind, summary in made.summaries.items():
+        if made.rows:
+            lines += ["", *_kind_lines(kind, made.calls, summary, made.remarks[kind])]
+    lines += ["", *run_lines(made.renamed, made.blank_lines, made.resumed_blocks)]
+    return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
+
+
+def run_lines(renamed: Mapping[str, str], blank_lines: int, resumed_blocks: int) -> list[str]:
+    """What a user should know of a run over tables besides its results.
+
+    Parameters
+    ----------
+    renamed
+        Input columns with new names.
+    blank_lines, resumed_blocks
+        Numbers of them.
+    """
+    lines: list[str] = []
+    for name, new in renamed.items():
+        lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
+    if blank_lines:
+        lines += paragraph(f"{blank_lines:,} blank lines of the input were passed over.")
+    if resumed_blocks:
+        lines += paragraph(f"{resumed_blocks:,} blocks were taken over from the stopped run.")
+    return lines
+
+
+def status_lines(
+    column: str, meanings: Mapping[str, str], statuses: Mapping[str, int], blamed: BlamedCalls
+) -> list[str]:
+    """How many rows have each status, and the calls that are to blame.
+
+    Parameters
+    ----------
+    column
+        Name of the column.
+    meanings
+        Every status in plain words.
+    statuses
+        Rows of each status.
+    blamed
+        The calls.
+    """
+    whole = sum(statuses.values())
+    rows = [["rows", "share", column, ""]]
+    for status, n in sorted(statuses.items(), key=lambda item: (-item[1], item[0])):
+        rows.append([f"{n:,}", percent(n, whole), status, meanings[status]])
+    return aligned(rows, ">><<") + blamed_lines(blamed.of)
+
+
+def _kind_lines(kind: str, calls: str, summary: PgenSummary, remarks: Sequence[str]) -> list[str]:
+    lines = [f"pgen_{kind}: {_KINDS[kind]}, {CALLS_WORDS[calls]}"]
+    lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary.statuses, summary.blamed)
+    if summary.statuses["invalid_symbol"] == summary.rows:
+        lines += paragraph(_HINTS[kind], indent=2)
+    for remark in remarks:
+        lines += paragraph(remark, indent=2)
+    quantiles = summary.log10_quantiles()
+    if quantiles is not None:
+        shares = " ".join(f"{f'{100 * share:.0f} %':>7}" for share in QUANTILES)
+        values = " ".join(f"{10**value:>7.0e}" for value in quantiles)
+        lines += [f"  quantiles of those above zero {shares}", f"{'':31} {values}"]
+    return lines
+
+
+_MEANINGS = {
+    **PGEN_MEANINGS,
+    "ok": "has scenarios",
+    "invalid_symbol": "the junction holds something else than A, C, G and T",
+}
+
+
+def scenario_text(made: ScenarioFiles, *, seconds: float) -> str:
+    """What came of a run, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    made
+        The run.
+    seconds
+        How long it took.
+    """
+    summary = made.summary
+    rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
+    lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
+    if made.rows:
+        lines += ["", f"Scenarios {CALLS_WORDS[made.calls]}:".replace("summed over", "among")]
+        lines += status_lines("status", _MEANINGS, summary.statuses, summary.blamed)
+    else:
+        lines += paragraph("The input has no rows; nor has the output.")
+    n = summary.explained
+    if n:
+        best, listed = summary.best_share / n, summary.listed_share / n
+        lines += paragraph(
+            f"{summary.scenarios:,} scenarios. Of the generation probability of a row the best one has "
+            f"{100 * best:.1f} % on average, all that are listed {100 * listed:.1f} %."
+        )
+    lines += ["", *run_lines({}, made.blank_lines, made.resumed_blocks)]
+    return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
+
+
+def inference_text(made: InferredFiles, *, seconds: float, page: Path | None) -> str:
+    """What came of an inference, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    made
+        The run.
+    seconds
+        How long it took.
+    page
+        Its report, if there is one.
+    """
+    facts = made.facts
+    rows = facts["rows"]
+    rate = f", {rows / seconds:,.0f} rows/s" if rows and seconds > 0 else ""
+    files = f"{len(facts['inputs']):,} file{'' if len(facts['inputs']) == 1 else 's'}"
+    lines = [f"{rows:,} rows of {files} in {seconds:.1f} s{rate}", ""]
+    table = [["rows", "share", "status", ""]]
+    used = rows - sum(facts["left_out"].values())
+    for status, n in [("ok", used), *facts["left_out"].items()]:
+        table.append([f"{n:,}", percent(n, rows), status, EVIDENCE_STATUSES[status]])
+    lines += [*aligned(table, ">><<"), ""]
+    warning = selection_warning(facts)
+    if warning:
+        lines += [*paragraph(f"Take care: {warning}."), ""]
+    for answer in facts["answers"]:
+        lines += [*paragraph(answer["headline"]), *paragraph(answer["text"], indent=2), ""]
+    bits = [["bits", "share", "choice"]]
+    total = facts["entropies"]["total"]
+    for name, value in facts["entropies"].items():
+        share = f"{value / total:.1%}" if total else ""
+        bits.append([f"{value:.2f}", share.replace("%", " %"), name])
+    lines += [*aligned(bits, ">><"), ""]
+    places = {"model": made.folder / "model.json", "IGoR": made.folder / "model"}
+    places |= {"tables": made.folder / "tables"} | ({"report": page} if page else {})
+    lines += [f"{name:<8} {path}" for name, path in places.items()]
+    return "\n".join(lines) + "\n"

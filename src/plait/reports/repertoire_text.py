@@ -1,0 +1,309 @@
+"""What came of an annotation, of new alleles and of sharing, as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from plait.reports.plain_text import aligned, paragraph, percent
+from plait.vdj.alleles.candidates import REASONS
+from plait.vdj.alleles.new_alleles import NewAlleles
+from plait.vdj.reads.annotate_files import AnnotatedFiles
+from plait.vdj.reads.summary import ReadSummary
+from plait.vdj.sharing_table import SharingTable
+
+__all__ = ["STATUS_MEANINGS", "alleles_text", "annotation_text", "lost_text", "sharing_text"]
+
+#: Every status in plain words.
+STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "ok": "V, J and junction found",
+        "too_short": "shorter than a read that can hold a junction",
+        "too_long": "longer than any read of a receptor",
+        "no_v": "no V gene matches",
+        "no_j": "no J gene matches",
+        "wrong_order": "J stands before V",
+        "too_many_errors": "V and J differ from the germline more than --max-error-rate allows",
+        "no_anchor": "the read ends before the Cys or the Phe/Trp codon, or the germline has none",
+        "low_quality": "a base of the junction is below --min-junction-quality",
+        "out_of_frame": "V and J are in different frames (--productive)",
+        "stop_codon": "a stop codon (--productive)",
+    }
+)
+#: What is told of inputs that are unusual.
+_REMARKS: Mapping[str, str] = MappingProxyType(
+    {
+        "duplicate_names": "reads with the name of an earlier one; sequence_id is not unique for them",
+        "empty_reads": "reads without a base; they are too_short",
+        "dots": "bases written as a dot, and taken for N",
+    }
+)
+#: A space at which no line is broken.
+_HELD = "\N{NO-BREAK SPACE}"
+_MOST_GENES = 6
+#: Share of the reads with a junction that may be lost without a word.
+_MOST_LOST = 0.1
+_MOST_FILES = 40
+
+
+def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
+    """What came of a run, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    found
+        The run.
+    seconds
+        How long it took.
+    """
+    total = found.total
+    paired = any(file.mate_path for file in found.files)
+    rate = f", {total.reads / seconds:,.0f}/s" if total.reads and seconds > 0 else ""
+    lines = [f"{total.reads:,} {'pairs of reads' if paired else 'reads'} in {seconds:.1f} s{rate}"]
+    if not total.reads:
+        lines += paragraph("The input has no reads, and the output no rows.")
+    else:
+        if found.umis is not None:
+            lines += [f"{found.umis.molecules:,} molecules by UMI"]
+        if paired:
+            merged = percent(total.merged_pairs, max(total.sequences, 1))
+            lines += [
+                f"{total.merged_pairs:,} {'pairs' if found.umis is None else 'of them'} ({merged}) merged"
+            ]
+        lines += ["", *_status_lines(total, found.umis is not None), "", *_junction_lines(total)]
+        if len(found.files) > 1:
+            lines += ["", *_file_lines(found)]
+    return "\n".join([*lines, "", *_remark_lines(found), *_output_lines(found)]) + "\n"
+
+
+def lost_text(found: AnnotatedFiles) -> str | None:
+    """What share of the reads is lost for their quality, if it is a large one.
+
+    Parameters
+    ----------
+    found
+        The run.
+    """
+    low = found.total.statuses["low_quality"]
+    junctions = found.total.junction_lengths.total() + low
+    lost = low if found.clonotypes is None else low - found.clonotypes.joined
+    if lost <= _MOST_LOST * junctions:
+        return None
+    where = "are not written" if found.clonotypes is None else "are in no clonotype"
+    return (
+        f"warning: {percent(lost, junctions)} of {junctions:,} sequences with a junction {where}, because "
+        "a base of it is below --min-junction-quality"
+    )
+
+
+def _status_lines(total: ReadSummary, umis: bool) -> list[str]:
+    rows = [["molecules" if umis else "reads", "share", "status", ""]]
+    for status, meaning in STATUS_MEANINGS.items():
+        n = total.statuses[status]
+        if n:
+            rows.append([f"{n:,}", percent(n, total.sequences), status, meaning])
+    return aligned(rows, ">><<")
+
+
+def _junction_lines(total: ReadSummary) -> list[str]:
+    n = sum(total.junction_lengths.values())
+    if not n:
+        return ["No junction was found: is this the germline set of the reads?"]
+    lines = paragraph(
+        f"Of {n:,} with a junction, {percent(total.productive, n)} are productive, "
+        f"{percent(total.out_of_frame, n)} out of frame, {percent(total.stop_codon, n)} with a stop codon."
+    )
+    lines += paragraph(
+        f"{percent(total.forward, total.sequences)} on the strand of the genes, "
+        f"{percent(total.reverse, total.sequences)} on the other."
+    )
+    low, middle, high = (total.junction_length(share) for share in (0.05, 0.5, 0.95))
+    lines += paragraph(f"Junctions: median {middle} nt, nine in ten of {low} to {high} nt.")
+    for name, genes in (("V", total.v_genes), ("J", total.j_genes)):
+        most = sorted(genes.items(), key=lambda item: (-item[1], item[0]))[:_MOST_GENES]
+        shown = ", ".join(f"{gene} {percent(count, n)}".replace(" ", _HELD) for gene, count in most)
+        lines += paragraph(f"{name} genes: {shown}{', ...' if len(genes) > _MOST_GENES else ''}")
+    lines = [line.replace(_HELD, " ") for line in lines]
+    if total.mean_quality is not None:
+        lines += [f"Mean quality {total.mean_quality:.1f}, mean length {total.mean_length or 0:.0f} nt."]
+    return lines
+
+
+def _file_lines(found: AnnotatedFiles) -> list[str]:
+    rows = [["repertoire", "reads", "ok", "share", "productive"]]
+    for file in found.files:
+        part = file.summary
+        ok = part.statuses["ok"]
+        share = percent(ok, part.sequences)
+        rows.append([file.repertoire_id, f"{part.reads:,}", f"{ok:,}", share, f"{part.productive:,}"])
+    lines = aligned(rows[: _MOST_FILES + 1], "<>>>>")
+    if len(rows) > _MOST_FILES + 1:
+        lines += [f"  and {len(rows) - 1 - _MOST_FILES} more, listed in the summary"]
+    return lines
+
+
+def _remark_lines(found: AnnotatedFiles) -> list[str]:
+    lines = []
+    for name, meaning in _REMARKS.items():
+        n = sum(int(file.input[name]) for file in found.files)
+        if n:
+            exact = name != "duplicate_names" or all(file.input[f"{name}_exact"] for file in found.files)
+            lines += paragraph(f"{'' if exact else 'About '}{n:,} {meaning}.")
+    for reason, reads in (found.umis.left_out if found.umis else {}).items():
+        lines += paragraph(f"{reads:,} reads are of no molecule: {reason.replace('_', ' ')}.")
+    if found.clonotypes is not None:
+        if found.clonotypes.low_quality:
+            lines += paragraph(
+                f"{found.clonotypes.joined:,} of {found.clonotypes.low_quality:,} rows of low quality are "
+                "counted in the one clonotype that their good bases agree with."
+            )
+        for reason, rows in found.clonotypes.left_out.items():
+            lines += paragraph(f"{rows:,} rows are in no clonotype: {reason.replace('_', ' ')}.")
+        if found.clonotypes.satellites:
+            lines += paragraph(
+                f"{found.clonotypes.satellites:,} clonotypes with {found.clonotypes.satellite_count:,} "
+                "sequences were taken for sequencing errors of another one and merged with it."
+            )
+    if found.resumed_blocks:
+        lines += paragraph(f"{found.resumed_blocks:,} blocks were taken over from the stopped run.")
+    return lines
+
+
+def _output_lines(found: AnnotatedFiles) -> list[str]:
+    rows = [["table", f"{found.total.rows:,} rows", str(found.output)]]
+    if found.clonotypes is not None:
+        rows.append(["clonotypes", f"{found.clonotypes.clonotypes:,} rows", str(found.further.clonotypes)])
+    if found.new_alleles:
+        candidates = sum(one.candidates.num_rows for one in found.new_alleles)
+        rows.append(["alleles", f"{candidates:,} rows", str(found.further.new_alleles)])
+    rows.append(["summary", "", str(found.summary_path)])
+    return [f"{name:10s}  {told:>14s}  {path}" for name, told, path in rows]
+
+
+#: Reasons for which rows are no evidence, in plain words; those of V and J begin with ``v_`` and ``j_``.
+LEFT_OUT_MEANINGS = {
+    "not_ok": "their annotation_status is not ok",
+    "missing_sequence": "no sequence",
+    "missing_junction": "no junction",
+    "missing_call": "no call",
+    "unknown_call": "the call is not in the germline set",
+    "no_anchor": "the anchor of the allele is not known",
+    "gap": "the alignment has a gap, and only exchanged bases are looked for",
+    "outside": "the coordinates leave the read or the allele",
+    "no_alignment": "no coordinates and no cigar",
+    "within": "the alignment lies within the CDR3",
+    "unlike": "too many bases differ: the coordinates are not those of this germline set",
+}
+
+
+def alleles_text(
+    found: NewAlleles, output: str | os.PathLike[str], extended: str | os.PathLike[str] | None = None
+) -> str:
+    """What was found, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    found
+        What to write.
+    output, extended
+        Where the table of candidates is, and the germline set.
+    """
+    lines = [
+        f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",
+        *_left_out(found),
+        "",
+    ]
+    rows = found.candidates.to_pylist()
+    new = [row for row in rows if row["status"] == "candidate"]
+    others = [row for row in rows if row["status"] != "candidate"]
+    lines += [f"{len(new)} new allele{'' if len(new) == 1 else 's'}"]
+    if new:
+        lines += _table(new)
+    if others:
+        lines += ["", f"{len(others)} that look like artefacts", *_table(others)]
+        given = {reason for row in others for reason in row["reasons"].split(",")}
+        lines += [""]
+        for reason, meaning in REASONS.items():
+            if reason in given:
+                lines += paragraph(f"{reason.replace('_', ' ')}: {meaning}.")
+    # Paths stay whole, however long they are.
+    lines += ["", f"table     {os.fspath(output)}"]
+    if extended is not None:
+        lines.append(f"germline  {os.fspath(extended)}")
+    return "\n".join(lines) + "\n"
+
+
+def _left_out(found: NewAlleles) -> list[str]:
+    lines = []
+    for reason, rows in found.left_out.items():
+        words = reason.split("_")
+        letter = next((word for word in words if word in ("v", "j")), "")
+        about = f" on {letter.upper()}" if letter else ""
+        key = "_".join(word for word in words if word != letter)
+        meaning = LEFT_OUT_MEANINGS.get(key, key.replace("_", " "))
+        lines += paragraph(f"{rows:,} rows ({percent(rows, found.rows)}) are no evidence{about}: {meaning}.")
+    return lines
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    table = [["clonotypes", "share", "known at", "allele"]]
+    for row in rows:
+        share = percent(round(1000 * row["share"]), 1000)
+        covered = row["covered"].split(",")
+        known = covered[0] if len(covered) == 1 else f"{covered[0]}, ..."
+        name = row["allele"] + (f" ({row['reasons'].replace(',', ', ')})" if row["reasons"] else "")
+        table.append([f"{row['clonotypes']:,}", share, known, name])
+    return aligned(table, ">>><")
+
+
+def sharing_text(found: SharingTable, output: str | os.PathLike[str]) -> str:
+    """The distribution of sharing, in lines that fit a terminal.
+
+    Parameters
+    ----------
+    found
+        What to write.
+    output
+        Where the table of clonotypes is.
+    """
+    lines = [
+        f"{found.rows:,} rows, {len(found.subjects):,} individuals, {found.clonotypes.num_rows:,} clonotypes",
+    ]
+    for reason, rows in found.left_out.items():
+        lines += paragraph(f"{rows:,} rows are in no clonotype: {reason.replace('_', ' ', 1)}.")
+    if found.clonotypes.num_rows:
+        lines += ["", *distribution_lines(found, "individuals")]
+    return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
+
+
+def distribution_lines(found: SharingTable, subject: str) -> list[str]:
+    """A table of clonotypes by the number of individuals.
+
+    Parameters
+    ----------
+    found
+        What to write.
+    subject
+        What individuals are called, in the plural.
+    """
+    table = found.distribution().to_pylist()
+    rows = [[subject, "clonotypes"]]
+    counted = bool(table) and "counted" in table[0]
+    if counted:
+        rows[0] += ["median count", "middle half of counts", "count 0"]
+    for entry in table:
+        row = [str(entry["subjects"]), f"{entry['clonotypes']:,}"]
+        if counted:
+            row += [_number(entry["path_count_median"])]
+            row += [f"{_number(entry['path_count_q25'])} - {_number(entry['path_count_q75'])}"]
+            row += [f"{entry['zero_counts']:,}"]
+        rows.append(row)
+    return aligned(rows, ">" * len(rows[0]))
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value < 1e12 else f"{value:.3g}"

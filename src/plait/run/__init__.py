@@ -1,0 +1,1 @@
+"""Runs: how work is split over workers, kept and taken up again."""

@@ -1,1 +1,0 @@
-"""Statistics over more rows than fit in memory: rank correlations, and regressions that choose predictors."""

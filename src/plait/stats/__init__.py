@@ -1,0 +1,1 @@
+"""Statistics over more rows than fit in memory: rank correlations, and regressions that choose."""

@@ -1,0 +1,480 @@
+"""Counts of distinct pairs of values: all that a rank correlation needs to know of any number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["COARSEST", "ContingencyTable", "Pairs", "Stratum", "least_level", "recoded"]
+
+_Ints: TypeAlias = NDArray[np.int64]
+
+#: Level at which all values are one.
+COARSEST: Final = 63
+_SIGN: Final = np.int64(np.iinfo(np.int64).min)
+_REST: Final = np.int64(np.iinfo(np.int64).max)
+
+
+def keys_of(values: NDArray[Any], whole: bool, level: int) -> _Ints:
+    """Keys of values.
+
+    Parameters
+    ----------
+    values
+        Whole or floating-point numbers.
+    whole
+        Whether keys of level 0 are those of whole numbers; all values are whole then.
+    level
+        Of the keys.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN.
+    """
+    numbers = np.asarray(values)
+    if numbers.dtype.kind in "iub":
+        return recoded(numbers.astype(np.int64), True, 0, whole, level)
+    if np.isnan(numbers).any():
+        raise ValueError("NaN has no rank")
+    return recoded(_float_keys(numbers.astype(np.float64)), False, 0, whole, level)
+
+
+def recoded(keys: NDArray[Any], whole: bool, level: int, to_whole: bool, to_level: int) -> _Ints:
+    """Keys as those of another kind or of a higher level.
+
+    Parameters
+    ----------
+    keys
+        Keys.
+    whole, level
+        Their kind and level.
+    to_whole, to_level
+        Kind and level of the new ones.
+    """
+    wide = keys.astype(np.int64, copy=False)
+    if whole and level == 0:
+        if to_whole and to_level == 0:
+            return wide
+        wide = _float_keys(wide.astype(np.float64))
+    shift = to_level - level
+    return wide if shift == 0 else np.sign(wide) * (np.abs(wide) >> shift)
+
+
+def values_of(keys: NDArray[Any], whole: bool, level: int) -> NDArray[Any]:
+    """Values that keys stand for.
+
+    Parameters
+    ----------
+    keys
+        Keys.
+    whole, level
+        Their kind and level.
+    """
+    wide = keys.astype(np.int64)
+    if whole and level == 0:
+        return wide
+    bits = np.abs(wide) << level
+    return np.where(wide < 0, bits | _SIGN, bits).view(np.float64)
+
+
+def _float_keys(values: NDArray[np.float64]) -> _Ints:
+    bits = values.view(np.int64)
+    return np.where(bits < 0, -(bits & _REST), bits)
+
+
+class CountedKeys(NamedTuple):
+    """Rows of (stratum, x, y), each with how often it is meant; of any integer types.
+
+    Attributes
+    ----------
+    stratum, x, y, counts
+        (n,) each.
+    """
+
+    stratum: NDArray[Any]
+    x: NDArray[Any]
+    y: NDArray[Any]
+    counts: NDArray[Any]
+
+
+def no_keys() -> CountedKeys:
+    """No rows."""
+    return CountedKeys(*(np.zeros(0, np.int8) for _ in range(4)))
+
+
+def joined(blocks: Sequence[CountedKeys]) -> CountedKeys:
+    """Rows of blocks one after the other.
+
+    Parameters
+    ----------
+    blocks
+        One or more.
+    """
+    return CountedKeys(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
+
+
+def narrowed(block: CountedKeys) -> CountedKeys:
+    """The same rows in as few bytes as the numbers need.
+
+    Parameters
+    ----------
+    block
+        Rows.
+    """
+    return CountedKeys(*(column.astype(_narrowest(column), copy=False) for column in block))
+
+
+def summed(block: CountedKeys) -> CountedKeys:
+    """Distinct triples in order, with the sums of their counts.
+
+    Parameters
+    ----------
+    block
+        Rows.
+    """
+    if not len(block.counts):
+        return block
+    order = _order(block)
+    stratum, x, y, counts = (column[order] for column in block)
+    new = np.ones(len(counts), bool)
+    new[1:] = (stratum[1:] != stratum[:-1]) | (x[1:] != x[:-1]) | (y[1:] != y[:-1])
+    first = np.flatnonzero(new)
+    sums = np.add.reduceat(counts, first, dtype=np.int64)
+    return narrowed(CountedKeys(stratum[first], x[first], y[first], sums))
+
+
+def least_level(block: CountedKeys, whole: Sequence[bool], level: int, most: int) -> int:
+    """The least level above one that leaves few enough entries, or the coarsest of all.
+
+    Parameters
+    ----------
+    block
+        Distinct triples.
+    whole, level
+        Kinds of x and y, and their level.
+    most
+        Most entries.
+    """
+
+    def fits(at: int) -> bool:
+        return _entries(block, whole, level, at) <= most
+
+    # As y mostly stays what it is, the first level at which x alone would do is mostly the one.
+    low, high = level + 1, _first_by_x(block, whole, level, most)
+    step = 1
+    while low < high:
+        middle = max(high - step, low)
+        if not fits(middle):
+            low = middle + 1
+            break
+        high, step = middle, 2 * step
+    while low < high:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _first_by_x(block: CountedKeys, whole: Sequence[bool], level: int, most: int) -> int:
+    """The first level above one that leaves few enough entries even if y is not rounded; else the coarsest.
+
+    Of neighbours in order of stratum, y and x, the highest binary digit in which they differ tells up to
+    which level they stay two.
+    """
+    x = recoded(block.x, whole[0], level, False, level)
+    order = _order(CountedKeys(block.stratum, block.y, x, block.counts))
+    stratum, y, x = block.stratum[order], block.y[order], x[order]
+    together = (stratum[1:] == stratum[:-1]) & (y[1:] == y[:-1])
+    one, other = np.abs(x[1:]), np.abs(x[:-1])
+    apart = np.where((x[1:] < 0) == (x[:-1] < 0), one ^ other, np.maximum(one, other))
+    # Digits of numbers near 2^63 may come out one too many, which only makes the level higher.
+    digits = np.frexp(apart[together].astype(np.float64))[1]
+    differing = np.bincount(digits, minlength=COARSEST + 2)
+    left = 1 + np.count_nonzero(~together) + differing.sum() - np.cumsum(differing)
+    fitting = np.flatnonzero(left[1:] <= most)
+    return min(level + 1 + int(fitting[0]), COARSEST) if len(fitting) else COARSEST
+
+
+def _entries(block: CountedKeys, whole: Sequence[bool], level: int, at: int) -> int:
+    """Distinct triples that are left at another level."""
+    x, y = (
+        recoded(keys, is_whole, level, is_whole, at)
+        for keys, is_whole in zip((block.x, block.y), whole, strict=True)
+    )
+    packed = _packed(block.stratum, x, y)
+    if packed is None:
+        return len(summed(block._replace(x=x, y=y)).counts)
+    packed.sort()
+    return 1 + int(np.count_nonzero(packed[1:] != packed[:-1]))
+
+
+def _packed(stratum: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> _Ints | None:
+    """One number for each of one or more triples, in their order; None if it could be too large."""
+    places = []
+    size = 1
+    for column in (stratum, x, y):
+        least = int(column.min())
+        size *= int(column.max()) - least + 1
+        places.append((column, least, int(column.max()) - least + 1))
+    if size > np.iinfo(np.int64).max:
+        return None
+    packed = np.zeros(len(x), np.int64)
+    for column, least, values in places:
+        packed *= values
+        packed += column.astype(np.int64, copy=False) - least
+    return packed
+
+
+def _order(block: CountedKeys) -> NDArray[np.intp]:
+    packed = _packed(*block[:3])
+    if packed is None:
+        places = [np.unique(keys, return_inverse=True)[1] for keys in (block.x, block.y)]
+        packed = _packed(block.stratum, *places)
+    # Mostly a few sorted runs after each other, which a stable sort merges in linear time.
+    if packed is None:
+        return np.lexsort((block.y, block.x, block.stratum))
+    return np.argsort(packed, kind="stable")
+
+
+def _narrowest(column: NDArray[Any]) -> type[np.signedinteger[Any]]:
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return kind
+    return np.int64
+
+
+#: Name of a stratum, in as many words as it takes.
+Stratum: TypeAlias = tuple[str, ...]
+
+#: Rows taken up before they are counted.
+_WAITING: Final = 1 << 18
+
+
+class Pairs(NamedTuple):
+    """Distinct pairs of values, in order of x, then y.
+
+    Attributes
+    ----------
+    x, y
+        (m,): int64 where only whole numbers came, else float64.
+    counts
+        int64 (m,): rows with this pair; none is zero.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    counts: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class ContingencyTable:
+    """How often each pair of values (x, y) occurs, in each stratum.
+
+    What it holds depends on the rows alone, not on their order or on how they came in parts, as long as an
+    axis is of one kind, whole or floating-point, in all of them. There is one entry per distinct pair. With
+    a bound on their number, values are rounded towards zero to as many leading binary digits as keep the
+    table within it, whole numbers included: x and y to the same number of digits, and all strata alike.
+    Rounding keeps the order of values, and can only make some of them equal. Instances can be pickled.
+
+    Attributes
+    ----------
+    most
+        Most entries; None for no bound, and no rounding.
+    exact
+        Entries up to which nothing is rounded, if that is more than `most`: a table that has to be rounded
+        may then hold less than one that need not be.
+    """
+
+    most: int | None = None
+    exact: int = 0
+    _level: int = 0
+    _whole: list[bool] = field(default_factory=lambda: [True, True])
+    _names: dict[Stratum, int] = field(default_factory=dict)
+    _counted: CountedKeys = field(default_factory=no_keys)
+    _waiting: list[CountedKeys] = field(default_factory=list)
+
+    def add(
+        self,
+        x: NDArray[Any],
+        y: NDArray[Any],
+        count: NDArray[Any] | None = None,
+        *,
+        strata: tuple[NDArray[Any], Sequence[Stratum]] | None = None,
+    ) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        x, y
+            (n,): whole or floating-point numbers, none of them NaN.
+        count
+            (n,): how often each row is meant; once by default. Rows meant 0 times are passed over.
+        strata
+            (n,) numbers of strata, and the names of these by number; one stratum named ``()`` by default.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN or a count negative, or the lengths differ.
+        """
+        n = len(x)
+        counts = np.ones(n, np.int64) if count is None else np.asarray(count).astype(np.int64)
+        numbers, names = (np.zeros(n, np.int64), [()]) if strata is None else strata
+        if not n == len(y) == len(counts) == len(numbers):
+            raise ValueError(f"{n} x, {len(y)} y, {len(counts)} counts and {len(numbers)} strata")
+        if np.any(counts < 0):
+            raise ValueError("a negative count")
+        places = np.array([self._names.setdefault(name, len(self._names)) for name in names], np.int64)
+        whole = [np.asarray(values).dtype.kind in "iub" for values in (x, y)]
+        self._accept(whole, self._level)
+        keys = [
+            keys_of(values, is_whole, self._level)
+            for values, is_whole in zip((x, y), self._whole, strict=True)
+        ]
+        block = CountedKeys(places[np.asarray(numbers, np.int64)], keys[0], keys[1], counts)
+        kept = counts > 0
+        self._wait(block if kept.all() else CountedKeys(*(column[kept] for column in block)))
+
+    def merge(self, other: ContingencyTable) -> None:
+        """Add all that another table holds.
+
+        Parameters
+        ----------
+        other
+            A table with the same bound. It stays as it is.
+
+        Raises
+        ------
+        ValueError
+            If the bounds differ.
+        """
+        if (other.most, other.exact) != (self.most, self.exact):
+            raise ValueError(f"bounds {self.most}, {self.exact} and {other.most}, {other.exact}")
+        places = np.array([self._names.setdefault(name, len(self._names)) for name in other._names], np.int64)
+        self._accept(other._whole, other._level)
+        for block in (other._counted, *other._waiting):
+            x, y = (
+                recoded(keys, from_whole, other._level, to_whole, self._level)
+                for keys, from_whole, to_whole in zip(
+                    (block.x, block.y), other._whole, self._whole, strict=True
+                )
+            )
+            self._wait(CountedKeys(places[block.stratum], x, y, block.counts))
+
+    @property
+    def digits(self) -> int | None:
+        """Leading binary digits to which values were rounded; None if all are exact."""
+        self._compact()
+        return None if self._level == 0 else max(53 - self._level, 0)
+
+    def __len__(self) -> int:
+        self._compact()
+        return len(self._counted.counts)
+
+    @property
+    def strata(self) -> list[Stratum]:
+        """Names of the strata that have rows, sorted."""
+        self._compact()
+        used = set(np.unique(self._counted.stratum).tolist())
+        return sorted(name for name, number in self._names.items() if number in used)
+
+    def pairs(self, stratum: Stratum = ()) -> Pairs:
+        """Distinct pairs of one stratum.
+
+        Parameters
+        ----------
+        stratum
+            Its name.
+
+        Returns
+        -------
+        Pairs
+            None where there is no such stratum.
+        """
+        self._compact()
+        number = self._names.get(stratum, -1)
+        first, last = np.searchsorted(self._counted.stratum, [number, number + 1])
+        _, x, y, count = (column[first:last] for column in self._counted)
+        return Pairs(
+            values_of(x, self._whole[0], self._level),
+            values_of(y, self._whole[1], self._level),
+            count.astype(np.int64),
+        )
+
+    def grouped(self, name: Callable[[Stratum], Stratum], *, most: int | None = None) -> ContingencyTable:
+        """The same rows in fewer strata.
+
+        Parameters
+        ----------
+        name
+            Gives every stratum its new name.
+        most
+            Bound of the new table.
+
+        Returns
+        -------
+        ContingencyTable
+            A new table, rounded as this one is, or more.
+        """
+        self._compact()
+        found = ContingencyTable(most, 0, self._level, list(self._whole))
+        new = [found._names.setdefault(name(old), len(found._names)) for old in self._names]
+        places = np.array(new, np.int64)
+        block = self._counted
+        found._counted = summed(block._replace(stratum=places[block.stratum]))
+        found._round()
+        return found
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        self._compact()
+        return self.most, self.exact, self._level, self._whole, self._names, self._counted
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.most, self.exact, self._level, self._whole, self._names, self._counted = state
+        self._waiting = []
+
+    def _wait(self, block: CountedKeys) -> None:
+        self._waiting.append(narrowed(block))
+        waiting = sum(len(entry.counts) for entry in self._waiting)
+        if waiting >= max(_WAITING, len(self._counted.counts) // 2):
+            self._compact()
+
+    def _accept(self, whole: Sequence[bool], level: int) -> None:
+        """Make what is held agree with keys of this kind and level."""
+        to_whole = [old and new for old, new in zip(self._whole, whole, strict=True)]
+        to_level = max(self._level, level)
+        if to_whole == self._whole and to_level == self._level:
+            return
+        recoded_blocks = []
+        for block in (self._counted, *self._waiting):
+            x, y = (
+                recoded(keys, old, self._level, new, to_level)
+                for keys, old, new in zip((block.x, block.y), self._whole, to_whole, strict=True)
+            )
+            recoded_blocks.append(narrowed(block._replace(x=x, y=y)))
+        self._waiting = recoded_blocks
+        self._counted = no_keys()
+        self._whole, self._level = to_whole, to_level
+
+    def _compact(self) -> None:
+        """Count what waits, and round where there are too many pairs."""
+        if self._waiting:
+            self._counted = summed(joined([self._counted, *self._waiting]))
+            self._waiting = []
+            self._round()
+
+    def _round(self) -> None:
+        entries = len(self._counted.counts)
+        if self.most is None or entries <= (self.most if self._level else max(self.most, self.exact)):
+            return
+        self._accept(self._whole, least_level(self._counted, self._whole, self._level, self.most))
+        self._counted = summed(self._waiting[0])
+        self._waiting = []

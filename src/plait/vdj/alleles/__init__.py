@@ -1,0 +1,1 @@
+"""Alleles that the germline set lacks, found in annotated reads."""

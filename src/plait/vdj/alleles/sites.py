@@ -1,0 +1,482 @@
+"""Places where the clonotypes of an allele differ from it more often than errors explain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+from plait.vdj.alleles.sample import GroupSample, masked_hashes, unpack
+from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.reads.columns import text_bytes
+
+__all__ = [
+    "BASES",
+    "BASE_CODE",
+    "NO_BASE",
+    "AlleleGroup",
+    "AlleleLimits",
+    "BaseCounts",
+    "ClonotypeBases",
+    "SegmentAlleles",
+    "Sites",
+    "binomial_tail",
+    "clonotype_bases",
+    "count_bases",
+    "find_sites",
+    "satellites",
+]
+
+BASES = "ACGT"
+#: Code of a base that is not known, or of a place that an allele does not have.
+NO_BASE = 4
+
+#: Largest share of differing bases between alleles of one group.
+_FARTHEST = 0.2
+
+
+def _codes() -> NDArray[np.int8]:
+    table = np.full(256, NO_BASE, np.int8)
+    for code, base in enumerate(BASES):
+        table[ord(base)] = table[ord(base.lower())] = code
+    table[ord("U")] = table[ord("u")] = BASES.index("T")
+    return table
+
+
+#: Code of every byte: its place in `BASES`, or `NO_BASE`; int8, shape (256,). That of the complement is
+#: 3 minus the code.
+BASE_CODE = _codes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlleleGroup:
+    """Alleles of one gene on one axis.
+
+    Attributes
+    ----------
+    gene
+        The gene.
+    alleles
+        Indices of the alleles in their segment of the germline set, in its order; int64, shape (a,).
+    codes
+        Their bases on the axis; int8, shape (a, width).
+    offset
+        What to add to a position of each allele to get its column; int64, shape (a,).
+    """
+
+    gene: str
+    alleles: NDArray[np.int64]
+    codes: NDArray[np.int8]
+    offset: NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        """Columns of the axis."""
+        return int(self.codes.shape[1])
+
+
+class SegmentAlleles:
+    """The V or the J alleles of a germline set, in groups.
+
+    Parameters
+    ----------
+    germline
+        The set.
+    segment
+        ``"V"`` or ``"J"``.
+
+    Attributes
+    ----------
+    segment : str
+        The segment.
+    alleles : tuple of Allele
+        Its alleles.
+    groups : tuple of AlleleGroup
+        Groups; an allele without an anchor is in none.
+    group_of : ndarray of int64
+        Group of every allele, -1 for none.
+    gene_of : ndarray of int64
+        Number of the gene of every allele.
+    letters : ndarray of int8
+        Codes of the bases of all alleles, one after the other.
+    starts : ndarray of int64
+        Where each allele begins in `letters`, and the end of the last.
+    window : ndarray of int64, shape (alleles, 2)
+        First position that is on the axis, and the end, for every allele.
+    """
+
+    def __init__(self, germline: GermlineSet, segment: Literal["V", "J"]) -> None:
+        self.segment: Literal["V", "J"] = segment
+        self.alleles: tuple[Allele, ...] = germline.alleles(segment)
+        sequences = [BASE_CODE[np.frombuffer(a.sequence.encode(), np.uint8)] for a in self.alleles]
+        self.letters = np.concatenate([*sequences, np.zeros(0, np.int8)])
+        self.starts = np.cumsum([0, *(s.size for s in sequences)], dtype=np.int64)
+        genes = {gene: k for k, gene in enumerate(dict.fromkeys(a.gene for a in self.alleles))}
+        self.gene_of = np.array([genes[a.gene] for a in self.alleles], np.int64)
+        self.window = np.array([_window(a) for a in self.alleles], np.int64).reshape(-1, 2)
+        self.group_of = np.full(len(self.alleles), -1, np.int64)
+        self.groups = tuple(self._grouped(len(genes)))
+        for k, group in enumerate(self.groups):
+            self.group_of[group.alleles] = k
+
+    def layout(self, members: NDArray[np.int64]) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """Bases of some alleles on one axis, and the offset of each; see `AlleleGroup`."""
+        window = self.window[members]
+        lengths = window[:, 1] - window[:, 0]
+        width = int(lengths.max(initial=0))
+        first = width - lengths if self.segment == "V" else np.zeros_like(lengths)
+        codes = np.full((members.size, width), NO_BASE, np.int8)
+        for row, allele in enumerate(members):
+            begin = self.starts[allele] + window[row, 0]
+            codes[row, first[row] : first[row] + lengths[row]] = self.letters[begin : begin + lengths[row]]
+        return codes, first - window[:, 0]
+
+    def _grouped(self, genes: int) -> list[AlleleGroup]:
+        found = []
+        for gene in range(genes):
+            left = np.array([k for k in np.flatnonzero(self.gene_of == gene) if self.window[k, 1] > 0], int)
+            while left.size:
+                codes, _ = self.layout(left)
+                both = (codes != NO_BASE) & (codes[0] != NO_BASE)
+                differing = (both & (codes != codes[0])).sum(axis=1)
+                near = differing <= _FARTHEST * np.maximum(both.sum(axis=1), 1)
+                members = left[near].astype(np.int64)
+                codes, offset = self.layout(members)
+                found.append(AlleleGroup(self.alleles[members[0]].gene, members, codes, offset))
+                left = left[~near]
+        return found
+
+
+def _window(allele: Allele) -> tuple[int, int]:
+    """Positions outside the CDR3; (0, 0) without an anchor."""
+    if allele.anchor is None:
+        return 0, 0
+    if allele.segment == "V":
+        return 0, allele.anchor
+    return allele.anchor + 3, len(allele.sequence)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClonotypeBases:
+    """Independent clonotypes of a group of alleles.
+
+    Attributes
+    ----------
+    group
+        The alleles.
+    bases
+        Base that most reads of the clonotype show in each column of the group's axis, `NO_BASE` where there
+        is none; int8, shape (n, width).
+    parent
+        Row of the nearest allele of the group, the first of several; int64, shape (n,).
+    partner
+        Gene of the other segment; int64, shape (n,).
+    family
+        Clonotypes of one family have the same partner and junctions of one length; int64, shape (n,).
+    forward, reverse
+        Reads of each strand; int64, shape (n,).
+    satellites
+        Clonotypes left out, since another one with more reads has nearly the same junction.
+    whole
+        Whether these are all clonotypes of the gene, and not a sample of them.
+    """
+
+    group: AlleleGroup
+    bases: NDArray[np.int8]
+    parent: NDArray[np.int64]
+    partner: NDArray[np.int64]
+    family: NDArray[np.int64]
+    forward: NDArray[np.int64]
+    reverse: NDArray[np.int64]
+    satellites: int
+    whole: bool
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Where bases are known; bool, shape (n, width)."""
+        return np.asarray(self.bases != NO_BASE)
+
+    def differing(self, codes: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Where known bases differ from those of a sequence per clonotype, or of one for all."""
+        return np.asarray((self.bases != codes) & (self.bases != NO_BASE) & (codes != NO_BASE))
+
+
+def satellites(
+    junction: pa.Array, partner: NDArray[np.int64], reads: NDArray[np.int64], hashes: NDArray[np.uint64]
+) -> NDArray[np.bool_]:
+    """Which clonotypes differ in one base of the junction from one with more reads.
+
+    Sequencing errors in a junction make such clonotypes; they are no independent evidence. Of two with as
+    many reads, the one with the larger hash is the satellite.
+
+    Parameters
+    ----------
+    junction, partner, reads, hashes
+        Junctions, genes of the other segment, reads and hashes of the clonotypes.
+    """
+    order = np.lexsort((hashes, -reads))
+    row, masked = masked_hashes(text_bytes(junction.take(pa.array(order))), partner[order])
+    # Stable: within equal hashes, the rows stay in the order of their reads.
+    by_hash = np.argsort(masked, kind="stable")
+    again = np.flatnonzero(masked[by_hash][1:] == masked[by_hash][:-1]) + 1
+    found = np.zeros(order.size, np.bool_)
+    found[order[row[by_hash[again]]]] = True
+    return found
+
+
+def clonotype_bases(group: AlleleGroup, sample: GroupSample) -> ClonotypeBases:
+    """The independent clonotypes of a sample.
+
+    Parameters
+    ----------
+    group
+        The alleles.
+    sample
+        Its clonotypes.
+    """
+    reads = sample.forward + sample.reverse
+    left_out = satellites(sample.junction, sample.partner, reads, sample.hash)
+    kept = np.flatnonzero(~left_out)
+    place = np.full(reads.size, -1, np.int64)
+    place[kept] = np.arange(kept.size)
+    bases = _consensus(group, sample, place, kept.size)
+    lengths = np.diff(text_bytes(sample.junction).starts)[kept]
+    partner = sample.partner[kept]
+    return ClonotypeBases(
+        group,
+        bases,
+        _nearest(bases, group.codes),
+        partner,
+        partner << 16 | lengths,
+        sample.forward[kept],
+        sample.reverse[kept],
+        int(left_out.sum()),
+        sample.whole,
+    )
+
+
+def _consensus(group: AlleleGroup, sample: GroupSample, place: NDArray[np.int64], n: int) -> NDArray[np.int8]:
+    """Bases of most reads; `place` is the row of each clonotype of the sample, or -1."""
+    consensus = np.full((n, group.width), NO_BASE, np.int8)
+    spans = [place[sample.spans[0]], *unpack(sample.spans[1]), sample.spans[2]]
+    found = [place[sample.differences[0]], *unpack(sample.differences[1]), sample.differences[2]]
+    spans = [column[spans[0] >= 0] for column in spans]
+    found = [column[found[0] >= 0] for column in found]
+    if not spans[0].size:
+        return consensus
+    shift = np.zeros(int(group.alleles.max()) + 1, np.int64)
+    shift[group.alleles] = group.offset
+    low = int((spans[2] + shift[spans[1]]).min())
+    high = max(int((spans[3] + shift[spans[1]]).max()), low)
+    counts = np.zeros((n, high - low, NO_BASE), np.int64)
+    for k, allele in enumerate(group.alleles):
+        own = spans[1] == allele
+        ends = np.zeros((n, high - low + 1), np.int64)
+        offset = int(group.offset[k]) - low
+        np.add.at(ends, (spans[0][own], spans[2][own] + offset), spans[4][own])
+        np.add.at(ends, (spans[0][own], spans[3][own] + offset), -spans[4][own])
+        codes = group.codes[k, low:high]
+        columns = np.flatnonzero(codes != NO_BASE)
+        counts[:, columns, codes[columns]] += np.cumsum(ends, axis=1)[:, columns]
+        own = found[1] == allele
+        row, column, base, reads = found[0][own], found[2][own] + offset, found[3][own], found[4][own]
+        np.add.at(counts, (row, column, codes[column]), -reads)
+        sure = base != NO_BASE
+        np.add.at(counts, (row[sure], column[sure], base[sure]), reads[sure])
+    most = 2 * counts.max(axis=2) > counts.sum(axis=2)
+    consensus[:, low:high] = np.where(most, counts.argmax(axis=2), NO_BASE)
+    return consensus
+
+
+def _nearest(bases: NDArray[np.int8], codes: NDArray[np.int8]) -> NDArray[np.int64]:
+    known = bases != NO_BASE
+    far = [((bases != own) & known & (own != NO_BASE)).sum(axis=1) for own in codes]
+    return np.asarray(np.argmin(np.array(far).reshape(len(codes), -1), axis=0), np.int64)
+
+
+#: Bases that are seen more often than this at a place are left out when the rate of errors is estimated.
+_ERROR_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlleleLimits:
+    """What a new allele needs.
+
+    Attributes
+    ----------
+    min_clonotypes
+        Fewest independent clonotypes that carry it.
+    min_share
+        Smallest share of the gene's clonotypes, of those that reach a changed place.
+    min_partners
+        Fewest J genes among them (V genes, where the new allele is one of J), or all that occur in the data
+        if these are fewer.
+    max_q
+        Largest q-value: expected share of errors among the changes that are called.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit is out of its range.
+    """
+
+    min_clonotypes: int = 8
+    min_share: float = 0.1
+    min_partners: int = 3
+    max_q: float = 0.01
+
+    def __post_init__(self) -> None:
+        for name in ("min_clonotypes", "min_partners"):
+            if getattr(self, name) < 1:
+                raise InvalidInput(name, found=getattr(self, name), expected="at least 1")
+        for name in ("min_share", "max_q"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InvalidInput(name, found=getattr(self, name), expected="more than 0, at most 1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BaseCounts:
+    """Clonotypes by base, for the alleles of a group.
+
+    Attributes
+    ----------
+    codes
+        Bases of the alleles; int8, shape (a, width).
+    bases
+        Clonotypes of each allele that show a base in a column; int64, shape (a, width, 4).
+    clonotypes
+        Clonotypes of each allele; int64, shape (a,).
+    exact
+        Those of them that differ nowhere from it; int64, shape (a,).
+    """
+
+    codes: NDArray[np.int8]
+    bases: NDArray[np.int64]
+    clonotypes: NDArray[np.int64]
+    exact: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sites:
+    """Changes that errors do not explain, of all groups of a segment.
+
+    Attributes
+    ----------
+    group, allele, column, base
+        Group, row of the allele in it, column of the axis and code of the new base; int64, shape (s,).
+    p_value
+        Probability of as many clonotypes by errors alone; float64, shape (s,).
+    q_value
+        The same corrected for the number of tests (Benjamini and Hochberg); float64, shape (s,).
+    error_rate
+        Share of clonotypes that show one given wrong base at a place.
+    tests
+        Number of tests.
+    """
+
+    group: NDArray[np.int64]
+    allele: NDArray[np.int64]
+    column: NDArray[np.int64]
+    base: NDArray[np.int64]
+    p_value: NDArray[np.float64]
+    q_value: NDArray[np.float64]
+    error_rate: float
+    tests: int
+
+
+def count_bases(clonotypes: ClonotypeBases) -> BaseCounts:
+    """Count the bases of clonotypes by their nearest allele."""
+    codes = clonotypes.group.codes
+    counts = np.zeros((*codes.shape, NO_BASE), np.int64)
+    n = np.zeros(len(codes), np.int64)
+    exact = np.zeros(len(codes), np.int64)
+    for allele, own in enumerate(codes):
+        chosen = clonotypes.parent == allele
+        n[allele] = chosen.sum()
+        exact[allele] = (chosen & ~clonotypes.differing(own).any(axis=1)).sum()
+        for base in range(NO_BASE):
+            counts[allele, :, base] = (clonotypes.bases[chosen] == base).sum(axis=0)
+    return BaseCounts(codes, counts, n, exact)
+
+
+def binomial_tail(successes: int, trials: int, rate: float) -> float:
+    """Probability of at least so many successes."""
+    if successes <= 0:
+        return 1.0
+    if successes > trials or rate <= 0:
+        return 0.0
+    if rate >= 1:
+        return 1.0
+    odds = math.log(rate) - math.log1p(-rate)
+    term = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
+    term += successes * odds + trials * math.log1p(-rate)
+    largest, total, size = term, 0.0, 1.0
+    for k in range(successes, trials + 1):
+        total += size
+        size *= (trials - k) / (k + 1) * math.exp(odds)
+        if size < total * 1e-12 and k > rate * trials:
+            break
+    return min(1.0, math.exp(min(largest + math.log(total), 0.0)))
+
+
+def find_sites(counts: Sequence[BaseCounts], limits: AlleleLimits) -> Sites:
+    """Find changes that recur.
+
+    Parameters
+    ----------
+    counts
+        Of every group.
+    limits
+        What is asked for.
+
+    Notes
+    -----
+    The rate of errors is that of all bases but those that every tenth clonotype or more shows at its place.
+    Every base of every place of every allele is a test.
+    """
+    cells = [_cells(group) for group in counts]
+    changed = np.concatenate([np.zeros(0, np.int64), *(c for c, _, _ in cells)])
+    covering = np.concatenate([np.zeros(0, np.int64), *(n for _, n, _ in cells)])
+    of_gene = np.concatenate([np.zeros(0, np.int64), *(g for _, _, g in cells)])
+    quiet = changed <= np.maximum(_ERROR_SHARE * covering, 1)
+    rate = float((changed[quiet].sum() + 1) / (covering[quiet].sum() + 1)) if changed.size else 1.0
+    many = (changed >= limits.min_clonotypes) & (changed >= limits.min_share * of_gene)
+    tested = np.flatnonzero(many)
+    p = np.array([binomial_tail(int(changed[k]), int(covering[k]), rate) for k in tested])
+    q = _q_values(p, changed.size)
+    found = q <= limits.max_q
+    index = tested[found]
+    starts = np.cumsum([0, *(c.size for c, _, _ in cells)])
+    group = np.searchsorted(starts, index, side="right") - 1
+    places = [
+        np.unravel_index(k - starts[g], counts[g].bases.shape) for k, g in zip(index, group, strict=True)
+    ]
+    allele, column, base = np.array(places, np.int64).reshape(-1, 3).T
+    tests = int((covering > 0).sum())
+    return Sites(group, allele, column, base, p[found], q[found], rate, tests)
+
+
+def _cells(counts: BaseCounts) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Clonotypes with a base, those that cover the place, and those of all alleles that do; flat."""
+    covering = counts.bases.sum(axis=2, keepdims=True)
+    own = counts.codes[:, :, None]
+    tested = (own != NO_BASE) & (np.arange(NO_BASE) != own)
+    changed = np.where(tested, counts.bases, 0)
+    n = np.where(tested, covering, 0)
+    of_gene = np.broadcast_to(covering.sum(axis=0), n.shape)
+    return changed.ravel(), n.ravel(), of_gene.ravel()
+
+
+def _q_values(p: NDArray[np.float64], tests: int) -> NDArray[np.float64]:
+    """q-values of the smallest p-values of so many tests."""
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * tests / np.arange(1, p.size + 1)
+    values = np.empty_like(p)
+    values[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return np.minimum(values, 1.0)

@@ -1,1 +1,0 @@
-"""From sequencing reads to rearrangements: V, D and J calls, junctions, clonotypes, new alleles."""

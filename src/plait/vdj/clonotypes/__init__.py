@@ -1,0 +1,1 @@
+"""Clonotypes of annotated reads, and molecules of UMIs."""

@@ -1,0 +1,410 @@
+"""Clonotypes: rows of one repertoire with the same junction, V gene and J gene, counted."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+from plait.formats.parquet import reblock
+from plait.formats.sorted_runs import SortedRuns, Spilling, run_starts, whole_runs
+from plait.vdj.clonotypes.error_clonotypes import merge_satellites
+from plait.vdj.clonotypes.low_quality import LowQualityRows, split_low_quality
+from plait.vdj.clonotypes.rows import (
+    CLONOTYPE_KEY,
+    FLAGS,
+    IDENTITY_UNITS,
+    SEPARATOR,
+    VARIANT_KEY,
+    ClonotypeRows,
+    add_up,
+    combine,
+)
+from plait.vdj.reads.columns import owners
+
+__all__ = ["ClonotypeCollector", "ClonotypeCounts", "ClonotypeSettings"]
+
+_VOTED = tuple(name for name in VARIANT_KEY if name not in CLONOTYPE_KEY)
+
+
+def clonotypes_of(variants: pa.RecordBatch) -> pa.RecordBatch:
+    """Make one row of the variants of each clonotype.
+
+    Each call, the translation and the flags are those that most molecules have, every column for itself. Of
+    equally frequent ones a call goes before none, and then the first in the alphabet; of flags, true before
+    false.
+
+    Parameters
+    ----------
+    variants
+        Rows in the order of `plait.vdj.clonotypes.rows.VARIANT_KEY`, clonotypes whole.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The same columns.
+    """
+    starts = run_starts(variants, CLONOTYPE_KEY)
+    if starts.size == variants.num_rows:
+        return variants
+    chosen = _most_frequent_rows(variants, starts)
+    keys = {name: variants[name].take(pa.array(rows)) for name, rows in chosen.items()}
+    keys |= {name: variants[name].take(pa.array(starts)) for name in CLONOTYPE_KEY}
+    sums = add_up(variants, starts)
+    return pa.record_batch(
+        {name: keys[name] if name in keys else sums[name] for name in variants.schema.names}
+    )
+
+
+def _most_frequent_rows(variants: pa.RecordBatch, starts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """For each column that is voted on, a row of each clonotype with its most frequent value."""
+    sizes = np.diff(np.append(starts, variants.num_rows))
+    clonotype = owners(starts, variants.num_rows)
+    # Most clonotypes have one variant only; there is nothing to vote on.
+    several = np.flatnonzero(sizes[clonotype] > 1)
+    part = variants.take(pa.array(several))
+    owner = clonotype[several]
+    weight = part["duplicate_count"].to_numpy()
+    chosen = {}
+    for name in _VOTED:
+        rows = starts.copy()
+        rows[owner[_run_heads(owner)]] = several[_winners(_codes(part[name]), owner, weight)]
+        chosen[name] = rows
+    return chosen
+
+
+def _codes(column: pa.Array) -> NDArray[np.int64]:
+    """A number for each value, lower for those that go before others."""
+    encoded = column.dictionary_encode()
+    values = encoded.dictionary
+    text = pa.types.is_string(values.type)
+    rank = np.empty(len(values), np.int64)
+    rank[pc.array_sort_indices(values, order="ascending" if text else "descending")] = np.arange(len(values))
+    if text:
+        rank[np.asarray(pc.equal(values, ""))] = len(values)
+    codes: NDArray[np.int64] = rank[encoded.indices.to_numpy(zero_copy_only=False)]
+    return codes
+
+
+def _winners(
+    code: NDArray[np.int64], owner: NDArray[np.int64], weight: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of the rows of each owner, one with the code of the greatest weight; the lowest code of equal ones."""
+    order = np.lexsort((code, owner))
+    heads = np.flatnonzero((np.diff(owner[order], prepend=-1) != 0) | (np.diff(code[order], prepend=-1) != 0))
+    total = np.add.reduceat(weight[order], heads)
+    rows = order[heads]
+    best = np.lexsort((code[rows], -total, owner[rows]))
+    return rows[best[_run_heads(owner[rows][best])]]
+
+
+def _run_heads(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of equal numbers, none of them negative, begin."""
+    return np.flatnonzero(np.diff(values, prepend=-1) != 0)
+
+
+_BLOCK_ROWS: Final = 65536
+_LOCUS: Final = re.compile(r"(IG[HKL]|TR[ABGD])J", re.IGNORECASE)
+#: Required in AIRR tables; they belong to single reads and are empty here.
+_OF_READS: Final = ("sequence", "sequence_alignment", "germline_alignment", "v_cigar", "d_cigar", "j_cigar")
+_OPTIONAL: Final[Mapping[str, Any]] = {
+    "umi_count": pa.int64(),
+    "v_identity": pa.float64(),
+    "j_identity": pa.float64(),
+    "junction_quality": pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClonotypeSettings:
+    """How rows are collapsed.
+
+    Attributes
+    ----------
+    satellite_ratio
+        Merge a clonotype with another of the same repertoire, V gene, J gene and length that differs in one
+        base and is at least so many times as abundant. None: do not merge.
+    satellite_quality
+        Where the qualities of the junctions are known, merge only if the Phred score at the differing base
+        is below this in all reads.
+    min_quality
+        Rows with a base of the junction below this Phred score make no clonotype. Each is counted in the one
+        clonotype of its repertoire, genes and length that all other bases agree with, if there is exactly
+        one, and at least half of the bases are good.
+    memory_bytes
+        Bytes of rows that wait in memory; the peak is about ten times as much.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is out of range.
+    """
+
+    satellite_ratio: float | None = None
+    satellite_quality: int = 25
+    min_quality: int = 0
+    memory_bytes: int = 16 << 20
+
+    def __post_init__(self) -> None:
+        ratio = self.satellite_ratio
+        if ratio is not None and not 1 < ratio < float("inf"):
+            raise InvalidInput("satellite_ratio", found=ratio, expected="a number above 1, such as 20")
+        for name in ("satellite_quality", "min_quality"):
+            if not 0 <= getattr(self, name) <= 94:
+                raise InvalidInput(name, found=getattr(self, name), expected="0 to 94")
+        if self.memory_bytes < 1:
+            raise InvalidInput("memory_bytes", found=self.memory_bytes, expected="at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClonotypeCounts:
+    """What became of the rows.
+
+    Attributes
+    ----------
+    rows
+        Rows that were given.
+    left_out
+        Rows that are in no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``; and of those
+        of low quality ``no_clonotype_agrees``, ``several_clonotypes_agree``, ``too_few_good_bases``.
+    low_quality
+        Rows with a base of low quality in the junction.
+    joined
+        Those of them that are counted in a clonotype.
+    clonotypes
+        Clonotypes, after merging.
+    satellites
+        Clonotypes that were merged with another.
+    satellite_count
+        Sum of their ``duplicate_count``.
+    """
+
+    rows: int
+    left_out: Mapping[str, int]
+    low_quality: int
+    joined: int
+    clonotypes: int
+    satellites: int
+    satellite_count: int
+
+
+class ClonotypeCollector(Spilling):
+    """Collapses annotated rows to clonotypes, in bounded memory.
+
+    The clonotypes do not depend on the order of the rows or on the batches they come in. As a context manager
+    it removes its folder in the end.
+
+    Parameters
+    ----------
+    folder
+        Folder of its own for rows that do not fit memory, made here. What a run that was killed has left
+        there is replaced.
+    settings
+        How rows are collapsed.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds something else.
+    FormatError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa
+    >>> rows = pa.record_batch(
+    ...     {
+    ...         "junction": ["TGTGCCTTC", "TGTGCCTTC", "TGTAGCTTC"],
+    ...         "v_call": ["TRBV1*01", "TRBV1*01,TRBV1*02", "TRBV1*01"],
+    ...         "j_call": ["TRBJ1-1*01"] * 3,
+    ...     }
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder, ClonotypeCollector(f"{folder}/rows") as collector:
+    ...     collector.add(rows)
+    ...     table = pa.Table.from_batches(collector.finish())
+    >>> table.select(["sequence_id", "junction", "v_call", "duplicate_count"]).to_pylist()[0]
+    {'sequence_id': 'clonotype-1', 'junction': 'TGTGCCTTC', 'v_call': 'TRBV1*01', 'duplicate_count': 2}
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], settings: ClonotypeSettings | None = None) -> None:
+        self._settings = settings or ClonotypeSettings()
+        super().__init__(folder)
+        self._converter = ClonotypeRows()
+        self._columns: pa.Schema | None = None
+        self._variants = self._runs(VARIANT_KEY, combine)
+        self._masked = self._runs(dict.fromkeys(CLONOTYPE_KEY, "ascending"), combine)
+        self._low_quality: LowQualityRows | None = None
+        self._clonotypes = self._satellites = self._satellite_count = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the clonotypes: AIRR names; the optional ones as far as the rows so far have them."""
+        known = () if self._columns is None else self._columns.names
+        names = {"quality": "junction_quality"}
+        present = {names.get(name, name) for name in known}
+        text = ("repertoire_id", "locus", "v_call", "d_call", "j_call", "junction", "junction_aa")
+        fields = [("sequence_id", pa.string()), *((name, pa.string()) for name in text)]
+        fields += [(name, pa.bool_()) for name in FLAGS]
+        fields += [("duplicate_count", pa.int64()), ("consensus_count", pa.int64())]
+        fields += [(name, kind) for name, kind in _OPTIONAL.items() if name in present]
+        fields += [("rev_comp", pa.bool_()), *((name, pa.string()) for name in _OF_READS)]
+        return pa.schema(fields)
+
+    @property
+    def counts(self) -> ClonotypeCounts:
+        """What became of the rows; complete after `finish` has been exhausted."""
+        low = self._low_quality
+        left_out = self._converter.left_out + (Counter() if low is None else low.left_out)
+        joined = 0 if low is None else low.joined
+        return ClonotypeCounts(
+            rows=self._converter.rows,
+            left_out=dict(sorted(left_out.items())),
+            low_quality=joined + (0 if low is None else low.left_out.total()),
+            joined=joined,
+            clonotypes=self._clonotypes,
+            satellites=self._satellites,
+            satellite_count=self._satellite_count,
+        )
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take annotated rows.
+
+        Parameters
+        ----------
+        batch
+            AIRR columns, all batches the same ones: junction, v_call, j_call; if there are any also
+            repertoire_id, d_call, junction_aa, productive, vj_in_frame, stop_codon, v_identity, j_identity,
+            duplicate_count (1 where absent), consensus_count (as duplicate_count where absent), umi_count,
+            and junction_quality (Phred scores as text, a character for each base of the junction) or quality
+            and cdr3_start, from which it follows.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing or holds what it should not.
+        FormatError
+            If rows cannot be put aside, for example on a full disk.
+        """
+        rows = self._converter.convert(batch)
+        if self._columns is None:
+            self._columns = rows.schema
+        elif not self._columns.equals(rows.schema):
+            raise InvalidInput(
+                "batch",
+                found=f"the columns {', '.join(batch.schema.names)}",
+                expected="the same columns in every batch",
+            )
+        good, masked = split_low_quality(rows, self._settings.min_quality)
+        self._variants.add(good)
+        if masked is not None:
+            self._masked.add(masked)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The clonotypes, the most abundant first; to be called once, after the last `add`.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Columns of `schema`; by falling duplicate_count, then by junction, V gene, J gene and repertoire.
+
+        Raises
+        ------
+        FormatError
+            If rows that were put aside have been damaged, or the disk is full.
+        """
+        final = self._runs({"duplicate_count": "descending", "junction": "ascending", "group": "ascending"})
+        for rows in self._whole():
+            self._clonotypes += rows.num_rows
+            final.add(rows)
+        number = 1
+        for rows in reblock(final.drain(), _BLOCK_ROWS):
+            yield _output(rows, self.schema, number)
+            number += rows.num_rows
+
+    def _runs(
+        self, order: Mapping[str, Any], function: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
+    ) -> SortedRuns:
+        return SortedRuns(self._blocks, order, memory_bytes=self._settings.memory_bytes, combine=function)
+
+    def _whole(self) -> Iterator[pa.RecordBatch]:
+        """Clonotypes, not in their final order."""
+        ratio = self._settings.satellite_ratio
+        low = self._low_quality = LowQualityRows(self._masked.drain())
+        clonotypes = map(clonotypes_of, whole_runs(self._variants.drain(), CLONOTYPE_KEY))
+        if ratio is None and not low.any:
+            yield from clonotypes
+            return
+        for rows in whole_runs(clonotypes, CLONOTYPE_KEY[:2]):
+            if ratio is not None:
+                merged = merge_satellites(rows, ratio, self._settings.satellite_quality)
+                self._satellites += merged.satellites
+                self._satellite_count += merged.satellite_count
+                rows = merged.clonotypes
+            yield low.join(rows)
+        low.finish()
+
+
+def _output(rows: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordBatch:
+    """AIRR columns of clonotypes that are numbered from `number` on."""
+    n = rows.num_rows
+    numbers = pa.array(np.arange(number, number + n)).cast(pa.string())
+    columns = {
+        "sequence_id": pc.binary_join_element_wise("clonotype", numbers, "-"),
+        **_of_group(rows["group"]),
+        **_flags(rows["flags"].to_numpy()),
+        "junction": rows["junction"],
+        "duplicate_count": rows["duplicate_count"],
+        "consensus_count": rows["consensus_count"],
+        # Junctions are on the strand of the genes; and the airr package reads no table without it.
+        "rev_comp": pa.array(np.zeros(n, np.bool_)),
+    }
+    for name in ("v_call", "d_call", "j_call", "junction_aa"):
+        columns[name] = _or_null(rows[name])
+    for name in _OPTIONAL:
+        if name == "umi_count" and name in rows.schema.names:
+            columns[name] = pa.array(rows[name].to_numpy(), mask=rows[name].to_numpy() == 0)
+        elif name in rows.schema.names:
+            columns[name] = _mean(rows[name].to_numpy(), rows[f"{name}_count"].to_numpy())
+    if "quality" in rows.schema.names:
+        columns["junction_quality"] = _or_null(rows["quality"])
+    for field in schema:
+        columns.setdefault(field.name, pa.nulls(n, field.type))
+    return pa.record_batch([columns[name] for name in schema.names], schema=schema)
+
+
+def _of_group(groups: pa.Array) -> dict[str, pa.Array]:
+    encoded = groups.dictionary_encode()
+    parts = [text.split(SEPARATOR, 2) for text in encoded.dictionary.to_pylist()]
+    loci = [found[1].upper() if (found := _LOCUS.match(j_gene)) else None for _, j_gene, _ in parts]
+    repertoires = [repertoire or None for _, _, repertoire in parts]
+    return {
+        "locus": pa.array(loci, pa.string()).take(encoded.indices),
+        "repertoire_id": pa.array(repertoires, pa.string()).take(encoded.indices),
+    }
+
+
+def _flags(code: NDArray[np.int8]) -> dict[str, pa.Array]:
+    columns = {}
+    for place, name in enumerate(reversed(FLAGS)):
+        digit = code // 3**place % 3
+        columns[name] = pa.array(digit == 2, mask=digit == 0)
+    return columns
+
+
+def _or_null(texts: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
+def _mean(sums: NDArray[np.int64], count: NDArray[np.int64]) -> pa.Array:
+    """Means to six digits after the point; null where there is nothing to take them of."""
+    millionths = (2 * sums + count) // np.maximum(2 * count, 1)
+    return pa.array(millionths / IDENTITY_UNITS, mask=count == 0)

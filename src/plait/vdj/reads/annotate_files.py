@@ -1,0 +1,667 @@
+"""Annotate whole files of reads: streamed in blocks, several at a time, resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plait.errors import InvalidInput
+from plait.formats.atomic import AtomicFile, output_errors, write_json
+from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.parquet import read_ahead
+from plait.formats.reads import ReadFiles, open_reads
+from plait.formats.tables import TableWriter, open_table
+from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
+from plait.run.rows import Kept, Progress, kept_results
+from plait.settings import source_digest, thread_count
+from plait.vdj.alleles.evidence import AlleleEvidence
+from plait.vdj.alleles.new_alleles import CANDIDATE_SCHEMA, NewAlleles, new_alleles_of
+from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
+from plait.vdj.clonotypes.umis import UmiCounts
+from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.annotator import AnnotationPlan, UnitAnnotator
+from plait.vdj.reads.settings import STATUSES, AnnotationSettings
+from plait.vdj.reads.source import ReadSource, ReadUnit, Umis, unit_bytes, unit_digest
+from plait.vdj.reads.summary import ReadSummary
+
+__all__ = [
+    "AnnotatedFiles",
+    "FileReport",
+    "FurtherSettings",
+    "annotate_files",
+    "repertoire_names",
+    "write_reports",
+]
+
+_SUFFIXES: Final = re.compile(
+    r"(\.(fastq|fq|fasta|fa|fna|ffn|seq|txt))?(\.(gz|bgz|bgzf|zst|bz2|xz))?$", re.IGNORECASE
+)
+
+_FIRST_MATE: Final = re.compile(r"[._-]R?1(_001)?$", re.IGNORECASE)
+
+
+def repertoire_names(
+    paths: Sequence[str | os.PathLike[str]], given: Sequence[str] | None, *, paired: bool = False
+) -> tuple[str, ...]:
+    """A name for the repertoire of each file.
+
+    Parameters
+    ----------
+    paths
+        Files of reads.
+    given
+        Names that were asked for, one for each file; files of one name are one repertoire. If None, the
+        names of the files without folders and suffixes, which must differ.
+    paired
+        Whether these are files of first mates, whose names may end in ``_1``, ``_R1`` or ``_R1_001``; that is
+        left out too.
+
+    Raises
+    ------
+    InvalidInput
+        If there are more or fewer names than files, a name is empty or cannot stand in a table, or two files
+        would get one name that nobody asked for.
+    """
+    if given is None:
+        names = [_SUFFIXES.sub("", Path(path).name) or Path(path).name for path in paths]
+        if paired:
+            names = [_FIRST_MATE.sub("", name) or name for name in names]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise InvalidInput(
+                "repertoire_ids",
+                found=f"{repeated[0]!r} as the name of several files",
+                expected="files with different names",
+                hint="name the repertoire of each (--repertoire-id); files of one name are one repertoire",
+            )
+        return tuple(names)
+    if len(given) != len(paths):
+        raise InvalidInput(
+            "repertoire_ids",
+            found=f"{len(given)} for {len(paths)} files",
+            expected="one for each file",
+        )
+    for name in given:
+        if not name.strip() or any(symbol in name for symbol in "\t\r\n\0"):
+            raise InvalidInput("repertoire_ids", found=repr(name), expected="a name, without tabs")
+    return tuple(given)
+
+
+_TOP_GENES = 3
+_SHARES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What became of the reads of one file, or of two files of mates.
+
+    Attributes
+    ----------
+    path, mate_path
+        The files; no second one for single reads.
+    repertoire_id
+        The repertoire that they belong to.
+    summary
+        Counts over reads.
+    input
+        What was unusual about the files: duplicate_names, empty_reads, dots and so on.
+    clonotypes
+        Clonotypes of the repertoire, if they were counted.
+    """
+
+    path: str
+    mate_path: str | None
+    repertoire_id: str
+    summary: ReadSummary
+    input: Mapping[str, int | bool]
+    clonotypes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        facts = {
+            "path": self.path,
+            "mate_path": self.mate_path,
+            "repertoire_id": self.repertoire_id,
+            "input": dict(self.input),
+            "clonotypes": self.clonotypes,
+        }
+        return facts | self.summary.as_dict(STATUSES)
+
+    def row(self) -> dict[str, str]:
+        """The same as cells of a table, with the most frequent genes and the shares of statuses."""
+        counts = self.summary
+        found: dict[str, Any] = {
+            "repertoire_id": self.repertoire_id,
+            "path": self.path,
+            "mate_path": self.mate_path,
+            "reads": counts.reads,
+            "merged_pairs": counts.merged_pairs,
+            "sequences": counts.sequences,
+            "rows": counts.rows,
+            "mean_length": counts.mean_length,
+            "mean_quality": counts.mean_quality,
+            "duplicate_names": self.input["duplicate_names"],
+            "empty_reads": self.input["empty_reads"],
+            "forward": counts.forward,
+            "reverse": counts.reverse,
+        }
+        for status in STATUSES:
+            found[status] = counts.statuses[status]
+            found[f"{status}_share"] = (
+                counts.statuses[status] / counts.sequences if counts.sequences else None
+            )
+        found |= {
+            "productive": counts.productive,
+            "frame_shifted": counts.out_of_frame,
+            "with_stop_codon": counts.stop_codon,
+            "median_junction_length": counts.junction_length(0.5),
+            "most_frequent_v": _most_frequent(counts.v_genes),
+            "most_frequent_j": _most_frequent(counts.j_genes),
+            "clonotypes": self.clonotypes,
+        }
+        return {name: _cell(value) for name, value in found.items()}
+
+
+def total_of(files: Sequence[FileReport]) -> ReadSummary:
+    """Counts of all files together.
+
+    Parameters
+    ----------
+    files
+        The files.
+    """
+    total = ReadSummary()
+    for file in files:
+        total.merge(file.summary)
+    return total
+
+
+def write_reports(
+    output: str | os.PathLike[str], files: Sequence[FileReport], facts: Mapping[str, Any]
+) -> tuple[Path, Path]:
+    """Write ``OUTPUT.summary.json`` and ``OUTPUT.summary.tsv``.
+
+    Parameters
+    ----------
+    output
+        The table they stand beside.
+    files
+        The files.
+    facts
+        What else the JSON file tells of the run.
+
+    Returns
+    -------
+    json_path, table_path : Path
+        The two files.
+    """
+    json_path, table_path = (Path(f"{os.fspath(output)}.summary.{end}") for end in ("json", "tsv"))
+    rows = [file.row() for file in files]
+    lines = ["\t".join(rows[0]), *("\t".join(row.values()) for row in rows)]
+    with AtomicFile(table_path) as file, output_errors(table_path):
+        file.stream.write(("\n".join(lines) + "\n").encode("utf-8"))
+    total = total_of(files).as_dict(STATUSES)
+    write_json(json_path, {**facts, "total": total, "files": [file.as_dict() for file in files]})
+    return json_path, table_path
+
+
+def _most_frequent(genes: Counter[str]) -> str:
+    most = sorted(genes.items(), key=lambda item: (-item[1], item[0]))[:_TOP_GENES]
+    return ",".join(f"{gene}:{count}" for gene, count in most)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{_SHARES}g}" if isinstance(value, float) else str(value)
+
+
+_Path = str | os.PathLike[str]
+#: Bytes of rows that wait in memory until they are collapsed; the peak is about six times as much.
+_WAITING_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherSettings:
+    """What is wanted besides the table of rows.
+
+    Attributes
+    ----------
+    clonotypes
+        Table of clonotypes: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; None: no such table.
+    satellite_ratio
+        Merge satellites, as `plait.vdj.clonotypes.clonotypes.ClonotypeSettings` has it.
+    new_alleles
+        Table of candidates for new alleles, in the same formats; None: none are looked for.
+
+    Raises
+    ------
+    InvalidInput
+        If the ratio is wrong, or given without a table of clonotypes.
+    """
+
+    clonotypes: _Path | None = None
+    satellite_ratio: float | None = None
+    new_alleles: _Path | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ratio."""
+        if self.collapse(0).satellite_ratio is not None and self.clonotypes is None:
+            raise InvalidInput(
+                "satellite_ratio", found=self.satellite_ratio, expected="a table of clonotypes with it"
+            )
+
+    def collapse(self, min_quality: int) -> ClonotypeSettings:
+        """How rows are collapsed to clonotypes."""
+        return ClonotypeSettings(
+            satellite_ratio=self.satellite_ratio, min_quality=min_quality, memory_bytes=_WAITING_BYTES
+        )
+
+
+class FurtherResults:
+    """Takes rows as they are written, and makes all other results of them; a context manager.
+
+    A clean exit makes the files appear, an exception removes them.
+
+    Parameters
+    ----------
+    output
+        The table of rows; what does not fit memory is put aside beside it.
+    plan
+        What makes the rows.
+    settings
+        What is wanted.
+    metadata
+        Facts for all tables.
+    inputs
+        Files that must not be overwritten.
+
+    Attributes
+    ----------
+    clonotypes : ClonotypeCounts or None
+        What became of the rows, after `finish`.
+    new_alleles : tuple of NewAlleles
+        What was found for each germline set, after `finish`.
+    """
+
+    def __init__(
+        self,
+        output: _Path,
+        plan: AnnotationPlan,
+        settings: FurtherSettings,
+        *,
+        metadata: Mapping[str, str],
+        inputs: Sequence[_Path],
+    ) -> None:
+        # The summary stands beside the output.
+        summary = f"{os.fspath(output)}.summary.tsv"
+        _check_different(output, summary, settings.clonotypes, settings.new_alleles)
+        self._collector: ClonotypeCollector | None = None
+        self._clonotype_table: TableWriter | None = None
+        self._allele_table: TableWriter | None = None
+        self._evidence: list[AlleleEvidence] = []
+        self._by_repertoire: Counter[str] = Counter()
+        self.clonotypes: ClonotypeCounts | None = None
+        self.new_alleles: tuple[NewAlleles, ...] = ()
+        with ExitStack() as stack:
+            if settings.clonotypes is not None:
+                folder = f"{os.fspath(output)}.clonotype-rows"
+                limits = plan.provenance.parameters
+                collapse = settings.collapse(limits["min_junction_quality"])
+                collector = stack.enter_context(ClonotypeCollector(folder, collapse))
+                # An empty batch tells it the columns.
+                collector.add(pa.RecordBatch.from_pylist([], schema=plan.schema))
+                self._clonotype_table = stack.enter_context(
+                    open_table(settings.clonotypes, collector.schema, metadata=metadata, inputs=inputs)
+                )
+                self._collector = collector
+            if settings.new_alleles is not None:
+                self._allele_table = stack.enter_context(
+                    open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
+                )
+                self._evidence = [AlleleEvidence(germline) for germline in plan.germlines]
+            self._stack = stack.pop_all()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows in the order of the table.
+
+        Parameters
+        ----------
+        rows
+            Rows of any status; only those with a junction count.
+        """
+        if self._collector is None and not self._evidence:
+            return
+        found = pc.equal(rows["annotation_status"], "ok")
+        if self._collector is not None:
+            # Where a junction of two codons lies is not told, so that its low bases are not known.
+            low = pc.and_(pc.equal(rows["annotation_status"], "low_quality"), pc.is_valid(rows["cdr3_start"]))
+            self._collector.add(rows.filter(pc.or_(found, low)))
+        if not pc.all(found).as_py():
+            rows = rows.filter(found)
+        for evidence in self._evidence:
+            locus = evidence.germline.locus
+            apart = len(self._evidence) > 1 and locus
+            evidence.add(rows.filter(pc.equal(rows["locus"], locus)) if apart else rows)
+
+    def finish(self) -> None:
+        """Write everything; after the last `add`."""
+        if self._collector is not None and self._clonotype_table is not None:
+            for batch in self._collector.finish():
+                self._clonotype_table.write(batch)
+                for entry in pc.value_counts(batch["repertoire_id"]).to_pylist():
+                    self._by_repertoire[entry["values"]] += entry["counts"]
+            self.clonotypes = self._collector.counts
+        if self._allele_table is not None:
+            self.new_alleles = tuple(new_alleles_of(evidence) for evidence in self._evidence)
+            for found in self.new_alleles:
+                for batch in found.candidates.to_batches():
+                    self._allele_table.write(batch)
+
+    def clonotypes_of(self, repertoire_id: str) -> int | None:
+        """Clonotypes of a repertoire, after `finish`; None if there is no table of them."""
+        return None if self.clonotypes is None else self._by_repertoire[repertoire_id]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was found, ready for JSON; after `finish`."""
+        found: dict[str, Any] = {}
+        if self.clonotypes is not None:
+            found["clonotypes"] = asdict(self.clonotypes)
+        if self.new_alleles:
+            found["new_alleles"] = [_facts(one) for one in self.new_alleles]
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def _facts(found: NewAlleles) -> dict[str, Any]:
+    return {
+        "germline": found.germline.name,
+        "candidates": found.candidates.num_rows,
+        "left_out": dict(found.left_out),
+        "clonotypes": dict(found.clonotypes),
+        "satellites": dict(found.satellites),
+        "error_rate": dict(found.error_rate),
+    }
+
+
+def _check_different(*paths: _Path | None) -> None:
+    names = [os.path.realpath(path) for path in paths if path is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("output", found=f"{name!r} for two tables", expected="a file for each")
+
+
+#: Reads of a block: a row group of the output and the unit of work, of threads and of resuming.
+_BLOCK_READS = 6144
+#: Blocks worked on at a time, so that many processors do not take much memory.
+_MOST_BLOCKS = 12
+_SUMMARY = b"plait.summary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatedFiles:
+    """A finished run.
+
+    Attributes
+    ----------
+    output
+        The table of rearrangements.
+    summary_path
+        JSON with all counts.
+    table_path
+        Those of the files as a table.
+    files
+        What became of the reads of each file.
+    umis
+        What became of reads with UMIs, if they have them.
+    further
+        What else was asked for.
+    clonotypes
+        What became of the rows in the table of clonotypes, if there is one.
+    new_alleles
+        What was found for each germline set, if new alleles were looked for.
+    resumed_blocks
+        Blocks taken over from the run that was killed.
+    """
+
+    output: Path
+    summary_path: Path
+    table_path: Path
+    files: tuple[FileReport, ...]
+    umis: UmiCounts | None
+    further: FurtherSettings
+    clonotypes: ClonotypeCounts | None
+    new_alleles: tuple[NewAlleles, ...]
+    resumed_blocks: int
+
+    @property
+    def total(self) -> ReadSummary:
+        """Counts of all files together."""
+        return total_of(self.files)
+
+
+def annotate_files(
+    inputs: Sequence[_Path],
+    output: _Path,
+    germlines: Sequence[GermlineSet],
+    *,
+    mates: Sequence[_Path] | None = None,
+    settings: AnnotationSettings | None = None,
+    umis: Umis | None = None,
+    further: FurtherSettings | None = None,
+    repertoire_ids: Sequence[str] | None = None,
+    keep_failed: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> AnnotatedFiles:
+    """Annotate the reads of files and write one table of rearrangements.
+
+    Rows come in the order of the reads. Beside the table stand its summary, ``OUTPUT.summary.json``, and what
+    it tells of each file as a table, ``OUTPUT.summary.tsv``. While the run lasts, finished blocks are kept in
+    ``OUTPUT.checkpoint``.
+
+    Parameters
+    ----------
+    inputs
+        FASTQ or FASTA, plain, gzip or zstd.
+    output
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+    germlines
+        The loci that reads can come from.
+    mates
+        Files of the second mates, one for each of `inputs`.
+    settings
+        Limits; a read beyond them gets a reason in the place of a junction.
+    umis
+        Where unique molecular identifiers stand, if reads have them; of the reads with one, a consensus is
+        annotated.
+    further
+        Results that are wanted besides.
+    repertoire_ids
+        Name of the repertoire of each file; by default the name of the file without suffixes.
+    keep_failed
+        Write every read, whatever its status, not only those with a junction.
+    device
+        As for `plait.vdj.annotate`.
+    threads
+        Blocks worked on at a time, at most 12.
+    executor
+        Where blocks are annotated; by default so many threads of this process. The output is the same.
+    resume
+        Take over the blocks that a killed run of the same inputs and settings has finished.
+    progress
+        Called after every block.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no input, an output cannot be, or a run to resume differs.
+    FormatError
+        If an input is not what it should be, or the disk is full.
+    """
+    if executor is None:
+        executor = LocalExecutor(thread_count() if threads is None else threads)
+    wanted = further or FurtherSettings()
+    names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
+    # Rows of low quality are not written; they may join a clonotype.
+    statuses = None if keep_failed else ("ok",) if wanted.clonotypes is None else ("ok", "low_quality")
+    annotator = UnitAnnotator(germlines, settings, device, names, statuses)
+    plan = annotator.plan_on(executor)
+    with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
+        source = ReadSource(reader, names, umis, output, progress)
+        run = _Run(reader, source, plan, statuses)
+        facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
+        with ExitStack() as tables:
+            # Opened first: its lock keeps other runs from the folders beside it.
+            table = tables.enter_context(open_table(output, plan.schema, **facts))
+            others = tables.enter_context(FurtherResults(output, plan, wanted, **facts))
+            checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
+            resumed = len(checkpoint.blocks())
+            work = kept_results(executor, annotator, source, _kept(checkpoint, source), most=_MOST_BLOCKS)
+            # Closed before the reader and the tables are, whatever happens: other threads work on them.
+            with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
+                for rows in run.rows(results, others):
+                    table.write(rows)
+                    # Arrow would keep all that a block has ever taken.
+                    pa.default_memory_pool().release_unused()
+                others.finish()
+        reports = run.reports(others)
+        paths = write_reports(output, reports, {**run.facts(), **others.as_dict()})
+        checkpoint.remove()
+    return AnnotatedFiles(
+        output=Path(output),
+        summary_path=paths[0],
+        table_path=paths[1],
+        files=reports,
+        umis=source.umi_counts,
+        further=wanted,
+        clonotypes=others.clonotypes,
+        new_alleles=others.new_alleles,
+        resumed_blocks=resumed,
+    )
+
+
+class _Run:
+    """Everything that is fixed for one run, and its totals."""
+
+    def __init__(
+        self,
+        reader: ReadFiles,
+        source: ReadSource,
+        plan: AnnotationPlan,
+        statuses: Sequence[str] | None,
+    ) -> None:
+        self._reader = reader
+        self._source = source
+        self._plan = plan
+        self._statuses = statuses
+        self._summaries = [ReadSummary() for _ in source.names]
+        self.inputs = [*reader.paths, *(reader.mate_paths or ())]
+
+    def metadata(self) -> dict[str, str]:
+        """Provenance, the same for every run with these settings."""
+        facts = {"provenance": self._plan.provenance.as_dict(), "umis": self._source.described}
+        return {f"plait.{key}": json.dumps(fact, sort_keys=True) for key, fact in facts.items() if fact}
+
+    def key(self) -> dict[str, object]:
+        """What must be equal for a run to be resumed."""
+        package = Path(__file__).parents[2]
+        return {
+            "provenance": self._plan.provenance.as_dict(),
+            "sources": source_digest(package.rglob("*.py")),
+            "inputs": [list(identity) for identity in self._reader.identities],
+            "paired": self._reader.mate_paths is not None,
+            "repertoires": list(self._source.names),
+            "umis": self._source.described,
+            "statuses": self._statuses and list(self._statuses),
+            "block_reads": self._reader.block_reads,
+        }
+
+    def facts(self) -> dict[str, object]:
+        """What the summary tells beside the counts."""
+        found: dict[str, object] = {
+            "provenance": self._plan.provenance.as_dict(),
+            "keep_failed": self._statuses is None,
+        }
+        if self._source.umi_counts is not None:
+            found |= {"umis": self._source.described, "umi_counts": asdict(self._source.umi_counts)}
+        return found
+
+    def reports(self, others: FurtherResults) -> tuple[FileReport, ...]:
+        """What became of the reads of each file."""
+        reader = self._reader
+        mates: list[str | None] = [os.fspath(path) for path in reader.mate_paths or ()]
+        mates += [None] * (len(reader.paths) - len(mates))
+        for summary, collected in zip(self._summaries, self._source.collected, strict=True):
+            summary.merge(collected)
+        found = zip(reader.paths, mates, self._source.names, self._summaries, reader.counts, strict=True)
+        return tuple(
+            FileReport(
+                path=os.fspath(path),
+                mate_path=mate,
+                repertoire_id=name,
+                summary=summary,
+                input=asdict(counts),
+                clonotypes=others.clonotypes_of(name),
+            )
+            for path, mate, name, summary, counts in found
+        )
+
+    def rows(
+        self,
+        results: Iterable[tuple[ReadUnit, tuple[pa.RecordBatch, ReadSummary], bytes]],
+        others: FurtherResults,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows block by block; on their way they are counted, and passed on to all other results."""
+        for unit, (rows, summary), _ in results:
+            for part in (unit.summary, summary):
+                self._summaries[unit.file].merge(part)
+            others.add(rows)
+            self._source.done(unit)
+            if self._statuses is None or len(self._statuses) == 1:
+                yield rows
+            else:
+                yield rows.filter(pc.equal(rows["annotation_status"], "ok"))
+
+
+def _kept(checkpoint: Checkpoint, source: ReadSource) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:
+    return Kept(
+        checkpoint=checkpoint,
+        digest=unit_digest,
+        stored=_stored,
+        restored=_restored,
+        named=source.named,
+        size=unit_bytes,
+    )
+
+
+def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:
+    rows, summary = found
+    return rows.replace_schema_metadata({_SUMMARY: json.dumps(summary.state(), sort_keys=True)})
+
+
+def _restored(unit: ReadUnit, stored: pa.RecordBatch) -> tuple[pa.RecordBatch, ReadSummary]:
+    summary = ReadSummary.from_state(json.loads(stored.schema.metadata[_SUMMARY]))
+    return stored.replace_schema_metadata(None), summary

@@ -1,0 +1,362 @@
+"""Annotate blocks of reads, in this process or in others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait._version import __version__
+from plait.dp.choice import resolve
+from plait.errors import InvalidInput
+from plait.formats.fastq import ReadBlock
+from plait.run.executor import Executor
+from plait.types import Provenance
+from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.candidates import LEAST_J, shares_words
+from plait.vdj.reads.germline_index import germline_index
+from plait.vdj.reads.matches import Answers, GermlineMatches, join_answers, segment_matches
+from plait.vdj.reads.mates import merge_mates
+from plait.vdj.reads.oriented_reads import Texts, join_texts, merged_reads, texts_of
+from plait.vdj.reads.rearrangements import RearrangementBuilder
+from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.source import ReadUnit
+from plait.vdj.reads.summary import ReadSummary
+from plait.vdj.reads.v_calls import Limits, answers_by_j, answers_by_v
+
+__all__ = ["AnnotationPlan", "GermlineAligner", "ReadAnnotator", "UnitAnnotator"]
+
+#: Their numbers are 8-bit.
+_MOST_SETS: Final = 127
+
+
+class GermlineAligner:
+    """Aligns reads with the V and J alleles of germline sets.
+
+    Parameters
+    ----------
+    germlines
+        The sets; a read is called with the one that matches best, the first of equal ones.
+    device
+        As for `plait.dp.choice.resolve`.
+    threads
+        Threads for one block of reads; blocks may be aligned side by side in threads of the caller.
+    max_evalue
+        Expected number of chance alignments as good as that of a V, at most. Beside a J, a V with a larger
+        one is called if the product of both is no larger; if it holds the conserved Cys, only alignments
+        that hold one are counted.
+    max_j_evalue
+        Expected number of chance alignments as good as that of a J, in the part of the read right of the V.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no germline set, too many, or one without V or J alleles, or a number is not positive.
+    TargetUnavailable
+        If the device cannot be used.
+    """
+
+    def __init__(
+        self,
+        germlines: Sequence[GermlineSet],
+        *,
+        device: str = "auto",
+        threads: int = 1,
+        max_evalue: float = 1e-6,
+        max_j_evalue: float = 1e-2,
+    ) -> None:
+        if not 0 < len(germlines) <= _MOST_SETS:
+            expected = f"1 to {_MOST_SETS} germline sets"
+            raise InvalidInput("germlines", found=str(len(germlines)), expected=expected)
+        for own in germlines:
+            if not (own.v and own.j):
+                found = f"no {'V' if own.j else 'J'} allele"
+                raise InvalidInput(f"germline set {own.name!r}", found=found, expected="V and J alleles")
+        for what, value in (("max_evalue", max_evalue), ("max_j_evalue", max_j_evalue)):
+            if not value > 0:
+                raise InvalidInput(what, found=repr(value), expected="a positive number")
+        self.germlines = tuple(germlines)
+        self.max_evalue = max_evalue
+        self.max_j_evalue = max_j_evalue
+        self._target = resolve(device, threads)
+        self._index = germline_index(self.germlines)
+
+    def align(self, reads: ReadBlock, others: ReadBlock | None = None) -> GermlineMatches:
+        """Find the best V and J of each read.
+
+        Parameters
+        ----------
+        reads
+            The reads.
+        others
+            Mates that were not merged, on the strand of `reads`, one for each; empty where there is none.
+            Their scores count when alleles are chosen. Where the mate has a J with its V, and the read has
+            none or shares few words with one, the two change places.
+
+        Returns
+        -------
+        GermlineMatches
+            One entry for each read.
+
+        Raises
+        ------
+        InvalidInput
+            If `others` are not as many as `reads`.
+        """
+        if others is not None and len(others) != len(reads):
+            expected = f"{len(reads)} mates, one for each read"
+            raise InvalidInput("others", found=str(len(others)), expected=expected)
+        count = len(reads)
+        texts = texts_of(reads)
+        swapped = np.zeros(count, np.bool_)
+        if others is None:
+            answers = self._answers(texts, None)
+        else:
+            answers, swapped = self._answers_of_mates(texts, texts_of(others))
+        backwards, germline = np.zeros(count, np.bool_), np.full(count, -1, np.int8)
+        backwards[answers.reads] = answers.mirrored != 0
+        germline[answers.reads] = answers.sets
+        return GermlineMatches(
+            merged_reads(reads, backwards, others, swapped),
+            backwards,
+            germline,
+            segment_matches(count, answers.v),
+            segment_matches(count, answers.j),
+            None if others is None else swapped,
+        )
+
+    def _answers_of_mates(self, texts: Texts, mates: Texts) -> tuple[Answers, NDArray[np.bool_]]:
+        """Answers for the reads that have one, and whether each read changed places with its mate."""
+        count = texts.sizes.size
+        single, paired = (np.flatnonzero(own) for own in (mates.sizes == 0, mates.sizes > 0))
+        pool = join_texts(texts, mates)
+
+        def turn(which: NDArray[np.int64], swap: NDArray[np.bool_]) -> Answers:
+            first, second = (pool.take(which + count * own[which]) for own in (swap, ~swap))
+            return self._answers(first, second).renumbered(which)
+
+        # What words tell of a J saves most of the second look.
+        swap = shares_words(self._index.j, mates, LEAST_J) & ~shares_words(self._index.j, texts, LEAST_J)
+        found = turn(paired, swap)
+        own = np.zeros(count, np.int64)
+        own[found.reads] = found.completeness
+        other = turn(paired[own[paired] < 3], ~swap)
+        # Of equal answers that of the reads as they are given.
+        other = other.only(2 * other.completeness + swap[other.reads] > 2 * own[other.reads])
+        found = found.only(~np.isin(found.reads, other.reads))
+        swapped = np.zeros(count, np.bool_)
+        swapped[found.reads], swapped[other.reads] = swap[found.reads], ~swap[other.reads]
+        alone = self._answers(texts.take(single), None).renumbered(single)
+        return join_answers([alone, found, other]), swapped
+
+    def _answers(self, texts: Texts, mates: Texts | None) -> Answers:
+        """Answers for the reads that have one."""
+        limits = Limits(self.max_evalue, self.max_j_evalue)
+        found = answers_by_v(self._target, self._index, texts, mates, limits)
+        rest: NDArray[np.int64] = np.setdiff1d(np.arange(texts.sizes.size), found.reads)
+        if not rest.size:
+            return found
+        more = answers_by_j(self._target, self._index, texts.take(rest), self.max_evalue)
+        return join_answers([found, more.renumbered(rest)])
+
+
+class ReadAnnotator:
+    """Annotates blocks of reads; the tables of the germline are made once. Blocks may run side by side.
+
+    Parameters
+    ----------
+    germlines
+        The loci that reads can come from.
+    settings
+        Limits below which a read gets a reason in the place of a junction.
+    device
+        As for `plait.vdj.annotate`.
+
+    Attributes
+    ----------
+    germlines : tuple of GermlineSet
+        The loci.
+    schema : pyarrow.Schema
+        Columns of the rows.
+    provenance : Provenance
+        What the rows depend on.
+    """
+
+    def __init__(
+        self,
+        germlines: Sequence[GermlineSet],
+        *,
+        settings: AnnotationSettings | None = None,
+        device: str = "auto",
+    ) -> None:
+        _check_germlines(germlines)
+        self.germlines = tuple(germlines)
+        limits = AnnotationSettings() if settings is None else settings
+        self._aligner = GermlineAligner(self.germlines, device=device, threads=1)
+        self._builder = RearrangementBuilder(self.germlines, limits)
+        self.schema = self._builder.schema
+        self.provenance = Provenance(
+            version=__version__,
+            device=resolve(device, 1).description,
+            schedule="word_votes, inter_sequence, row_sweep",
+            algebra="MaxPlus",
+            parameters={
+                "germlines": [{"name": one.name, "digest": one.digest} for one in self.germlines],
+                "max_evalue": self._aligner.max_evalue,
+                "max_j_evalue": self._aligner.max_j_evalue,
+                **asdict(limits),
+            },
+        )
+
+    def annotate(
+        self,
+        reads: ReadBlock,
+        mates: ReadBlock | None = None,
+        *,
+        counts: NDArray[np.int64] | None = None,
+        repertoire_id: str | None = None,
+    ) -> tuple[pa.RecordBatch, ReadSummary]:
+        """Annotate a block.
+
+        Parameters
+        ----------
+        reads
+            The reads.
+        mates
+            The second mate of each, as sequenced.
+        counts
+            Where each read is the consensus of several with one UMI: how many.
+        repertoire_id
+            The repertoire they belong to.
+
+        Returns
+        -------
+        rows : pyarrow.RecordBatch
+            One row for each read, in order.
+        summary : ReadSummary
+            What became of them; it does not count the reads as they were sequenced.
+        """
+        summary = ReadSummary()
+        others, merged = None, None
+        if mates is not None:
+            pairs = merge_mates(reads, mates)
+            reads, others, merged = pairs.reads, pairs.others, pairs.merged
+            summary.merged_pairs = int(merged.sum())
+        rows = self._builder.build(
+            self._aligner.align(reads, others),
+            consensus_count=counts,
+            duplicate_count=None if counts is None else np.ones(len(reads), np.int64),
+            umi_count=None if counts is None else np.ones(len(reads), np.int64),
+            merged=merged,
+            repertoire_id=repertoire_id,
+        )
+        summary.add_rows(rows)
+        return rows, summary
+
+
+def _check_germlines(germlines: Sequence[GermlineSet]) -> None:
+    if not germlines:
+        raise InvalidInput("germline", found="no germline set", expected="at least one")
+    for number, one in enumerate(germlines):
+        if one in germlines[:number]:
+            raise InvalidInput("germline", found=f"{one.name} twice", expected="different germline sets")
+        for segment in ("V", "J"):
+            if not one.alleles(segment):
+                raise InvalidInput(
+                    "germline", found=f"no {segment} alleles in {one.name}", expected="at least one"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationPlan:
+    """What has to be known of an annotator where its rows are written.
+
+    Attributes
+    ----------
+    germlines
+        The loci.
+    schema
+        Columns of the rows.
+    provenance
+        What the rows depend on.
+    """
+
+    germlines: tuple[GermlineSet, ...]
+    schema: pa.Schema
+    provenance: Provenance
+
+
+class UnitAnnotator:
+    """Annotates reads on whatever machine it is called; picklable, its tables are made where they are needed.
+
+    Parameters
+    ----------
+    germlines, settings, device
+        As for `plait.vdj.reads.annotator.ReadAnnotator`.
+    names
+        Name of the repertoire of each file.
+    statuses
+        Those of the rows that are wanted; None: all.
+    """
+
+    def __init__(
+        self,
+        germlines: Sequence[GermlineSet],
+        settings: AnnotationSettings | None,
+        device: str,
+        names: Sequence[str],
+        statuses: Sequence[str] | None,
+    ) -> None:
+        self._made_of = tuple(germlines), settings, device, tuple(names), statuses
+        self._names = names
+        self._statuses = statuses
+
+    @cached_property
+    def annotator(self) -> ReadAnnotator:
+        """What annotates."""
+        germlines, settings, device, _, _ = self._made_of
+        return ReadAnnotator(germlines, settings=settings, device=device)
+
+    @property
+    def plan(self) -> AnnotationPlan:
+        """What has to be known of it elsewhere."""
+        found = self.annotator
+        return AnnotationPlan(germlines=found.germlines, schema=found.schema, provenance=found.provenance)
+
+    def plan_on(self, executor: Executor) -> AnnotationPlan:
+        """The plan of a worker: what this machine has may be something else.
+
+        Parameters
+        ----------
+        executor
+            Where reads are to be annotated.
+        """
+        if not executor.elsewhere:
+            return self.plan
+        with closing(executor.map(_plan_of, [self])) as plans:
+            return next(plans)
+
+    def __call__(self, unit: ReadUnit) -> tuple[pa.RecordBatch, ReadSummary]:
+        """The rows of a block that are wanted, and its counts."""
+        rows, summary = self.annotator.annotate(
+            unit.reads, unit.mates, counts=unit.counts, repertoire_id=self._names[unit.file]
+        )
+        summary.rows = rows.num_rows if self._statuses is None else summary.statuses["ok"]
+        if self._statuses is not None:
+            wanted = pa.array(self._statuses, pa.string())
+            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=wanted))
+        return rows, summary
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnitAnnotator, self._made_of
+
+
+def _plan_of(annotator: UnitAnnotator) -> AnnotationPlan:
+    return annotator.plan

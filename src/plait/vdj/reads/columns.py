@@ -1,0 +1,255 @@
+"""Columns of tables as flat arrays, and groups of entries one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.errors import FormatError
+
+__all__ = [
+    "TextBytes",
+    "booleans",
+    "cigars",
+    "column_of",
+    "edges_of",
+    "integers",
+    "join_edges",
+    "letters_of",
+    "owners",
+    "take_groups",
+    "text_bytes",
+    "texts",
+]
+
+
+def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes of all rows.
+
+    Parameters
+    ----------
+    column
+        Text or bytes, none of them null.
+
+    Returns
+    -------
+    letters : ndarray of uint8
+        One row after the other; not to be changed.
+    starts : ndarray of int64 (n + 1,)
+        Where the bytes of each row begin, and the end of the last.
+    """
+    if len(column) == 0:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
+    letters = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    return letters[ends[0] : ends[-1]], ends - ends[0]
+
+
+def column_of(letters: NDArray[np.uint8], starts: NDArray[np.int64], kind: Any) -> pa.Array:
+    """A column of text or bytes.
+
+    Parameters
+    ----------
+    letters
+        The bytes of all rows, one after the other; text must be ASCII.
+    starts
+        Where those of each row begin, and the end of the last.
+    kind
+        ``pyarrow.string()`` or ``pyarrow.binary()``.
+
+    Returns
+    -------
+    pyarrow.Array
+        One row for each start but the last.
+    """
+    flat = np.ascontiguousarray(letters[starts[0] : starts[-1]])
+    offsets = (starts - starts[0]).astype(np.int32)
+    return pa.Array.from_buffers(kind, starts.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
+
+
+def owners(starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Which run each of n rows belongs to.
+
+    >>> owners(np.array([0, 2]), 5).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    return np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
+
+
+def edges_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where groups of so many entries begin, and the end of the last."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def join_edges(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where groups begin when lists of groups are put one behind the other."""
+    return edges_of(np.concatenate([np.diff(part) for part in parts]))
+
+
+def take_groups(
+    edges: NDArray[np.int64], which: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which entries some groups have, and where those of each of them begin.
+
+    Parameters
+    ----------
+    edges
+        Where the entries of each group begin, and the end of the last.
+    which
+        The groups.
+    """
+    sizes = edges[which + 1] - edges[which]
+    taken = edges_of(sizes)
+    return np.repeat(edges[which] - taken[:-1], sizes) + np.arange(taken[-1]), taken
+
+
+_TRUE = ("T", "TRUE", "1")
+_SKIPPED, _MISSING, _PAIRS, _GAPS = range(1, 5)
+
+
+def _kinds() -> NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    for letters, kind in (("S", _SKIPPED), ("N", _MISSING), ("M=X", _PAIRS), ("ID", _GAPS)):
+        for letter in letters:
+            table[ord(letter)] = kind
+    return table
+
+
+_KIND = _kinds()
+
+
+class TextBytes(NamedTuple):
+    """A column of texts as bytes.
+
+    Attributes
+    ----------
+    data
+        The bytes of all texts, one after the other; uint8.
+    starts
+        Where each begins, and the end of the last; int64, shape (n + 1,).
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+class Cigars(NamedTuple):
+    """What the cigars of AIRR rows say.
+
+    Attributes
+    ----------
+    skipped
+        Bases of the read before the alignment; int64, shape (n,).
+    missing
+        Bases of the germline before the alignment; int64, shape (n,).
+    pairs
+        Aligned pairs; int64, shape (n,).
+    gaps
+        Bases of the one that the other lacks, within the alignment; int64, shape (n,).
+    """
+
+    skipped: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    gaps: NDArray[np.int64]
+
+
+def texts(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column as large strings, null where it is empty; all null where the batch does not have it."""
+    place = batch.schema.get_field_index(name)
+    if place < 0:
+        return pa.nulls(batch.num_rows, pa.large_string())
+    column = batch.column(place).cast(pa.large_string())
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.large_string()), column)
+
+
+def text_bytes(column: pa.Array) -> TextBytes:
+    """A column of large strings as bytes; a null is an empty text."""
+    filled = pc.fill_null(column, "")
+    n = len(filled)
+    if n == 0:
+        return TextBytes(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    _, offsets, data = filled.buffers()
+    starts = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + n + 1]
+    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return TextBytes(raw[starts[0] : starts[-1]], starts - starts[0])
+
+
+def integers(batch: pa.RecordBatch, name: str, *, source: str = "the table") -> NDArray[np.int64]:
+    """A column of whole numbers that are not negative, -1 where there is none.
+
+    Parameters
+    ----------
+    batch
+        The rows.
+    name
+        The column; it may be absent.
+    source
+        Name of the table, for error messages.
+
+    Raises
+    ------
+    FormatError
+        If a cell is something else.
+    """
+    place = batch.schema.get_field_index(name)
+    if place < 0:
+        return np.full(batch.num_rows, -1, np.int64)
+    column = batch.column(place)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = texts(batch, name)
+    try:
+        # Some programs write whole numbers as 12.0.
+        whole = column.cast(pa.float64()).cast(pa.int64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FormatError(source, column=name, found=str(error), expected="whole numbers") from error
+    values: NDArray[np.int64] = pc.fill_null(whole, -1).to_numpy(zero_copy_only=False)
+    return values
+
+
+def booleans(batch: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
+    """A column of truth values, text (``T``, ``true``, ``1``) or not; False where there is none."""
+    place = batch.schema.get_field_index(name)
+    if place < 0:
+        return np.zeros(batch.num_rows, np.bool_)
+    column = batch.column(place)
+    if not pa.types.is_boolean(column.type):
+        column = pc.is_in(pc.utf8_upper(texts(batch, name)), value_set=pa.array(_TRUE, pa.large_string()))
+    return np.array(pc.fill_null(column, False), np.bool_)
+
+
+def cigars(column: pa.Array) -> Cigars:
+    """Read a column of cigars, whether or not they begin with what lies before the alignment."""
+    data, starts = text_bytes(column)
+    n = starts.size - 1
+    digit = (data >= ord("0")) & (data <= ord("9"))
+    ends = np.flatnonzero(~digit)
+    first = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64) if ends.size else ends
+    # A length that is too long for a number is no cigar; the nonsense it gives is refused later.
+    length = np.zeros(ends.size, np.int64)
+    for place in range(int((ends - first).max(initial=0))):
+        inside = first + place < ends
+        values = data[np.minimum(first + place, data.size - 1)].astype(np.int64) - ord("0")
+        length = np.where(inside, length * 10 + values, length)
+    row = np.searchsorted(starts, ends, side="right") - 1
+    kind = _KIND[data[ends]]
+    aligned = (kind == _PAIRS) | (kind == _GAPS)
+    before = np.cumsum(aligned)
+    runs_before = np.concatenate([[0], before])[np.searchsorted(ends, starts[:-1])] if n else before[:0]
+    leading = before == runs_before[row] if ends.size else aligned
+
+    def total(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(row[chosen], length[chosen], n).astype(np.int64)
+
+    return Cigars(
+        total(leading & (kind == _SKIPPED)),
+        total(leading & (kind == _MISSING)),
+        total(kind == _PAIRS),
+        total(kind == _GAPS),
+    )

@@ -1,0 +1,411 @@
+"""The alleles of several germline sets side by side, as the arrays that compiled code reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, MASK_SIZE, MASK_SYMBOL, encode
+from plait.dp.chain.tables import FRAGMENT_BITS, FragmentWords
+from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.lists import FreeEnds
+from plait.vdj.chain import chain_tables
+from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.germline.codons import translate
+from plait.vdj.models import PathModel
+from plait.vdj.reads.columns import edges_of
+from plait.vdj.reads.d_calls import Entries, LayoutTables
+from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.votes import WordIndex
+
+__all__ = [
+    "J_SCORING",
+    "LOCAL",
+    "V_SCORING",
+    "GermlineIndex",
+    "GermlineTables",
+    "SegmentIndex",
+    "SegmentTable",
+    "germline_index",
+    "germline_tables",
+]
+
+#: Local alignment: both ends of both sequences may be left out.
+LOCAL: Final = FreeEnds(False, False, False, False, True, True)
+#: Bases of the words of V and of J alleles.
+_V_WORD, _J_WORD = 11, 9
+#: Bases before the conserved Cys that belong to the end of a V.
+_BEFORE_CYS: Final = 30
+#: Bases of a V at which an alignment over the Cys can begin, about; and those of a read that are its start.
+_BEGINNINGS, _AT_START = 20, 4
+_SETS: Final = 16
+
+
+class SegmentScoring(NamedTuple):
+    """How reads are scored with the alleles of a segment, and how chance alignments score.
+
+    Attributes
+    ----------
+    match, mismatch
+        Scores of two equal and of two different bases. A pair in which an ambiguous letter may stand for the
+        other scores 0.
+    gap_open, gap_extend
+        Costs of the first and of each further base of a gap.
+    lambda_, k
+        Parameters of Karlin and Altschul (PNAS 87:2264, 1990) for bases that are equally frequent.
+    """
+
+    match: int
+    mismatch: int
+    gap_open: int
+    gap_extend: int
+    lambda_: float
+    k: float
+
+    @property
+    def scores(self) -> NDArray[np.int32]:
+        """Scores of two sets of bases, shape (16, 16)."""
+        sets = np.arange(_SETS)
+        meet = (sets[:, None] & sets) != 0
+        single = (MASK_SIZE[:, None] == 1) & (MASK_SIZE == 1)
+        return np.where(meet, np.where(single, self.match, 0), self.mismatch).astype(np.int32)
+
+    def support(self, score: NDArray[np.int64], space: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Expected number of chance alignments of a score or more, where so many pairs of bases are tried."""
+        return np.asarray(self.k * space * np.exp(-self.lambda_ * score))
+
+
+#: Gaps as blastn's 4 + 1 for this match and mismatch, with the parameters that NCBI gives for them.
+V_SCORING: Final = SegmentScoring(1, -1, 5, 1, 1.08, 0.28)
+#: Gaps as blastn's 4 + 2; so costly that the parameters are those without gaps.
+J_SCORING: Final = SegmentScoring(1, -2, 6, 2, 1.33, 0.62)
+
+
+class SegmentIndex(NamedTuple):
+    """The alleles of one segment of all germline sets, in order.
+
+    Attributes
+    ----------
+    scoring
+        How they are scored.
+    words
+        Their words, and their bases as sets.
+    queries
+        Each allele for the lanes; None for an empty one.
+    offsets
+        Where the alleles of each germline set begin, and the end of the last; int64.
+    sets
+        Germline set of each allele, int64.
+    bases
+        Bases of the alleles of each set, int64.
+    cuts
+        Bases that are cut off at the start of each allele, int64.
+    anchors
+        First base of the conserved codon of each allele, -1 where it is not known; int64.
+    """
+
+    scoring: SegmentScoring
+    words: WordIndex
+    queries: tuple[BlockQuery | None, ...]
+    offsets: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    bases: NDArray[np.int64]
+    cuts: NDArray[np.int64]
+    anchors: NDArray[np.int64]
+
+    def of_set(self, number: int) -> slice:
+        """The alleles of a germline set."""
+        return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
+
+
+class GermlineIndex(NamedTuple):
+    """All alleles of some germline sets.
+
+    Attributes
+    ----------
+    sets
+        Number of germline sets.
+    v, j
+        V and J alleles.
+    ends
+        Ends of the V alleles, from some bases before the conserved Cys, in the order of `v`.
+    kinds
+        How many different ones there are in each set, from the conserved Cys on; int64.
+    """
+
+    sets: int
+    v: SegmentIndex
+    j: SegmentIndex
+    ends: SegmentIndex
+    kinds: NDArray[np.int64]
+
+    def end_support(
+        self,
+        sets: NDArray[np.int64],
+        scores: NDArray[np.int64],
+        read_start: NDArray[np.int64],
+        room: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Expected number of chance alignments over the conserved Cys of a V.
+
+        Half of what is expected is granted to alignments that begin with the read, where the read cuts the V,
+        and half to all others: such an alignment is far more likely to be true.
+
+        Parameters
+        ----------
+        sets
+            Germline set of each.
+        scores
+            Scores.
+        read_start
+            Where the alignment begins in the read.
+        room
+            Bases of the read in which it was looked for.
+        """
+        places = 2.0 * np.where(read_start < _AT_START, _AT_START, np.maximum(room, 1))
+        return self.ends.scoring.support(scores, places * self.kinds[sets] * _BEGINNINGS)
+
+    def holds_cys(
+        self, alleles: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether alignments of V alleles, between such germline positions, go over the conserved Cys."""
+        anchors = self.v.anchors[alleles]
+        return np.asarray((anchors >= 0) & (starts <= anchors) & (ends >= anchors + 3))
+
+
+def _words(codes: NDArray[np.int8], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Words of a sequence of numbers, and where they lie; those over a -1 are left out."""
+    count = codes.size - size + 1
+    if count <= 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(codes, size)
+    positions = np.flatnonzero((windows >= 0).all(axis=1))
+    return windows[positions].astype(np.int64) @ (4 ** np.arange(size - 1, -1, -1)), positions
+
+
+def _word_index(sequences: Sequence[NDArray[np.uint8]], size: int, scores: NDArray[np.int32]) -> WordIndex:
+    numbers = np.full(_SETS, -1, np.int8)
+    for number, single in enumerate((1, 4, 8, 2)):
+        numbers[single] = number
+    found = [_words(numbers[own], size) for own in sequences]
+    words = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)])
+    alleles = np.repeat(np.arange(len(found)), [own.size for own, _ in found])
+    places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)])
+    order = np.argsort(words, kind="stable")
+    distinct, starts = np.unique(words[order], return_index=True)
+    table = np.zeros((4**size // 32, 2), np.uint32)
+    np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))
+    table[:, 1] = np.searchsorted(distinct, 32 * np.arange(table.shape[0]))
+    letters = np.concatenate([np.zeros(0, np.uint8), *sequences])
+    return WordIndex(
+        size=size,
+        table=table.view(np.int32),
+        starts=np.append(starts, words.size).astype(np.int32),
+        entries=np.stack([alleles[order], places[order]], axis=1).astype(np.int32),
+        letters=letters,
+        bounds=edges_of(np.array([own.size for own in sequences], np.int64)),
+        numbers=numbers,
+        mirror=COMPLEMENT_MASK.copy(),
+        scores=scores,
+    )
+
+
+def _query(codes: NDArray[np.uint8], scoring: SegmentScoring) -> BlockQuery | None:
+    if not codes.size:
+        return None
+    letters, rows = np.unique(codes, return_inverse=True)
+    scores = scoring.scores[letters]
+    return BlockQuery(rows.astype(np.int64), scores, scoring.gap_open, scoring.gap_extend, LOCAL)
+
+
+def _segment_index(
+    alleles: Sequence[Sequence[Allele]], scoring: SegmentScoring, word: int, *, ends: bool = False
+) -> SegmentIndex:
+    every = [allele for own in alleles for allele in own]
+    counts = [len(own) for own in alleles]
+    anchors = [-1 if allele.anchor is None else allele.anchor for allele in every]
+    cuts = [max(anchor - _BEFORE_CYS, 0) if ends and anchor >= 0 else 0 for anchor in anchors]
+    sequences = [encode(allele.sequence)[cut:] for allele, cut in zip(every, cuts, strict=True)]
+    offsets = edges_of(np.array(counts, np.int64))
+    sizes = edges_of(np.array([own.size for own in sequences], np.int64))
+    return SegmentIndex(
+        scoring=scoring,
+        words=_word_index(sequences, word, scoring.scores),
+        queries=tuple(_query(codes, scoring) for codes in sequences),
+        offsets=offsets,
+        sets=np.repeat(np.arange(len(alleles)), counts),
+        bases=np.diff(sizes[offsets]),
+        cuts=np.array(cuts, np.int64),
+        anchors=np.array(anchors, np.int64),
+    )
+
+
+def germline_index(germlines: Sequence[GermlineSet]) -> GermlineIndex:
+    """Prepare the V and J alleles of germline sets.
+
+    Parameters
+    ----------
+    germlines
+        The sets.
+    """
+    v = [own.v for own in germlines]
+    return GermlineIndex(
+        len(germlines),
+        _segment_index(v, V_SCORING, _V_WORD),
+        _segment_index([own.j for own in germlines], J_SCORING, _J_WORD),
+        _segment_index(v, V_SCORING, _J_WORD, ends=True),
+        np.array([len({allele.cdr3_end for allele in own}) for own in v], np.int64),
+    )
+
+
+class SegmentTable(NamedTuple):
+    """Alleles of one segment of all sets.
+
+    Attributes
+    ----------
+    entries
+        Their sequences and anchors.
+    first
+        int64 (sets + 1,): first allele of each set.
+    names, name_starts
+        Their names, one after the other, uint8, and where each begins, int64 (alleles + 1,).
+    alleles
+        The alleles.
+    """
+
+    entries: Entries
+    first: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    name_starts: NDArray[np.int64]
+    alleles: tuple[Allele, ...]
+
+
+class GermlineTables(NamedTuple):
+    """What annotation needs to know of its germline sets.
+
+    Attributes
+    ----------
+    v, d, j
+        Alleles by segment; without D alleles of sets whose chain has none.
+    layout
+        Tables and limits.
+    loci
+        Locus of each set.
+    d_places
+        int64 (J alleles, longest D + 1): places at which a match of so many bases can begin in the D alleles
+        that may join each J allele.
+    """
+
+    v: SegmentTable
+    d: SegmentTable
+    j: SegmentTable
+    layout: LayoutTables
+    loci: tuple[str, ...]
+    d_places: NDArray[np.int64]
+
+
+def germline_tables(germlines: Sequence[GermlineSet], settings: AnnotationSettings) -> GermlineTables:
+    """Tables of several germline sets.
+
+    Parameters
+    ----------
+    germlines
+        The sets.
+    settings
+        Limits.
+
+    Raises
+    ------
+    Unsupported
+        If a D allele is longer than 62 bases, or a set has more than 62 of them.
+    """
+    d = _segment([() if g.chain == "vj" else g.d for g in germlines])
+    return GermlineTables(
+        v=_segment([g.v for g in germlines]),
+        d=d,
+        j=_segment([g.j for g in germlines]),
+        layout=_layout_tables(germlines, d, settings),
+        loci=tuple(g.locus for g in germlines),
+        d_places=_d_places(germlines, d),
+    )
+
+
+def _segment(sets: Sequence[tuple[Allele, ...]]) -> SegmentTable:
+    alleles = tuple(allele for group in sets for allele in group)
+    letters, starts = _joined([allele.sequence for allele in alleles])
+    names, name_starts = _joined([allele.name for allele in alleles])
+    anchors = np.array([-1 if a.anchor is None else a.anchor for a in alleles], np.int64)
+    first = np.cumsum([0, *(len(group) for group in sets)], dtype=np.int64)
+    return SegmentTable(Entries(letters, starts, anchors), first, names, name_starts, alleles)
+
+
+def _d_places(germlines: Sequence[GermlineSet], d: SegmentTable) -> NDArray[np.int64]:
+    sizes = np.diff(d.entries.starts)
+    # Rows are D alleles: how many places there are for a match of each length.
+    places = np.maximum(sizes[:, None] - np.arange(int(sizes.max(initial=0)) + 1) + 1, 0)
+    rows = []
+    for k, germline in enumerate(germlines):
+        own = places[d.first[k] : d.first[k + 1]]
+        rows += [np.array(germline.allowed_d(j)[: len(own)], np.int64) @ own for j in germline.j]
+    return np.array(rows, np.int64).reshape(len(rows), places.shape[1])
+
+
+def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    encoded = [text.encode() for text in texts]
+    starts = np.cumsum([0, *(len(text) for text in encoded)], dtype=np.int64)
+    # A copy, because the kernels are compiled for arrays that can be written.
+    return np.frombuffer(b"".join(encoded), np.uint8).copy(), starts
+
+
+def _layout_tables(
+    germlines: Sequence[GermlineSet], d: SegmentTable, settings: AnnotationSettings
+) -> LayoutTables:
+    words = [chain_tables(g, PathModel(pi=0, nu=0), g.chain).words for g in germlines]
+    counts = [w.places.shape[0] for w in words]
+    starts = np.cumsum([0, *counts], dtype=np.int64)
+    suffixes = np.cumsum([0, *(len(g.j) for g in germlines)])
+    allowed = np.zeros((int(suffixes[-1]), int(starts[-1])), np.int64)
+    for k, found in enumerate(words):
+        allowed[suffixes[k] : suffixes[k + 1], starts[k] : starts[k + 1]] = found.allowed_starts
+    places = np.concatenate([w.places for w in words]).reshape(-1, 16)
+    # A base that is not known says nothing for a D allele.
+    places[:, MASK_SIZE != 1] = 0
+    return LayoutTables(
+        masks=IUPAC_MASK.copy(),
+        mirror=COMPLEMENT_MASK.copy(),
+        triplets=_triplets().copy(),
+        places=places,
+        word_starts=starts,
+        fragment_of=np.concatenate([w.fragment_of for w in words]).reshape(-1, FRAGMENT_BITS),
+        fragment_bit=np.concatenate([_first_bits(w) for w in words]),
+        allowed_starts=allowed,
+        fragments=d.entries,
+        group_starts=d.first,
+        furthest=settings.max_anchor_distance,
+        least=settings.min_d_length,
+        most_extended=settings.max_p_length,
+    )
+
+
+def _first_bits(words: FragmentWords) -> NDArray[np.int64]:
+    if not words.first.size:
+        return np.zeros((0, FRAGMENT_BITS), np.int64)
+    found: NDArray[np.int64] = words.first[words.fragment_of]
+    return found
+
+
+@lru_cache(maxsize=1)
+def _triplets() -> NDArray[np.uint8]:
+    """Amino acid of every three masks; X where one is no letter."""
+    table = np.full((16, 16, 16), ord("X"), np.uint8)
+    for first in range(1, 16):
+        for second in range(1, 16):
+            text = "".join(
+                MASK_SYMBOL[first] + MASK_SYMBOL[second] + MASK_SYMBOL[third] for third in range(1, 16)
+            )
+            table[first, second, 1:] = np.frombuffer(translate(text).encode(), np.uint8)
+    return table.ravel()

@@ -1,0 +1,269 @@
+"""Answers: what is called for some reads, found in one way or another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.formats.fastq import ReadBlock
+from plait.vdj.reads.allele_alignment import Paths, join_paths, no_paths
+from plait.vdj.reads.columns import edges_of, join_edges, take_groups
+
+__all__ = [
+    "Answers",
+    "Found",
+    "GermlineMatches",
+    "SegmentMatches",
+    "join_answers",
+    "join_found",
+    "nothing_found",
+    "segment_matches",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentMatches:
+    """The best local alignments of n reads with the alleles of one segment.
+
+    Coordinates are 0-based and half-open; those of a read count in the orientation of `GermlineMatches`.
+    Where a read matches no allele, its score is 0, its coordinates are 0 and it has no allele and no run.
+
+    Attributes
+    ----------
+    score
+        Score of the best alignment; int32, shape (n,).
+    support
+        Expected number of alignments as good by chance, for this read and all alleles; float64, shape (n,).
+    alleles
+        Indices of the alleles that have this score, in the order of the germline set; int32.
+    allele_starts
+        Where those of each read begin in `alleles`, and the end of the last; int64, shape (n + 1,).
+    read_start, read_end
+        Aligned part of the read, for its first allele; int32, shape (n,).
+    germline_start, germline_end
+        Aligned part of that allele; int32, shape (n,).
+    runs
+        Runs of that alignment from its start: kind (0 pairs of bases, 1 bases of the germline alone, that the
+        read lacks, 2 bases of the read alone, inserted ones) and length; int32, shape (runs, 2).
+    run_starts
+        Where those of each read begin in `runs`, and the end of the last; int64, shape (n + 1,).
+    matches
+        Pairs of equal bases; int32, shape (n,).
+    mismatches
+        Other pairs; int32, shape (n,).
+    """
+
+    score: NDArray[np.int32]
+    support: NDArray[np.float64]
+    alleles: NDArray[np.int32]
+    allele_starts: NDArray[np.int64]
+    read_start: NDArray[np.int32]
+    read_end: NDArray[np.int32]
+    germline_start: NDArray[np.int32]
+    germline_end: NDArray[np.int32]
+    runs: NDArray[np.int32]
+    run_starts: NDArray[np.int64]
+    matches: NDArray[np.int32]
+    mismatches: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GermlineMatches:
+    """Reads as they are oriented, and what of the germline they match.
+
+    Attributes
+    ----------
+    reads
+        The reads in the orientation of the genes: those of `reversed` are reverse-complemented, with their
+        qualities.
+    reversed
+        Whether the read as given is the other strand; bool, shape (n,).
+    germline
+        Index of the germline set that matches best, -1 where none does; int8, shape (n,). The alleles of `v`
+        and `j` are indices into ``v`` and ``j`` of this set.
+    v, j
+        Best matches with the V and with the J alleles.
+    swapped
+        Whether the mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the
+        mate, and `reversed` counts from it; bool, shape (n,). None where no read has a mate.
+    """
+
+    reads: ReadBlock
+    reversed: NDArray[np.bool_]
+    germline: NDArray[np.int8]
+    v: SegmentMatches
+    j: SegmentMatches
+    swapped: NDArray[np.bool_] | None = None
+
+
+class Found(NamedTuple):
+    """What was found, for some reads.
+
+    Attributes
+    ----------
+    reads
+        Number of each read.
+    scores, support
+        As in `SegmentMatches`.
+    shift
+        What is to be added to the coordinates in the read.
+    paths
+        How they are aligned.
+    alleles, starts
+        Alleles that tie, and where those of each read begin.
+    """
+
+    reads: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    support: NDArray[np.float64]
+    shift: NDArray[np.int64]
+    paths: Paths
+    alleles: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @property
+    def read_start(self) -> NDArray[np.int64]:
+        """Where the alignments begin in the reads."""
+        return self.paths.read_start + self.shift
+
+    @property
+    def read_end(self) -> NDArray[np.int64]:
+        """Where the alignments end in the reads."""
+        return self.paths.read_end + self.shift
+
+    def take(self, which: NDArray[np.int64]) -> Found:
+        """What was found for some of them."""
+        alleles, starts = take_groups(self.starts, which)
+        return Found(
+            self.reads[which],
+            self.scores[which],
+            self.support[which],
+            self.shift[which],
+            self.paths.take(which),
+            self.alleles[alleles],
+            starts,
+        )
+
+
+def join_found(parts: Sequence[Found]) -> Found:
+    """What was found in several ways, one behind the other."""
+    reads, scores, support, shift, paths, alleles, starts = zip(*parts, strict=True)
+    return Found(
+        np.concatenate(reads),
+        np.concatenate(scores),
+        np.concatenate(support),
+        np.concatenate(shift),
+        join_paths(paths),
+        np.concatenate(alleles),
+        join_edges(starts),
+    )
+
+
+def nothing_found(reads: NDArray[np.int64]) -> Found:
+    """No allele for some reads: score 0, and no alignment.
+
+    Parameters
+    ----------
+    reads
+        Number of each read.
+    """
+    zeros = np.zeros(reads.size, np.int64)
+    starts = np.zeros(reads.size + 1, np.int64)
+    return Found(reads, zeros, np.zeros(reads.size), zeros, no_paths(reads.size), zeros[:0], starts)
+
+
+def segment_matches(count: int, found: Found) -> SegmentMatches:
+    """Lay out what was found.
+
+    Parameters
+    ----------
+    count
+        Number of reads.
+    found
+        What was found for some of them, in order.
+    """
+
+    def spread(values: NDArray[np.int64]) -> NDArray[np.int32]:
+        out = np.zeros(count, np.int32)
+        out[found.reads] = values
+        return out
+
+    def edges(starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        sizes = np.zeros(count, np.int64)
+        sizes[found.reads] = np.diff(starts)
+        return edges_of(sizes)
+
+    support = np.zeros(count)
+    support[found.reads] = found.support
+    return SegmentMatches(
+        score=spread(found.scores),
+        support=support,
+        alleles=found.alleles.astype(np.int32),
+        allele_starts=edges(found.starts),
+        read_start=spread(found.read_start),
+        read_end=spread(found.read_end),
+        germline_start=spread(found.paths.germline_start),
+        germline_end=spread(found.paths.germline_end),
+        runs=found.paths.runs,
+        run_starts=edges(found.paths.run_starts),
+        matches=spread(found.paths.matches),
+        mismatches=spread(found.paths.mismatches),
+    )
+
+
+class Answers(NamedTuple):
+    """The V and J of some reads, in their order.
+
+    Attributes
+    ----------
+    mirrored
+        1 where the read is turned, int64.
+    sets
+        Germline set, int64.
+    v
+        The V of each, with score 0 where there is none; its `reads` are the reads that have an answer.
+    j
+        The J of those that have one.
+    """
+
+    mirrored: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    v: Found
+    j: Found
+
+    @property
+    def reads(self) -> NDArray[np.int64]:
+        """Numbers of the reads."""
+        return self.v.reads
+
+    @property
+    def completeness(self) -> NDArray[np.int64]:
+        """3 for V and J, 2 for V alone, 1 for J alone."""
+        return 2 * (self.v.scores > 0) + np.isin(self.reads, self.j.reads)
+
+    def only(self, wanted: NDArray[np.bool_]) -> Answers:
+        """Some of the answers."""
+        rows = np.flatnonzero(wanted)
+        kept = np.flatnonzero(np.isin(self.j.reads, self.reads[rows]))
+        return Answers(self.mirrored[rows], self.sets[rows], self.v.take(rows), self.j.take(kept))
+
+    def renumbered(self, numbers: NDArray[np.int64]) -> Answers:
+        """The answers, with other numbers of reads in the same order."""
+        v, j = (own._replace(reads=numbers[own.reads]) for own in (self.v, self.j))
+        return Answers(self.mirrored, self.sets, v, j)
+
+
+def join_answers(parts: Sequence[Answers]) -> Answers:
+    """Answers for different reads as one list, in the order of the reads."""
+    v, j = join_found([part.v for part in parts]), join_found([part.j for part in parts])
+    order = np.argsort(v.reads, kind="stable")
+    return Answers(
+        np.concatenate([part.mirrored for part in parts])[order],
+        np.concatenate([part.sets for part in parts])[order],
+        v.take(order),
+        j.take(np.argsort(j.reads, kind="stable")),
+    )

@@ -1,0 +1,405 @@
+"""Reads by their J: where a J is sure, a short end of a V left of it is enough.
+
+A V that begins at its conserved Cys, as in reads of the CDR3 alone, has a dozen bases: too few to be told
+from chance in a whole read, and enough beside a J, if the Cys is among them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.protocol import Target
+from plait.vdj.reads.allele_alignment import NOWHERE, Parts, find_paths, score_pairs
+from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, find_candidates
+from plait.vdj.reads.columns import take_groups
+from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex
+from plait.vdj.reads.j_calls import JCalls, Places, best_of_set, j_calls, j_found, ties_by_row
+from plait.vdj.reads.matches import Answers, Found, join_answers, nothing_found
+from plait.vdj.reads.oriented_reads import Texts
+
+__all__ = ["Limits", "answers_by_j", "answers_by_v"]
+
+#: Bases by which a V may reach into a J.
+_OVERLAP: Final = 25
+#: Bases right of a V in which a J is looked for first; bases right, or left, of it in which it is looked for.
+_NEAR, _REACH = 225, 2048
+#: Expected number of chance alignments as good as a J that is looked no further for.
+_SURE: Final = 1e-4
+#: Least score of a V in a read whose mate tells which V it is.
+_LEAST_WITH_MATE: Final = 10
+#: Where a J should not be, left of the V, chance must explain it so much less.
+_LEFT: Final = 0.01
+#: A V is doubtful with more than one error in so many columns, or if its score is low and it leaves more
+#: bases to its left unexplained, which both the read and the allele have.
+_DOUBTFUL_COLUMNS, _MOST_UNEXPLAINED, _LONG_SCORE = 20, 12, 60
+#: Bases of a read in which a short V is looked for.
+_LONGEST: Final = 4096
+#: Reads that are aligned with all alleles at a time.
+_AGAIN: Final = 1024
+
+
+class _Calls(NamedTuple):
+    """Possible V calls: one for each item and germline set with the best score of the item."""
+
+    items: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    #: Scores of the read alone, and of the read and its mate.
+    scores: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    #: Diagonal of the first allele, and the part of the item in which it is aligned.
+    diagonals: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    lasts: NDArray[np.int64]
+    #: Alleles that tie, and where those of each call begin.
+    alleles: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def take(self, which: NDArray[np.int64]) -> _Calls:
+        """Some of the calls."""
+        alleles, starts = take_groups(self.starts, which)
+        return _Calls(
+            self.items[which],
+            self.sets[which],
+            self.scores[which],
+            self.totals[which],
+            self.diagonals[which],
+            self.firsts[which],
+            self.lasts[which],
+            self.alleles[alleles],
+            starts,
+        )
+
+
+class Limits(NamedTuple):
+    """What chance may explain.
+
+    Attributes
+    ----------
+    max_evalue, max_j_evalue
+        As for `plait.vdj.reads.annotator.GermlineAligner`.
+    """
+
+    max_evalue: float
+    max_j_evalue: float
+
+
+def best_of_read(
+    items: Items,
+    numbers: NDArray[np.int64],
+    sets: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    good: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """The good call of each read with the largest total.
+
+    Of equal ones that on the strand given counts, then that of the first germline set.
+
+    Parameters
+    ----------
+    items
+        Reads on strands.
+    numbers, sets, totals
+        Item, germline set and total of each call.
+    good
+        Which calls count.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Numbers of calls, in the order of their reads.
+    """
+    rows = np.flatnonzero(good)
+    reads, mirrored = items.reads[numbers[rows]], items.mirrored[numbers[rows]]
+    order = np.lexsort((sets[rows], mirrored, -totals[rows], reads))
+    return rows[order[np.flatnonzero(np.diff(reads[order], prepend=-1))]]
+
+
+def _best_calls(target: Target, index: GermlineIndex, items: Items, pairs: Pairs) -> _Calls:
+    """The best alleles of each item, for each germline set that has some of them."""
+    parts = Parts(items.own.codes, pairs.firsts, pairs.lasts)
+    scores = totals = score_pairs(target, index.v, parts, pairs.alleles)
+    least = 1
+    if items.mates is not None:
+        totals = scores + score_pairs(target, index.v, items.mate_parts(pairs.items), pairs.alleles)
+        least = _LEAST_WITH_MATE
+    best = np.zeros(items.reads.size, np.int64)
+    np.maximum.at(best, pairs.items, totals)
+    tied = np.flatnonzero((totals == best[pairs.items]) & (scores >= least))
+    sets = index.v.sets[pairs.alleles[tied]]
+    first = np.flatnonzero(np.diff(pairs.items[tied] * index.sets + sets, prepend=-1))
+    lead = tied[first]
+    return _Calls(
+        pairs.items[lead],
+        sets[first],
+        scores[lead],
+        totals[lead],
+        pairs.diagonals[lead],
+        pairs.firsts[lead],
+        pairs.lasts[lead],
+        pairs.alleles[tied],
+        np.append(first, tied.size),
+    )
+
+
+def _v_found(target: Target, index: GermlineIndex, items: Items, calls: _Calls) -> Found:
+    """How each call is aligned."""
+    paths = find_paths(
+        target,
+        index.v,
+        Parts(items.own.codes, calls.firsts, calls.lasts),
+        calls.alleles[calls.starts[:-1]],
+        calls.scores,
+        calls.diagonals,
+    )
+    space = 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
+    return Found(
+        items.reads[calls.items],
+        calls.scores,
+        index.v.scoring.support(calls.totals, space),
+        calls.firsts - items.own.starts[calls.items],
+        paths,
+        calls.alleles - np.repeat(index.v.offsets[calls.sets], np.diff(calls.starts)),
+        calls.starts,
+    )
+
+
+def _j_beside(
+    target: Target, index: GermlineIndex, items: Items, calls: _Calls, v: Found, max_evalue: float
+) -> JCalls:
+    """The best J right of each V; where there is none, left of it."""
+    starts, ends = items.own.starts[calls.items], items.own.starts[calls.items + 1]
+    firsts = starts + np.maximum(v.read_end - _OVERLAP, 0)
+    places = Places(calls.items, calls.sets, firsts, np.minimum(ends, firsts + _NEAR))
+    found = j_calls(target, index, items, places, max_evalue)
+    far = np.flatnonzero((places.lasts < ends) & ((found.scores == 0) | (found.support > _SURE)))
+    if far.size:
+        places = places.take(far)._replace(lasts=np.minimum(ends, firsts + _REACH)[far])
+        found = found.replaced(far, j_calls(target, index, items, places, max_evalue))
+    missing = np.flatnonzero((found.scores == 0) & (v.read_start > 0))
+    if not missing.size:
+        return found
+    lasts = np.minimum(starts + v.read_start + _OVERLAP, ends)[missing]
+    firsts = np.maximum(starts[missing], lasts - _REACH)
+    places = Places(calls.items[missing], calls.sets[missing], firsts, lasts)
+    return found.replaced(missing, j_calls(target, index, items, places, max_evalue * _LEFT))
+
+
+def _answers(
+    target: Target, index: GermlineIndex, items: Items, calls: _Calls, limits: Limits
+) -> tuple[Answers, _Calls]:
+    """The best call of each read that has a good one, and these calls."""
+    v = _v_found(target, index, items, calls)
+    found = _j_beside(target, index, items, calls, v, limits.max_j_evalue)
+    first = calls.alleles[calls.starts[:-1]]
+    holds = index.holds_cys(first, v.paths.germline_start, v.paths.germline_end)
+    beside = index.end_support(calls.sets, calls.totals, v.read_start, items.sizes[calls.items])
+    both = np.where(found.scores > 0, np.where(holds, beside, v.support) * found.support, np.inf)
+    good = np.minimum(v.support, both) <= limits.max_evalue
+    chosen = best_of_read(items, calls.items, calls.sets, calls.totals + found.totals, good)
+    j = j_found(target, index, items, found, chosen[found.scores[chosen] > 0])
+    answers = Answers(items.mirrored[calls.items[chosen]], calls.sets[chosen], v.take(chosen), j)
+    return answers, calls.take(chosen)
+
+
+def _doubtful(answers: Answers) -> NDArray[np.bool_]:
+    """Whether another allele may be better, which shares fewer words with the read."""
+    paths = answers.v.paths
+    columns = paths.matches + paths.mismatches
+    both = np.minimum(paths.read_end - paths.read_start, paths.germline_end - paths.germline_start)
+    either = paths.read_end - paths.read_start + paths.germline_end - paths.germline_start - both
+    errors = paths.mismatches + either - columns
+    unexplained = np.minimum(answers.v.read_start, paths.germline_start)
+    short = (unexplained > _MOST_UNEXPLAINED) & (answers.v.scores < _LONG_SCORE)
+    return np.asarray((_DOUBTFUL_COLUMNS * errors > columns) | short)
+
+
+def answers_by_v(
+    target: Target, index: GermlineIndex, texts: Texts, mates: Texts | None, limits: Limits
+) -> Answers:
+    """Find reads with a V.
+
+    Parameters
+    ----------
+    target
+        Where to compute.
+    index
+        The alleles.
+    texts
+        The reads.
+    mates
+        Their mates on the same strand, one for each.
+    limits
+        What chance may explain.
+    """
+    items, pairs = find_candidates(index.v, texts, mates)
+    answers, calls = _answers(target, index, items, _best_calls(target, index, items, pairs), limits)
+    doubtful = _doubtful(answers)
+    if not doubtful.any():
+        return answers
+    rows = np.flatnonzero(doubtful)
+    better = []
+    for first in range(0, rows.size, _AGAIN):
+        own = calls.take(rows[first : first + _AGAIN])
+        again = _all_pairs(index, own.items, *_around(items, own))
+        better.append(_answers(target, index, items, _best_calls(target, index, items, again), limits)[0])
+    kept = ~np.isin(answers.reads, np.concatenate([own.reads for own in better]))
+    return join_answers([answers.only(kept), *better])
+
+
+def answers_by_all_v(
+    target: Target, index: GermlineIndex, items: Items, numbers: NDArray[np.int64], limits: Limits
+) -> Answers:
+    """Find a V in reads by aligning them with all alleles.
+
+    Parameters
+    ----------
+    target
+        Where to compute.
+    index
+        The alleles.
+    items
+        Reads on strands.
+    numbers
+        Which of them to look at.
+    limits
+        What chance may explain.
+    """
+    firsts = items.own.starts[numbers]
+    pairs = _all_pairs(index, numbers, firsts, np.minimum(items.own.starts[numbers + 1], firsts + _LONGEST))
+    return _answers(target, index, items, _best_calls(target, index, items, pairs), limits)[0]
+
+
+def _around(items: Items, calls: _Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The parts in which calls were looked for; the whole read where a short one may be elsewhere as well."""
+    starts = items.own.starts[calls.items]
+    short = calls.scores < _LONG_SCORE
+    ends = np.minimum(items.own.starts[calls.items + 1], starts + _LONGEST)
+    return np.where(short, starts, calls.firsts), np.where(short, ends, calls.lasts)
+
+
+def _all_pairs(
+    index: GermlineIndex, items: NDArray[np.int64], firsts: NDArray[np.int64], lasts: NDArray[np.int64]
+) -> Pairs:
+    """Items with all alleles, in a part of each."""
+    alleles = len(index.v.queries)
+    return Pairs(
+        items.repeat(alleles),
+        np.tile(np.arange(alleles), items.size),
+        np.full(items.size * alleles, NOWHERE),
+        firsts.repeat(alleles),
+        lasts.repeat(alleles),
+    )
+
+
+#: Bases left of a J in which a V and the end of one is looked for, and by which they may reach into the J.
+_V_REACH, _END_REACH, _END_OVERLAP = 450, 150, 10
+#: Bases of a read in which a J is looked for.
+#: Least score of a V, and of the end of one.
+_LEAST_V, _LEAST = 16, 10
+#: Chance alignments as good as the V, and as the J, that may be expected.
+_MAX_EVALUE, _MAX_J_EVALUE = 0.05, 1e-3
+#: And as good as a J behind a V that is better than the one beside the best J.
+_SURE_EVALUE: Final = 1e-6
+
+
+def _sure_j(target: Target, index: GermlineIndex, texts: Texts) -> tuple[Items, JCalls, Found]:
+    """Items with a J that is sure, in each germline set that has it."""
+    items, pairs = find_candidates(index.j, texts, least=LEAST_J)
+    keys = pairs.items * index.sets + index.j.sets[pairs.alleles]
+    distinct, first, where = np.unique(keys, return_index=True, return_inverse=True)
+    lasts = np.zeros(distinct.size, np.int64)
+    np.maximum.at(lasts, where, pairs.lasts)
+    firsts = np.full(distinct.size, np.iinfo(np.int64).max)
+    np.minimum.at(firsts, where, pairs.firsts)
+    places = Places(pairs.items[first], distinct % index.sets, firsts, np.minimum(lasts, firsts + _LONGEST))
+    calls = j_calls(target, index, items, places, _MAX_J_EVALUE, 2 * index.sets)
+    sure = np.flatnonzero(calls.scores > 0)
+    return items, calls, j_found(target, index, items, calls, sure)
+
+
+def answers_by_j(target: Target, index: GermlineIndex, texts: Texts, max_evalue: float) -> Answers:
+    """Find reads with a sure J, and the V, or the end of one, left of it.
+
+    Reads without such a V are answered too if chance explains not even their J.
+
+    Parameters
+    ----------
+    target
+        Where to compute.
+    index
+        The alleles.
+    texts
+        The reads.
+    max_evalue
+        Chance alignments as good as the V and the J together, or a J alone, that may be expected.
+    """
+    items, calls, j = _sure_j(target, index, texts)
+    sure = calls.places.take(np.flatnonzero(calls.scores > 0))
+    starts = items.own.starts[sure.items]
+    lasts = np.minimum(starts + j.read_start + _END_OVERLAP, items.own.starts[sure.items + 1])
+    found = []
+    for alleles, reach, least in ((index.v, _V_REACH, _LEAST_V), (index.ends, _END_REACH, _LEAST)):
+        places = sure._replace(firsts=np.maximum(starts, lasts - reach), lasts=lasts)
+        scores, _, ties = best_of_set(target, index.sets, alleles, items, places)
+        rows = np.flatnonzero(scores >= least)
+        own = places.take(rows)
+        v = _end_found(target, index, alleles, items, own, scores[rows], ties[rows])
+        likely = (v.support <= _MAX_EVALUE) & (v.support * j.support[rows] <= max_evalue)
+        if alleles is index.ends:
+            first = v.alleles[v.starts[:-1]] + alleles.offsets[own.sets]
+            likely &= index.holds_cys(first, v.paths.germline_start, v.paths.germline_end)
+        chosen = best_of_read(items, own.items, own.sets, scores[rows] + j.scores[rows], likely)
+        mirrored = items.mirrored[own.items[chosen]]
+        found.append(Answers(mirrored, own.sets[chosen], v.take(chosen), j.take(rows[chosen])))
+    whole, ends = found
+    beside = join_answers([whole, ends.only(~np.isin(ends.reads, whole.reads))])
+    other = _better_v(target, index, items, beside, max_evalue)
+    answers = join_answers([beside.only(~np.isin(beside.reads, other.reads)), other])
+    good = (j.support <= max_evalue) & ~np.isin(j.reads, answers.reads)
+    chosen = best_of_read(items, sure.items, sure.sets, j.scores, good)
+    mirrored = items.mirrored[sure.items[chosen]]
+    alone = Answers(mirrored, sure.sets[chosen], nothing_found(j.reads[chosen]), j.take(chosen))
+    return join_answers([answers, alone])
+
+
+def _better_v(
+    target: Target, index: GermlineIndex, items: Items, beside: Answers, max_evalue: float
+) -> Answers:
+    """Answers with a V that is better than the one beside the best J, and has another sure J right of it.
+
+    They are for reads with several rearrangements, one behind the other.
+    """
+    numbers = np.flatnonzero(np.isin(items.reads, beside.reads))
+    found = answers_by_all_v(target, index, items, numbers, Limits(max_evalue, _SURE_EVALUE))
+    found = found.only(np.isin(found.reads, found.j.reads))
+    first = found.v.alleles[found.v.starts[:-1]] + index.v.offsets[found.sets]
+    better = index.holds_cys(first, found.v.paths.germline_start, found.v.paths.germline_end)
+    better &= found.j.read_start + _END_OVERLAP >= found.v.read_end
+    better &= found.v.scores > beside.v.scores[np.searchsorted(beside.reads, found.reads)]
+    return found.only(better)
+
+
+def _end_found(
+    target: Target,
+    index: GermlineIndex,
+    v: SegmentIndex,
+    items: Items,
+    places: Places,
+    scores: NDArray[np.int64],
+    ties: NDArray[np.bool_],
+) -> Found:
+    """How alleles, or ends of them, are aligned."""
+    alleles, starts = ties_by_row(ties)
+    parts = places.parts(items)
+    # Of equal ones the V that is nearest to the J.
+    first = alleles[starts[:-1]] + v.offsets[places.sets]
+    paths = find_paths(target, v, parts, first, scores, last=True)
+    shift = places.firsts - items.own.starts[places.items]
+    if v is index.ends:
+        support = index.end_support(places.sets, scores, paths.read_start + shift, parts.sizes)
+    else:
+        support = v.scoring.support(scores, 1.0 * parts.sizes * v.bases[places.sets])
+    return Found(items.reads[places.items], scores, support, shift, paths, alleles, starts)
