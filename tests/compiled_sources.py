@@ -20,7 +20,7 @@ from plait.lang import compile as _jit
 
 PACKAGE = Path(_jit.__file__).parent
 #: Part of every digest, by their files or by what they say of this machine.
-MACHINERY = {"_jit.py", "_native.py", "_closure.py", "_compiling.py"}
+MACHINERY = {"compile.py", "native.py", "closure.py", "compiling.py"}
 
 found: list[dict[str, Any]] = []
 

@@ -10,8 +10,9 @@ import argparse
 import importlib
 import pkgutil
 
-import plait.targets
-
+import plait.devices
+import plait.dp.chain
+import plait.dp.pairs
 from plait.devices.cuda import KERNELS
 from plait.devices.cuda_build import build
 
@@ -23,9 +24,10 @@ def main() -> None:
     parser.add_argument("--capability", default="9.0")
     options = parser.parse_args()
     major, _, minor = options.capability.partition(".")
-    for found in pkgutil.iter_modules(plait.targets.__path__):
-        if found.name.startswith("cuda"):
-            importlib.import_module(f"plait.targets.{found.name}")
+    for room in (plait.devices, plait.dp.chain, plait.dp.pairs):
+        for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+            if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
+                importlib.import_module(found.name)
     print(f"{'kernel':<58} {'example':>7} {'registers':>9} {'stack':>6} {'spills':>6} {'shared':>6}")
     for name, kernel in sorted(KERNELS.items()):
         if options.part not in name:
@@ -33,7 +35,7 @@ def main() -> None:
         for number, arguments in enumerate(kernel.examples()):
             made = build(kernel, arguments, (int(major), int(minor or 0)))
             told = f"{made.registers:>9} {made.stack:>6} {made.spills:>6} {made.shared:>6}"
-            print(f"{name.removeprefix('plait.targets.'):<58} {number:>7} {told}")
+            print(f"{name.removeprefix('plait.'):<58} {number:>7} {told}")
 
 
 if __name__ == "__main__":

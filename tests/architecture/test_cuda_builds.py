@@ -1,6 +1,7 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
-The kernels are those of every module ``plait.devices.cuda*``, each for the types of its own examples.
+The kernels are those of every module ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of its
+own examples.
 ``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
 """
 
@@ -11,8 +12,11 @@ import importlib.util
 import pkgutil
 from typing import Any
 
-import plait.targets
 import pytest
+
+import plait.devices
+import plait.dp.chain
+import plait.dp.pairs
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -28,12 +32,10 @@ if SIMULATED:
 
 #: A100, H100 and H200, B200.
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-MODULES = [
-    found.name for found in pkgutil.iter_modules(plait.targets.__path__) if found.name.startswith("cuda")
-]
-
-for name in MODULES:
-    importlib.import_module(f"plait.targets.{name}")
+for room in (plait.devices, plait.dp.chain, plait.dp.pairs):
+    for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+        if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
+            importlib.import_module(found.name)
 # Tests have kernels of their own.
 EXAMPLES = [
     (name, number)
@@ -60,7 +62,7 @@ def test_loaded_code_is_not_given_back_twice() -> None:
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [pytest.param(*of, id=f"{of[0].removeprefix('plait.targets.')}-{of[1]}") for of in EXAMPLES],
+    [pytest.param(*of, id=f"{of[0].removeprefix('plait.')}-{of[1]}") for of in EXAMPLES],
 )
 def test_it_compiles(name: str, number: int) -> None:
     kernel = KERNELS[name]

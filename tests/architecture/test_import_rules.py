@@ -13,46 +13,21 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *(
-        "testing",
-        "cli",
-        "vdj",
-        "align",
-        "hyperspectral",
-        "statistics",
-        "formats",
-        "executors",
-        "targets",
-        "schedules",
-    ),
-    *(
-        "recurrences",
-        "algebras",
-        "lanes",
-        "_jit",
-        "_closure",
-        "_compiling",
-        "_native",
-        "types",
-        "alphabets",
-        "settings",
-        "errors",
-        "_version",
-    ),
+    *("cli", "vdj", "align", "hyperspectral", "stats", "run", "formats", "dp", "devices", "lang"),
+    *("types", "alphabets", "settings", "errors", "_version"),
 ]
 
 VIOLATIONS = {
     "upwards": ("formats", "import plait.vdj"),
-    "subject-from-schedule": ("schedules", "import plait.formats"),
+    "files-from-a-recurrence": ("dp", "import plait.formats"),
     "cli-from-subject": ("vdj", "import plait.cli"),
-    "testing-from-subject": ("vdj", "import plait.testing"),
     "sibling-subjects": ("align", "import plait.vdj"),
-    "siblings": ("executors", "import plait.formats"),
-    "tables-in-recurrence": ("recurrences", "import pyarrow"),
-    "cluster-in-target": ("targets", "import distributed"),
-    "numba-in-schedule": ("schedules", "import numba"),
+    "runs-from-formats": ("formats", "import plait.run"),
+    "tables-in-recurrence": ("dp", "import pyarrow"),
+    "cluster-in-device": ("devices", "import distributed"),
+    "numba-in-recurrence": ("dp", "import numba"),
     "numba-deep-in-subject": ("vdj", "from numba.core import types"),
-    "llvmlite-in-lanes": ("lanes", "from llvmlite import ir"),
+    "llvmlite-in-formats": ("formats", "from llvmlite import ir"),
     "module-without-layer": ("helpers", ""),
 }
 
@@ -72,8 +47,11 @@ def skeleton(root: Path, repository: Path) -> Path:
     (package / "__init__.py").write_text("")
     for layer in LAYERS:
         (package / f"{layer}.py").write_text("")
-    (package / "_jit.py").write_text("import numba\nfrom llvmlite import ir\n")
-    (package / "executors.py").write_text("import distributed\n")
+    (package / "lang.py").unlink()
+    (package / "lang").mkdir()
+    (package / "lang" / "__init__.py").write_text("")
+    (package / "lang" / "compile.py").write_text("import numba\nfrom llvmlite import ir\n")
+    (package / "run.py").write_text("import distributed\n")
     text = (repository / "pyproject.toml").read_text(encoding="utf-8")
     config = root / "pyproject.toml"
     config.write_text(text[text.index("[tool.importlinter]") :], encoding="utf-8")
@@ -97,11 +75,11 @@ def test_a_violation_is_caught(tmp_path: Path, repository: Path, module: str, li
 @pytest.mark.parametrize(
     ("path", "source", "caught"),
     [
-        ("src/plait/schedules/sweep.py", "from numba import njit\n\nnjit()\n", True),
+        ("src/plait/dp/pairs/sweep.py", "from numba import njit\n\nnjit()\n", True),
         ("src/plait/vdj/count.py", "import numba.cuda\n\nnumba.cuda.jit()\n", True),
-        ("src/plait/lanes/bits.py", "from llvmlite import ir\n\nir.Constant()\n", True),
+        ("src/plait/formats/bits.py", "from llvmlite import ir\n\nir.Constant()\n", True),
         ("benchmarks/speed.py", "import numba\n\nnumba.njit()\n", True),
-        ("src/plait/_jit.py", "import numba\n\nnumba.njit()\n", False),
+        ("src/plait/lang/compile.py", "import numba\n\nnumba.njit()\n", False),
     ],
 )
 def test_ruff_bans_numba_outside_its_door(repository: Path, path: str, source: str, caught: bool) -> None:

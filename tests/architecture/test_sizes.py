@@ -1,4 +1,4 @@
-"""Files stay within 400 lines and functions within 60, so that each can be read at one sitting.
+"""Files stay within 900 lines, functions within 60 and folders of the package within 20 modules.
 
 Docstrings count in files and not in functions: another gate asks for complete ones.
 """
@@ -6,9 +6,11 @@ Docstrings count in files and not in functions: another gate asks for complete o
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
-FILE_LINES = 400
+FILE_LINES = 900
+FOLDER_MODULES = 20
 FUNCTION_LINES = 60
 FOLDERS = ("src", "tests", "benchmarks", "tools", "docs")
 
@@ -73,3 +75,22 @@ def test_a_long_file_is_caught(tmp_path: Path) -> None:
     assert too_long(tmp_path) == []
     path.write_text("x = 1\n" * (FILE_LINES + 1))
     assert len(too_long(tmp_path)) == 1
+
+
+def crowded(root: Path) -> list[str]:
+    folders = Counter(path.parent.relative_to(root) for path in (root / "src").rglob("*.py"))
+    return [f"{folder}: {n} modules" for folder, n in sorted(folders.items()) if n > FOLDER_MODULES]
+
+
+def test_no_folder_is_crowded(repository: Path) -> None:
+    found = crowded(repository)
+    assert not found, "\n".join(found)
+
+
+def test_a_crowded_folder_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for k in range(FOLDER_MODULES):
+        (tmp_path / "src" / f"m{k}.py").write_text("")
+    assert crowded(tmp_path) == []
+    (tmp_path / "src" / "last.py").write_text("")
+    assert crowded(tmp_path) == [f"src: {FOLDER_MODULES + 1} modules"]

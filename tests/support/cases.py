@@ -109,7 +109,7 @@ def make_germline(
         species="",
         locus=locus,
         version="1",
-        source="plait.testing",
+        source="tests/support",
         v=tuple(allele("V", k, "TAC" + end, 3) for k, end in enumerate(v)),
         d=tuple(allele("D", k, gene, None) for k, gene in enumerate(d)),
         j=tuple(allele("J", k, end + "GGC", len(end) - 3) for k, end in enumerate(j)),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-import plait.targets
 import pytest
 
+import plait.dp.chain
+import plait.dp.pairs
 from plait.devices import trials as device_trials
 from plait.devices.progress import Told
 from plait.dp.cuda import CudaTarget
@@ -63,7 +64,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, trials: Trials) -> Calls:
     """Who was asked for what."""
     found: Calls = []
 
-    def module(name: str, *functions: str, **rest: Any) -> None:
+    def module(room: ModuleType, name: str, *functions: str, **rest: Any) -> None:
         def function(what: str) -> Callable[..., str]:
             def call(devices: Any, *arguments: Any) -> str:
                 found.append((tuple(devices), what))
@@ -76,13 +77,13 @@ def calls(monkeypatch: pytest.MonkeyPatch, trials: Trials) -> Calls:
             return call
 
         made = SimpleNamespace(**{what: function(what) for what in functions}, **rest)
-        monkeypatch.setattr(plait.targets, name, made, raising=False)
+        monkeypatch.setattr(room, name, made, raising=False)
 
-    module("cuda_chain", "run_chain", serves=lambda kind, alg, tables: alg == "served")
-    module("cuda_enumeration", "run_enumeration")
-    module("cuda_search", "run_blocks", "sweep_blocks")
+    module(plait.dp.chain, "gpu_count_launch", "run_chain", serves=lambda kind, alg, tables: alg == "served")
+    module(plait.dp.chain, "gpu_enumerate_launch", "run_enumeration")
+    module(plait.dp.pairs, "gpu_search", "run_blocks", "sweep_blocks")
     tiles = SimpleNamespace(visits=4, serves=lambda pair, region: True, grid=lambda region, limit: "grid")
-    module("cuda_long", many_tiles=lambda devices: tiles)
+    module(plait.dp.pairs, "gpu_long", many_tiles=lambda devices: tiles)
     return found
 
 

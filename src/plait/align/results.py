@@ -474,8 +474,8 @@ class Alignment:
         Returns
         -------
         str
-            A header and the rows, with 1-based coordinates. `plait.align.results.alignment_lines` gives the same
-            line by line, for alignments that are long.
+            A header and the rows, with 1-based coordinates. `alignment_lines` gives the same line by
+            line, for alignments that are long.
 
         Raises
         ------

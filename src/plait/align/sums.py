@@ -277,8 +277,8 @@ def log_partition(
     Returns
     -------
     LogPartition
-        The logarithm; see `plait.lang.algebras.LogSum` for its error. Memory is proportional to the length of the
-        target, time to the product of the lengths.
+        The logarithm; see `plait.lang.algebras.LogSum` for its error. Memory is proportional to the length of
+        the target, time to the product of the lengths.
 
     Raises
     ------

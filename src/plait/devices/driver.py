@@ -1,4 +1,7 @@
-"""What NVIDIA's driver and monitoring library say about this machine, asked without any CUDA library for Python."""
+"""What NVIDIA's driver and monitoring library say about this machine.
+
+Asked without any CUDA library for Python.
+"""
 
 from __future__ import annotations
 

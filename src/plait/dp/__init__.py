@@ -1,1 +1,4 @@
-"""Dynamic programming: one room a family of recurrences, with its orders of visiting and its launch on every device."""
+"""Dynamic programming.
+
+One room a family of recurrences, with its orders of visiting and its launch on every device.
+"""

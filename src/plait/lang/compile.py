@@ -11,8 +11,8 @@ Kinds of function:
 - ``@kernel``: a compiled CPU entry point, without the GIL, cached on disk.
 
 Numba's own disk cache returns stale code when a function in another file changes, so machine code is kept in
-files named by a digest of the sources that it is made of (`plait.lang.closure`), in a folder for the processor
-and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
+files named by a digest of the sources that it is made of (`plait.lang.closure`), in a folder for the
+processor and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
 in the cache is called without it (`plait.lang.native`).
 """
 

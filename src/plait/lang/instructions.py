@@ -1,4 +1,7 @@
-"""What compiled code runs for the operations of `plait.lang.lanes`: vector instructions, and which serves when."""
+"""What compiled code runs for the operations of `plait.lang.lanes`.
+
+Vector instructions, and which serves when.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Figures of the regression: coefficients along the penalty, models beside each other, held-out predictions."""
+"""Figures of the regression.
+
+Coefficients along the penalty, models beside each other, held-out predictions.
+"""
 
 from __future__ import annotations
 

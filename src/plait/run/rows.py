@@ -94,8 +94,8 @@ def kept_results(
     work
         What is done; picklable, if that is elsewhere.
     parts
-        The parts; picklable, if they go elsewhere. Of a `plait.formats.rearrangements.RowRange` there, what it
-        stands for is worked on, and its digest is that of the rows that the worker has read.
+        The parts; picklable, if they go elsewhere. Of a `plait.formats.rearrangements.RowRange` there, what
+        it stands for is worked on, and its digest is that of the rows that the worker has read.
     kept
         How results are kept. Those from elsewhere are kept by this process, in order.
     most

@@ -1,4 +1,7 @@
-"""Kernels of logistic regression: deviance, gradient and curvature in one pass over rows, and steps of a LASSO."""
+"""Kernels of logistic regression.
+
+Deviance, gradient and curvature in one pass over rows, and steps of a LASSO.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Path counts: the chain as a product of V, insertions, D, insertions, J, and the region call of each junction."""
+"""Path counts.
+
+The chain as a product of V, insertions, D, insertions, J, and the region call of each junction.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Blocks of targets side by side in lanes: narrow lanes first, wider ones for what did not fit, and the way back."""
+"""Blocks of targets side by side in lanes.
+
+Narrow lanes first, wider ones for what did not fit, and the way back.
+"""
 
 from __future__ import annotations
 

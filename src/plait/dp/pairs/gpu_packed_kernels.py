@@ -1,4 +1,7 @@
-"""Kernels for local scores of one query against many targets, two 16-bit targets to a word (DPX instructions where there are any)."""
+"""Kernels for local scores of one query against many targets.
+
+Two 16-bit targets to a word (DPX instructions where there are any).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scores of queries with many targets on GPUs: what a device holds at a time, and what happens to it there."""
+"""Scores of queries with many targets on GPUs.
+
+What a device holds at a time, and what happens to it there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lists of pairs: how each is swept from border to alignment, on lanes chosen for it, and shared out over threads."""
+"""Lists of pairs.
+
+How each is swept from border to alignment, on lanes chosen for it, and shared out over threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Row order for the three states of an alignment: sums over all alignments of one pair (forward algorithm)."""
+"""Row order for the three states of an alignment.
+
+Sums over all alignments of one pair (forward algorithm).
+"""
 
 from __future__ import annotations
 

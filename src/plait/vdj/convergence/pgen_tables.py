@@ -101,8 +101,8 @@ class PgenColumns:
                 arrow_ipc.new_file(file.stream, found.schema) as writer,
             ):
                 writer.write_table(found)
-        for place, field in enumerate(PGEN_FIELDS):
-            clonotypes = clonotypes.append_column(field, found.column(place))
+        for place, name in enumerate(PGEN_FIELDS):
+            clonotypes = clonotypes.append_column(name, found.column(place))
         return clonotypes
 
     def _computed(self, clonotypes: pa.Table, engine: GenerationProbability) -> pa.Table:

@@ -1,4 +1,7 @@
-"""The model files of IGoR and OLGA, read and written: ``model_params.txt``, ``model_marginals.txt`` and two tables of anchors."""
+"""The model files of IGoR and OLGA, read and written.
+
+``model_params.txt``, ``model_marginals.txt`` and two tables of anchors.
+"""
 
 from __future__ import annotations
 

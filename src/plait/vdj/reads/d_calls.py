@@ -1,4 +1,7 @@
-"""Where the parts of a rearrangement lie: V and J ends cut where they overlap, the D call between them, P nucleotides."""
+"""Where the parts of a rearrangement lie.
+
+V and J ends cut where they overlap, the D call between them, P nucleotides.
+"""
 
 from __future__ import annotations
 
