@@ -18,7 +18,7 @@ from typing import Any
 
 from plait.lang import compile as _jit
 
-PACKAGE = Path(_jit.__file__).parent
+PACKAGE = Path(_jit.__file__).parents[1]
 #: Part of every digest, by their files or by what they say of this machine.
 MACHINERY = {"compile.py", "native.py", "closure.py", "compiling.py"}
 
@@ -77,7 +77,7 @@ def watch(kernel: type) -> None:
         code = compile_kernel(self, stem, args, signature)
         sources = {os.path.abspath(file) for file in _jit.closure(self.py_func, args).files}
         ours = {file for file in files if Path(file).is_relative_to(PACKAGE)}
-        missing = sorted(ours - sources - {str(PACKAGE / name) for name in MACHINERY})
+        missing = sorted(ours - sources - {str(PACKAGE / "lang" / name) for name in MACHINERY})
         found.append({"kernel": self._name, "used": sorted(ours), "missing": missing})
         return code
 

@@ -183,12 +183,6 @@ def test_an_edit_compiles_few_kernels_again(tmp_path: Path) -> None:
             (copy / name).write_text(text)
         return {kernel.rpartition(".")[2] for kernel in before if after[kernel] != before[kernel]}
 
-    assert again("schedules/lasso_steps.py") == {"minimise_kernel"}
-    assert again("schedules/joined_layout.py") == {
-        "lay_out_kernel",
-        "read_triplets_kernel",
-    }
-    assert 1 <= len(again("schedules/choice_walk.py")) <= 5
-    assert again("settings.py", "formats/text.py", "align/many.py", "targets/machine.py") == set()
-    # What says how lanes compile is part of every kernel that works on lanes, but of no other.
-    assert len(before) / 4 < len(again("lanes/instructions.py")) < len(before) / 2
+    print({f: sorted(again(f)) for f in ("stats/logistic.py", "vdj/reads/d_calls.py", "dp/pairs/traceback.py", "dp/chain/weigh.py", "dp/pairs/diagonals.py", "lang/algebras.py", "lang/instructions.py", "dp/chain/count.py", "hyperspectral/coders.py", "dp/bands/wavefront.py", "vdj/reads/votes.py", "vdj/reads/mates.py")}, len(before))
+    assert again("settings.py", "formats/tables.py", "align/batches.py", "reports/doctor.py") == set()
+    assert 0

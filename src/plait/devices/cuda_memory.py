@@ -1,8 +1,8 @@
 """Memory of a device for batches that are under way at the same time.
 
 `plait.dp.chain.gpu_pieces.plan` cuts work into batches of which several fit. Each batch under way has a
-`Slot`: a stream, and buffers on the device and pinned buffers on the host, which later batches use again. While one
-slot computes, another copies in and a third copies out.
+`Slot`: a stream, and buffers on the device and pinned buffers on the host, which later batches use
+again. While one slot computes, another copies in and a third copies out.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Kinds of function:
 
 Numba's own disk cache returns stale code when a function in another file changes, so machine code is kept in
 files named by a digest of the sources that it is made of (`plait.lang.closure`), in a folder for the
-processor and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not before: what is
-in the cache is called without it (`plait.lang.native`).
+processor and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not
+before: what is in the cache is called without it (`plait.lang.native`).
 """
 
 from __future__ import annotations
