@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plait import _jit
+from plait.lang import compile as _jit
 from plait.lang.compiling import compiled_kernels
 from plait.lang.compile import kernel
 
