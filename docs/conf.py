@@ -44,6 +44,8 @@ doctest_test_doctest_blocks = ""
 
 # Users come to the commands by their own page, and `__main__` only starts them.
 NOT_IN_THE_REFERENCE = {"cli"}
+# Pages refer to them, though they are neither a package nor at the top level.
+ALSO_IN_THE_REFERENCE = {"plait.lang.algebras"}
 PAGE = """{title}
 {line}
 
@@ -57,7 +59,7 @@ def public_modules() -> list[str]:
     names = [
         module.name.removeprefix("plait.")
         for module in pkgutil.walk_packages(plait.__path__, "plait.")
-        if module.ispkg or module.name.count(".") == 1
+        if module.ispkg or module.name.count(".") == 1 or module.name in ALSO_IN_THE_REFERENCE
     ]
     return sorted(
         name

@@ -1,7 +1,7 @@
-"""The chain of weighted choices without a fragment, where prefix and suffix are chosen together.
+"""The chain of weighted choices, with a fragment between prefix and suffix, and without.
 
-The suffixes are the contexts: what a prefix weighs depends on them. Lanes run over contexts, of which only
-those are read that some suffix of the text has.
+Without one, prefix and suffix are chosen together, and the suffixes are the contexts: what a prefix weighs
+depends on them. Lanes run over contexts, of which only those are read that some suffix of the text has.
 """
 
 from __future__ import annotations
