@@ -45,7 +45,15 @@ class Provenance:
 
 
 class Availability(NamedTuple):
-    """Whether a target can be used here, and if not, why and what to do."""
+    """Whether a device can be used here.
+
+    Attributes
+    ----------
+    ok
+        Whether it can.
+    reason, fix
+        If not: why, and what to do.
+    """
 
     ok: bool
     reason: str = ""

@@ -1,7 +1,7 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
-The kernels are those of the modules ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of its
-own examples. ``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
+The kernels are those of the modules ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
+its own examples. ``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
 """
 
 from __future__ import annotations

@@ -685,10 +685,9 @@ def count_files(
     slow, most = _pace(plan, executor)
     samples = (open_rearrangements(path, layout=layout, block_rows=SAMPLED_ROWS) for path in inputs)
     input_bytes = max(map(sampled_row_bytes, samples))
-    block_rows = _block_rows(plan.columns, plan.settings.overflow, long, input_bytes)
-    if slow:
-        # A second per row is not rare: progress, resuming and threads need small blocks.
-        block_rows = _FEWEST_ROWS
+    # A second per row is not rare: progress, resuming and threads need small blocks.
+    fast = _block_rows(plan.columns, plan.settings.overflow, long, input_bytes)
+    block_rows = _FEWEST_ROWS if slow else fast
     size = MOST_BYTES // (items_per_row(plan.columns) if long else 1)
     with open_rearrangements(inputs, layout=layout, block_rows=block_rows, block_bytes=size) as reader:
         run = _Run(reader, plan, long)
