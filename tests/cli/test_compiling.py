@@ -45,7 +45,7 @@ def test_whatever_is_compiled_is_told_once_and_in_no_rate(run: Any, tmp_path: Pa
     # Another command needs other kernels, and says so although something is compiled.
     np.save(tmp_path / "cube.npy", np.arange(8 * 9 * 10, dtype=np.int16).reshape(8, 9, 10))
     _, err = run("hsi", "compress", tmp_path / "cube.npy", "-o", tmp_path / "cube.bin")
-    told = re.match(TOLD, err)
+    told = re.search(r"^plait: compiled (\d+) kernels in", err, re.MULTILINE)
     assert told is not None and int(told[1]) == len(list((tmp_path / "cache").rglob("*.o"))) - 1
 
 

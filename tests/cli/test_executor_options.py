@@ -112,7 +112,7 @@ def test_ctrl_c_ends_the_workers_that_were_started(
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "import os, plait.vdj.count_files as m; m._MOST_ROWS = m._FEWEST_ROWS = 16;"
         "from plait.formats.checkpoints import Checkpoint as c; put = c.put;"
-        "c.put = lambda self, index, batch: (put(self, index, batch),"
+        "c.put = lambda self, index, *rest: (put(self, index, *rest),"
         " os.killpg(0, signal.SIGINT) if index == 2 else None)[0]"
     )
     out = tmp_path / "out.parquet"

@@ -61,7 +61,7 @@ def test_infer(plait: Any, wrong: Path, tmp_path: Path) -> None:
     words = ("--start", wrong, "--rows", "all", "--iterations", 1, "--no-report", "-o", out)
     found = plait("vdj", "infer", source, *words)
     assert found.status == 0 and FAULT in found.err
-    found = plait("vdj", "infer", source, *words, "--repair-anchors")
+    found = plait("vdj", "infer", source, *words, "--repair-anchors", "--force")
     assert found.status == 0 and f"repaired {GENE}" in found.err
     made = load_model(out)
     assert GENE in made.provenance["start"]["repaired_anchors"]
@@ -80,7 +80,7 @@ def test_study(plait: Any, wrong: Path, tmp_path: Path) -> None:
     found = plait("vdj", "study", *words)
     assert found.status == 0 and FAULT in found.err and "--repair-anchors does" in found.err
     assert "may have a wrong conserved codon" in " ".join(found.out.split())
-    found = plait("vdj", "study", *words, "--repair-anchors")
+    found = plait("vdj", "study", *words, "--repair-anchors", "--force")
     assert found.status == 0
     notes = " ".join(json.loads((tmp_path / "out" / "study.json").read_text())["notes"])
     assert "may have a wrong" not in notes
@@ -140,7 +140,7 @@ def test_a_model_without_a_version(plait: Any, tmp_path: Path) -> None:
         ({"format": "x"}, "column 'version': found nothing"),
         (
             {"format": "x", "version": 1},
-            "found 'x', 1, expected format 'plait recombination model', version 1",
+            "found format 'x', version 1, expected format 'plait recombination model', version 1",
         ),
         ({}, "column 'version': found nothing"),
     ):

@@ -174,7 +174,7 @@ def test_a_second_study_takes_the_counts_of_the_first(plait: Any, samples: Path,
 
 #: Statements after which a run ends itself before the first part is grouped.
 _WHEN_GROUPING = (
-    "import os; from plait.vdj.convergence import part_work as p;"
+    "import os; from plait.vdj.convergence import stages as p;"
     "p.group_rows = lambda *a, **k: os.kill(os.getpid(), 9)"
 )
 

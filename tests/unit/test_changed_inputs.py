@@ -108,7 +108,8 @@ def test_junctions_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     replaced(path, columns, 0)
     with pytest.raises(InvalidInput, match=f"resume: found another content of .*'{path}' than the stopped"):
         command([path], out, model, resume=True)
-    command([path], out, model)
+    # A folder that holds an earlier run has to be said to be replaced.
+    command([path], out, model, **({"force": True} if command is infer_files else {}))
 
 
 def test_a_second_input_was_replaced(tmp_path: Path, mouse_rows: Any, counter: PathCounter) -> None:

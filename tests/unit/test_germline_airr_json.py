@@ -349,14 +349,12 @@ def test_an_alignment_without_a_cys_does_not_overrule_what_is_given(tmp_path: Pa
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "set.json"
     path.write_text("old")
-    write_text = Path.write_text
 
-    def full(self: Path, data: str, **options: Any) -> int:
-        write_text(self, data[:100], **options)
-        raise OSError(errno.ENOSPC, "No space left on device", str(self))
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(InvalidInput, match="No space left on device"):
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FormatError, match="no space left"):
         write_airr_json(load_germline("mouse_trb"), path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["set.json"]

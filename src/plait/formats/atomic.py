@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
@@ -34,7 +35,7 @@ _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)
 _SAFELY: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: Other names of what the shell has opened for this process.
-_STREAMS: Final = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+_STREAMS: Final = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.*)|/proc/[^/]+/fd/.*")
 
 _NO_ROOM: Final = {errno.ENOSPC: "no space left on the device", errno.EDQUOT: "the disk quota used up"}
 _REFUSED: Final = {
@@ -250,7 +251,7 @@ def tell_replaced(path: Path) -> None:
 
 
 def _check_target(path: Path, target: Path) -> None:
-    if os.path.abspath(path).startswith(_STREAMS):
+    if _STREAMS.fullmatch(os.path.abspath(path)):
         raise InvalidInput(
             "output",
             found=f"{str(path)!r}, which is a stream of this process",

@@ -189,12 +189,14 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("sequence", _TEXT, "the read on the strand of the genes: reverse-complemented where `rev_comp`"),
     Column("quality", _TEXT, "its Phred qualities, 33 added, as characters; a first one of 1 is given as 2"),
     Column("rev_comp", _FLAG, "whether the read as given is the other strand"),
-    Column("productive", _FLAG, "in frame, without stop codon, and no gap shifts the frame of V or J"),
+    Column("productive", _FLAG, "junction in frame, no stop codon, and V in frame with the junction"),
     Column("vj_in_frame", _FLAG, "whether the junction is whole codons"),
     Column("stop_codon", _FLAG, "whether there is a stop codon in the frame of the junction, V to J"),
     Column("complete_vdj", _FLAG, "whether the alignment goes from the first codon of V to the last of J"),
-    Column("v_frameshift", _FLAG, "whether a gap in the V alignment shifts the frame"),
-    Column("j_frameshift", _FLAG, "whether a gap in the J alignment shifts the frame"),
+    Column("v_frameshift", _FLAG, "whether gaps in V shift the frame between its start and the Cys codon"),
+    Column(
+        "j_frameshift", _FLAG, "whether gaps in J shift the frame between the Phe or Trp codon and its end"
+    ),
     Column("locus", _TEXT, "locus of the germline set"),
     *_calls(),
     Column(
