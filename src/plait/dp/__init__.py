@@ -1,1 +1,1 @@
-"""Dynamic programming: one room a family of recurrences, with its orders of visiting and its launches."""
+"""Dynamic programming: a package for each family of recurrences, with its orders and its launches."""

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ScoresOnly(NamedTuple):
-    """Nothing."""
+    """Keep nothing but scores."""
 
     @staticmethod
     def note(keep: ScoresOnly, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:

@@ -44,9 +44,9 @@ class WideQuery(NamedTuple):
     row. `table` has `LETTERS` + 1 rows of `WIDTH` scores, of query letters with codes of targets; those of
     the last row are so low that nothing goes on there. `top` is ``h`` above the first row, before the first
     column and at each one, or one number for all; `left_h` ``h`` before the first column, above the first row
-    and at each one; `left_e` the ``e`` handed to it in each row; `last` the number of the last row. `ends` is
-    where alignments may end besides the last cell: 1 in any; else the sum of 2, any row of the last column,
-    and 4, any column of the last row.
+    and at each one, one more than `letters`; `left_e` the ``e`` handed to it in each row; `last` the number
+    of the last row. `ends` is where alignments may end besides the last cell: 1 in any; else the sum of 2,
+    any row of the last column, and 4, any column of the last row.
     """
 
     letters: Any

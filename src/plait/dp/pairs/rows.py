@@ -81,7 +81,7 @@ class Rows(NamedTuple):
 
 
 class NoDirections(NamedTuple):
-    """Nothing."""
+    """Keep no directions: scores only."""
 
 
 class Directions(NamedTuple):
@@ -378,8 +378,8 @@ def query_gap(keep: Any, i: Any, j: Any) -> Any:
 def walk_back(keep: Any, border: Any, anew: bool, i: Any, j: Any, runs: Any) -> Any:
     """Trace back the path that ends in cell (i, j): (first run, i, j) of its start.
 
-    `anew`: the path begins where the value is that from which an alignment may start anew. `runs` (at least i
-    + j, 2) is filled from behind with operation and number of columns.
+    `anew`: the path begins where the value is that from which an alignment may start anew. `runs`, of shape
+    (at least i + j, 2), is filled from behind with operation and number of columns.
     """
     at = runs.shape[0]
     while i > 0 and j > 0:

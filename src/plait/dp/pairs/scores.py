@@ -18,9 +18,9 @@ class ScoreScratch(NamedTuple):
 
     `letters` are those of the rows in the type of the source's: for `PairTable` what each contributes, (ROWS,
     lanes), for `SkewedProfile` (1, ROWS * lanes). For `SkewedProfile` alone: `profile`, scores of each letter
-    with the rows, (letters, ROWS * lanes), and `skewed`, scores of each step, (stretch + 2 * lanes + 4, ROWS
-    * lanes). `numbers`, int8 (1, ROWS * lanes), is the number of each lane, ROWS times; `counts`, int8 (1,
-    128), -1 to 126.
+    with the rows, (letters, ROWS * lanes), and `skewed`, scores of each step, of shape
+    (stretch + 2 * lanes + 4, ROWS * lanes). `numbers`, int8 (1, ROWS * lanes), is the number of each lane,
+    ROWS times; `counts`, int8 (1, 128), is -1 to 126.
     """
 
     letters: Any

@@ -109,7 +109,7 @@ class Scope(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Nothing."""
+    """Keep nothing: sums only."""
 
 
 class Fill(NamedTuple):
