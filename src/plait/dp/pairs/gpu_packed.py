@@ -148,9 +148,9 @@ class PackedTargets:
     """Targets on the current device, in pairs of like length; `codes` may be on the host or on the device.
 
     `codes` are uint8, (total,): letters 0 to 31, others score nothing; `offsets` int64, (n + 1,), into them.
-    The layout is made in `stream`; `memory` gives arrays that are used again in its order, by ``room(name,
-    shape, dtype)`` and ``upload(name, values)``; then only the targets made last with it can be searched.
-    `lengths` is int32, longest first, filled up with 0 to whole bundles.
+    The layout is made in `stream`; `memory` gives arrays that are used again in its order, by
+    ``room(name, shape, dtype)`` and ``upload(name, values)``; then only the targets made last with it can be
+    searched. `lengths` is int32, longest first, filled up with 0 to whole bundles.
     """
 
     def __init__(self, codes: Any, offsets: Any, stream: Any = 0, memory: Any = None) -> None:
