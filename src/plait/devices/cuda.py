@@ -1,10 +1,10 @@
 """The door to CUDA: the one module that imports numba.cuda, and the decorator of every GPU kernel.
 
-It is imported when the CUDA target is asked for, and not before (`plait.dp.choice`). Kernels stand
-in other modules of this package, with `cuda` from here for threads, barriers and shared memory, with
-`plait.lang.warps` for what lanes of a warp exchange, and with the algebras and recurrences that serve all
-targets. numba-cuda compiles them for the device on which they are launched, or to PTX for any
-(`CudaKernel.ptx`), for which no device is needed.
+It is imported when the CUDA target is asked for, and not before (`plait.dp.choice`). Kernels stand in other
+modules of plait, with `cuda` from here for threads, barriers and shared memory, with `plait.lang.warps` for
+what lanes of a warp exchange, and with the algebras and recurrences that serve all targets. numba-cuda
+compiles them for the device on which they are launched, or to PTX for any (`CudaKernel.ptx`), for which no
+device is needed.
 """
 
 from __future__ import annotations
@@ -55,15 +55,9 @@ _LAUNCHING = threading.RLock()
 class CudaKernel:
     """A kernel, compiled by the types of its arguments when it is first launched with them, cached on disk.
 
-    Parameters
-    ----------
-    function
-        The body, for one thread.
-    examples
-        Lists of arguments as NumPy values; all that matters is their types. From these the kernel is compiled
-        without a device in the tests.
-    options
-        Passed on to numba-cuda: ``max_registers``, ``launch_bounds``.
+    `function` is the body for one thread. `examples` gives lists of arguments as NumPy values, of which only
+    the types matter: from these it is compiled without a device in the tests. `options` are numba-cuda's:
+    ``max_registers``, ``launch_bounds``.
     """
 
     def __init__(self, function: Callable[..., Any], examples: Examples, options: dict[str, Any]) -> None:
@@ -115,16 +109,8 @@ class CudaKernel:
     def launch(self, blocks: Any, threads: Any, *arguments: Any, stream: Any = 0, shared: int = 0) -> None:
         """Start the kernel on the current device; it runs on its own until its stream is waited for.
 
-        Parameters
-        ----------
-        blocks, threads
-            Numbers of blocks, and of threads in each: ints or tuples.
-        *arguments
-            Device arrays and numbers.
-        stream
-            The stream to run in.
-        shared
-            Bytes of dynamic shared memory per block.
+        `blocks` and `threads` (in each) are ints or tuples; arguments are device arrays and numbers; `shared`
+        is bytes of dynamic shared memory per block.
         """
         dispatcher = self._dispatcher(arguments)
         # numba-cuda compiles a kernel, and loads it into a device, twice at once where two threads meet; the

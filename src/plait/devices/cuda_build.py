@@ -16,20 +16,11 @@ __all__ = ["Assembled", "assemble", "build"]
 
 
 class Assembled(NamedTuple):
-    """A kernel as machine code.
+    """A kernel as machine code (`cubin`), and what it takes.
 
-    Attributes
-    ----------
-    cubin
-        The code.
-    registers
-        Registers of a thread.
-    stack
-        Bytes of local memory of a thread: arrays that are not held in registers.
-    spills
-        Bytes that are stored there because registers were short.
-    shared
-        Bytes of static shared memory of a block.
+    `registers` are those of a thread, `stack` its bytes of local memory: arrays that are not held in
+    registers; `spills` the bytes stored there because registers were short; `shared` bytes of static shared
+    memory of a block.
     """
 
     cubin: bytes
@@ -40,32 +31,15 @@ class Assembled(NamedTuple):
 
 
 def build(kernel: CudaKernel, arguments: tuple[Any, ...], capability: tuple[int, int]) -> Assembled:
-    """Machine code of a kernel for arguments of these types.
+    """Machine code of a kernel for arguments of these types and a compute capability, such as (9, 0).
 
-    Parameters
-    ----------
-    kernel
-        The kernel.
-    arguments
-        NumPy values, of which the types matter.
-    capability
-        Compute capability, such as (9, 0).
+    Arguments are NumPy values, of which only the types matter.
     """
     return assemble(kernel.ptx(arguments, capability), capability, kernel.options.get("max_registers"))
 
 
 def assemble(ptx: str, capability: tuple[int, int], max_registers: int | None = None) -> Assembled:
-    """Machine code of PTX.
-
-    Parameters
-    ----------
-    ptx
-        What to assemble.
-    capability
-        For which compute capability.
-    max_registers
-        Registers that a thread may have.
-    """
+    """Machine code of PTX for a compute capability; `max_registers` is per thread."""
     from cuda.bindings import nvjitlink
 
     options = [f"-arch=sm_{capability[0]}{capability[1]}", "-verbose"]

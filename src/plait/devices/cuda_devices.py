@@ -67,14 +67,7 @@ def translate(
 ) -> DeviceMemoryError | DeviceFailure | None:
     """The error of plait that says the same, or None if the error is not of CUDA's driver.
 
-    Parameters
-    ----------
-    error
-        What was raised.
-    device
-        Name of the device.
-    free
-        Asked for free bytes when memory was short.
+    `device` is its name; `free` is asked for free bytes when memory was short.
     """
     found = re.search(r"CUDA_ERROR_([A-Z_]+)", str(error))
     if found is None:
@@ -97,22 +90,10 @@ R = TypeVar("R")
 
 
 class Device(NamedTuple):
-    """Facts about a device.
+    """Facts about a device; `number` is as in ``cuda:0``.
 
-    Attributes
-    ----------
-    number
-        As, as in ``cuda:0``.
-    name
-        As the driver says it.
-    capability
-        Compute capability, (9, 0) for Hopper.
-    multiprocessors
-        How many it has.
-    shared_per_block
-        Bytes of shared memory that one block may ask for.
-    memory
-        Bytes in all.
+    `capability` is (9, 0) for Hopper; `shared_per_block` the bytes of shared memory that one block may ask
+    for; `memory` bytes in all.
     """
 
     number: int
@@ -154,10 +135,7 @@ def device_facts(index: int) -> Device:
 def free_memory(*, tidy: bool = True) -> int:
     """Free bytes of the current device.
 
-    Parameters
-    ----------
-    tidy
-        Give back first what is no longer used, which waits for the kernels that run.
+    `tidy` gives back first what is no longer used, which waits for the kernels that run.
     """
     if SIMULATED:
         return 1 << 30
@@ -170,15 +148,7 @@ def free_memory(*, tidy: bool = True) -> int:
 
 
 def least_free_memory(indices: Sequence[int], *, tidy: bool = True) -> tuple[int, int]:
-    """Free bytes of the device that has the fewest, and its number.
-
-    Parameters
-    ----------
-    indices
-        Numbers of the devices.
-    tidy
-        As for `free_memory`.
-    """
+    """Free bytes of the device that has the fewest, and its number; `tidy` as for `free_memory`."""
     found = []
     for index in dict.fromkeys(indices):
         with on_device(index):
@@ -190,12 +160,7 @@ def least_free_memory(indices: Sequence[int], *, tidy: bool = True) -> tuple[int
 def on_device(index: int) -> Iterator[None]:
     """Make a device the current one of this thread; errors of CUDA become errors of plait.
 
-    Raises
-    ------
-    DeviceMemoryError
-        If an allocation fails.
-    DeviceFailure
-        If the device or a kernel stops.
+    `DeviceMemoryError` if an allocation fails, `DeviceFailure` if the device or a kernel stops.
     """
     if SIMULATED:
         yield

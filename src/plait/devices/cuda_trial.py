@@ -23,10 +23,7 @@ def neighbours(out: Any) -> None:
 def try_device(number: int) -> str:
     """Run the kernel on a device; what is wrong with the result, or nothing.
 
-    Raises
-    ------
-    DeviceFailure, DeviceMemoryError
-        If the device does not run it.
+    `DeviceFailure` or `DeviceMemoryError` if the device does not run it.
     """
     with on_device(number):
         out = cuda.to_device(np.zeros(WARP, np.int32))

@@ -1,7 +1,4 @@
-"""What NVIDIA's driver and monitoring library say about this machine.
-
-Asked without any CUDA library for Python.
-"""
+"""What NVIDIA's driver and monitoring library say about this machine, without any CUDA library for Python."""
 
 from __future__ import annotations
 
@@ -36,22 +33,9 @@ _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
 
 
 class DriverDevice(NamedTuple):
-    """A device, as the driver describes it.
+    """A device, as the driver describes it; `number` is as in ``cuda:0``.
 
-    Attributes
-    ----------
-    number
-        As in ``cuda:0``.
-    name
-        Name of the model.
-    capability
-        Compute capability.
-    multiprocessors
-        How many it has.
-    memory
-        Bytes in all.
-    uuid
-        What tells it from all others, such as ``GPU-...``.
+    `memory` is bytes in all; `uuid` is such as ``GPU-...``.
     """
 
     number: int
@@ -65,14 +49,9 @@ class DriverDevice(NamedTuple):
 class DriverFacts(NamedTuple):
     """What `probe` has found.
 
-    Attributes
-    ----------
-    version
-        Newest CUDA that the driver serves, (13, 0); None without a driver that starts.
-    devices
-        All devices that this process may see, too old ones among them.
-    reason, fix
-        Why there is no device, and what to do; empty if there is one.
+    `version` is the newest CUDA that the driver serves, (13, 0), or None without a driver that starts.
+    `devices` are all that this process may see, too old ones among them. `reason` and `fix` say why there is
+    no device and what to do; empty if there is one.
     """
 
     version: tuple[int, int] | None

@@ -11,12 +11,7 @@ __all__ = ["Told"]
 class Told:
     """Passes numbers of cells on, and knows how many were told.
 
-    Parameters
-    ----------
-    progress
-        What they are passed on to.
-    before
-        Cells told in vain: so many are not told again.
+    The first `before` cells were told in vain and are not told again.
     """
 
     def __init__(self, progress: Callable[[int], None], before: int = 0) -> None:

@@ -33,13 +33,7 @@ class _Found:
 
 
 def trial(number: int) -> str:
-    """Why a small kernel does not run on a device, or nothing; tried once.
-
-    Parameters
-    ----------
-    number
-        As in ``cuda:0``.
-    """
+    """Why a small kernel does not run on a device, by its number as in ``cuda:0``, or nothing; tried once."""
     with _Found.lock:
         found = _Found.here()
         if number not in found.trials:
@@ -60,13 +54,7 @@ def _tried(number: int) -> str:
 
 
 def failed(devices: tuple[int, ...]) -> str:
-    """Why devices that nobody named are not to be used any more, or nothing.
-
-    Parameters
-    ----------
-    devices
-        Their numbers.
-    """
+    """Why devices that nobody named are not to be used any more, or nothing."""
     with _Found.lock:
         found = _Found.here()
         if devices not in found.failures:
@@ -80,13 +68,7 @@ def failed(devices: tuple[int, ...]) -> str:
 def leave(devices: tuple[int, ...], error: PlaitError) -> None:
     """Take note that the CPU does what devices were to do, and say so once.
 
-    Parameters
-    ----------
-    devices
-        Their numbers.
-    error
-        What they came to. After a failure they are not used again in this process; memory may be free again
-        the next time.
+    After a failure they are not used again in this process; memory may be free again the next time.
     """
     with _Found.lock:
         if isinstance(error, DeviceFailure):
@@ -101,12 +83,6 @@ def _say(devices: tuple[int, ...], problem: str) -> None:
 
 
 def has_left(devices: tuple[int, ...]) -> bool:
-    """Whether the CPU has done what devices were to do.
-
-    Parameters
-    ----------
-    devices
-        Their numbers.
-    """
+    """Whether the CPU has done what devices were to do."""
     with _Found.lock:
         return devices in _Found.here().left

@@ -1,4 +1,1 @@
-"""Dynamic programming.
-
-One room a family of recurrences, with its orders of visiting and its launch on every device.
-"""
+"""Dynamic programming: a package for each family of recurrences, with its orders and its launches."""

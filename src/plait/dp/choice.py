@@ -33,13 +33,7 @@ _NAMED = ("auto", "cpu", "reference", "cuda", "cuda:all")
 
 
 def check_device(device: str) -> None:
-    """Refuse what is no name of a device, whether or not it is here.
-
-    Raises
-    ------
-    InvalidInput
-        If it is none.
-    """
+    """Refuse what is no name of a device, whether or not it is here: `InvalidInput`."""
     if isinstance(device, str):
         number = device.removeprefix("cuda:")
         if device in _NAMED or (number != device and number.isascii() and number.isdigit()):
@@ -48,21 +42,11 @@ def check_device(device: str) -> None:
 
 
 def resolve(device: str, threads: int | None = None) -> Target:
-    """The target of a name.
+    """The target of a name, one of `DEVICES`.
 
-    Parameters
-    ----------
-    device
-        One of `DEVICES`.
-    threads
-        CPU threads, for what runs there; by default those of the settings.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such name, or no such number of threads.
-    TargetUnavailable
-        If CUDA is asked for and cannot be used: why, and what to do.
+    `threads` are for what runs on the CPU, by default those of the settings. `InvalidInput` if there is no
+    such name or number of threads; `TargetUnavailable` if CUDA is asked for and cannot be used: why, and what
+    to do.
     """
     check_device(device)
     if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -87,19 +71,9 @@ def _cuda_devices(device: str) -> list[int]:
 
 
 def devices_of(device: str, facts: DriverFacts) -> list[int]:
-    """Numbers of the CUDA devices that a name means.
+    """Numbers of the CUDA devices that a name, ``auto`` or one with ``cuda``, means.
 
-    Parameters
-    ----------
-    device
-        ``auto`` or a name with ``cuda``.
-    facts
-        What the driver has told; it has some device that can be used.
-
-    Raises
-    ------
-    TargetUnavailable
-        If the one that is named cannot be used.
+    `facts` has some device that can be used; `TargetUnavailable` if the one that is named cannot.
     """
     fit = [found.number for found in facts.devices if not device_problem(found)]
     if device == "cuda:all":
@@ -121,10 +95,7 @@ def devices_of(device: str, facts: DriverFacts) -> list[int]:
 def used_devices(names: Iterable[str]) -> str:
     """What parts of some work were done on, in one name, GPUs first; empty if there was no part.
 
-    Parameters
-    ----------
-    names
-        Descriptions of the targets of the parts, which may name several: ``"cuda:0 (NVIDIA H200) and cpu"``.
+    `names` describe targets, and may name several: ``"cuda:0 (NVIDIA H200) and cpu"``.
     """
     found = {part for name in names for part in name.split(" and ")}
     return " and ".join(sorted(found, key=lambda part: (part == "cpu", part)))

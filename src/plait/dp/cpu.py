@@ -43,13 +43,7 @@ _STRETCH = 512
 
 
 class CpuTarget:
-    """Compiled CPU code.
-
-    Parameters
-    ----------
-    threads
-        Threads per batch; the processors this process may use by default.
-    """
+    """Compiled CPU code; `threads` per batch, by default the processors this process may use."""
 
     name = "cpu"
     description = "cpu"

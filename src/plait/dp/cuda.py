@@ -55,17 +55,11 @@ _LEAST_STRINGS = 1_000_000_000
 
 
 class CudaTarget:
-    """NVIDIA GPUs of this machine.
+    """NVIDIA GPUs of this machine, by number.
 
-    Parameters
-    ----------
-    devices
-        Their numbers. Batches are shared out over them, and results do not depend on how.
-    threads
-        CPU threads for what runs there.
-    sparing
-        Leave small batches to the CPU, which is done before a GPU has started, and those with which a GPU
-        fails: nobody asked for it by name.
+    Batches are shared out over them, and results do not depend on how. `threads` are for what runs on the
+    CPU. `sparing` leaves to the CPU small batches, which it has done before a GPU has started, and those with
+    which a GPU fails: nobody asked for it by name.
     """
 
     def __init__(
@@ -138,10 +132,7 @@ class CudaTarget:
     ) -> NDArray[np.int64]:
         """Weigh texts on the GPU, into `out`; returns those that are left to the CPU, which may be all.
 
-        Parameters
-        ----------
-        chain, parts, texts, plain, out
-            As for `plait.dp.chain.gpu_weigh_launch.run_weighted`.
+        See `plait.dp.chain.gpu_weigh_launch.run_weighted`.
         """
 
         def on_gpu() -> NDArray[np.int64]:

@@ -77,28 +77,12 @@ def local_sum(kind: Any, near: Any, wz: Any, first_row: Any, first: Any, last: A
 
 
 class BandPrediction(NamedTuple):
-    """Constants of the predictor, 64-bit integers.
+    """Constants of the predictor (CCSDS 123.0-B), 64-bit integers.
 
-    Attributes
-    ----------
-    zero, one
-        0 and 1.
-    least, largest
-        Limits of a sample, counted from the middle.
-    omega
-        Weight resolution.
-    wrap
-        64 - R: what is wrapped to R bits is shifted by so much, to and fro.
-    columns
-        Samples in a row.
-    interval
-        Binary logarithm of t_inc.
-    initial, final
-        v_min and v_max.
-    scale
-        D - Omega.
-    theta
-        Resolution of the sample representatives.
+    `least` and `largest` are limits of a sample, counted from the middle; `omega` is the weight resolution;
+    `wrap` is 64 - R: what is wrapped to R bits is shifted by so much, to and fro; `columns` samples in a row;
+    `interval` the binary logarithm of t_inc; `initial` and `final` are v_min and v_max; `scale` is D - Omega;
+    `theta` the resolution of the sample representatives.
     """
 
     zero: Any

@@ -55,30 +55,20 @@ class BandMemory(NamedTuple):
 
     The number of bands here is a multiple of the lanes of every group; there may be more than the image has.
 
-    Attributes
-    ----------
-    values
-        Samples in, residuals out, or the other way round; shape (rows, bands), with as many rows as the
-        samples of a stretch and the bands together.
-    near
-        What stands for the samples in sums and differences, shape (rows, `PAST` + bands), with more rows than
-        those and the columns together; the first `PAST` lanes are of the bands before, or 0.
-    past
-        Differences from the local sums, of the last steps, shape (`PAST`, `PAST` + bands); likewise.
-    weights
-        Weights of each component, shape (components, bands). The first three are of the directional
-        differences, if there are any.
-    offsets
-        Offsets of the exponents of learning, in that shape; one row if there are none.
-    bands
-        0, 1, 2, ..., then phi of each band; shape (2, bands).
-    places
-        Column of a sample counted backwards: ``-k`` modulo the columns for k = 0, 1, ..., columns and lanes
-        of a group; shape (1, that).
-    before, after
-        What the wave before hands over, and what this one does; shape (samples of a stretch, `PAST`): in
-        place m the difference of the m-th last band, in place 0 what stands for the sample of the last one.
-        No rows where there is no other wave.
+    `values` (rows, bands): samples in, residuals out, or the other way round; as many rows as the samples of
+    a stretch and the bands together. `near` (rows, `PAST` + bands): what stands for the samples in sums and
+    differences, with more rows than those and the columns together; the first `PAST` lanes are of the bands
+    before, or 0. `past` (`PAST`, `PAST` + bands): differences from the local sums, of the last steps;
+    likewise.
+
+    `weights` (components, bands); the first three are of the directional differences, if there are any.
+    `offsets`: of the exponents of learning, in that shape, or one row if there are none. `bands` (2, bands):
+    0, 1, 2, ..., then phi of each band. `places` (1, columns + lanes of a group): column of a sample counted
+    backwards, ``-k`` modulo the columns for k = 0, 1, ...
+
+    `before` and `after` (samples of a stretch, `PAST`): what the wave before hands over, and what this one
+    does; in place m the difference of the m-th last band, in place 0 what stands for the sample of the last
+    one. No rows where there is no other wave.
     """
 
     values: Any
@@ -159,20 +149,9 @@ def component_shift(rate: Any, lanes: Any, offsets: Any, i: int, lane: int, shif
 class Way(NamedTuple):
     """What a wave does.
 
-    Attributes
-    ----------
-    sums
-        Kind of local sums.
-    exchange
-        `ToResiduals` or `ToSamples`.
-    stand
-        `Exact` or `Damped`.
-    rate
-        `OneRate` or `AnyRate`.
-    full
-        Whether there are directional differences.
-    before
-        P, the bands before a band that it is predicted from.
+    `exchange` is `ToResiduals` or `ToSamples`, `stand` is `Exact` or `Damped`, `rate` is `OneRate` or
+    `AnyRate`; `full`: there are directional differences; `before` is P, the bands before a band that it is
+    predicted from.
     """
 
     sums: Any
@@ -316,20 +295,10 @@ def _run_step(lanes: Any, p: Any, numbers: Any, way: Any, memory: Any, step: int
 
 @shared
 def run_samples(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, last: int) -> None:
-    """Run a wave over a stretch of samples.
+    """Run a wave over the samples `first` to before `last`.
 
-    Parameters
-    ----------
-    lanes
-        Width of a group.
-    numbers
-        `BandPrediction` of plain 64-bit numbers.
-    way
-        `Way`.
-    memory
-        `BandMemory`; changed in place.
-    first, last
-        Number of the first sample, and of the one after the last.
+    `lanes` is the width of a group; `numbers` is `BandPrediction` of plain 64-bit numbers; `memory` is
+    changed in place.
     """
     p = of_lanes(numbers, lanes)
     bands = memory.values.shape[1]
@@ -351,16 +320,9 @@ def run_samples(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, las
 
 @shared
 def skew(samples: Any, first: int, values: Any) -> None:
-    """Lay a run of samples out by steps.
+    """Lay a run of samples, int64 (samples, bands), out by steps in `values`, see `BandMemory`.
 
-    Parameters
-    ----------
-    samples
-        int64, shape (samples, bands).
-    first
-        Number of the first of them in their bands.
-    values
-        As in `BandMemory`; changed in place.
+    `first` is the number of the first of them in their bands.
     """
     rows = values.shape[0]
     for k in range(samples.shape[0]):
@@ -374,13 +336,7 @@ def skew(samples: Any, first: int, values: Any) -> None:
 
 @shared
 def unskew(values: Any, first: int, samples: Any) -> None:
-    """The inverse of `skew`.
-
-    Parameters
-    ----------
-    values, first, samples
-        As there; `samples` is changed in place.
-    """
+    """The inverse of `skew`: `samples` is changed in place."""
     rows = values.shape[0]
     for k in range(samples.shape[0]):
         row = (first + k) % rows

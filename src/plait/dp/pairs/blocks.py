@@ -1,6 +1,6 @@
-"""Blocks of targets side by side in lanes.
+"""Blocks of targets side by side in lanes: packing, scores, traceback.
 
-Narrow lanes first, wider ones for what did not fit, and the way back.
+Narrow lanes first, wider ones for what did not fit.
 """
 
 from __future__ import annotations
@@ -52,14 +52,8 @@ _SHARE_CELLS = 1 << 28
 class TargetBlocks(NamedTuple):
     """Targets side by side, see `plait.align.layout.SequenceDatabase`.
 
-    Attributes
-    ----------
-    packed
-        Codes, uint8, shape (columns, lanes of a block).
-    first_columns
-        First column of each block, and the end of the last; int64.
-    lengths
-        Residues of each target, 0 in lanes without one; shape (blocks, lanes of a block).
+    `packed` has uint8 codes, (columns, lanes of a block); `first_columns` is (blocks + 1,) int64 offsets into
+    it. `lengths` is (blocks, lanes of a block), 0 in lanes without a target.
     """
 
     packed: NDArray[np.uint8]
@@ -74,14 +68,8 @@ def _gap_cost(query: BlockQuery, residues: NDArray[np.int64]) -> NDArray[np.int6
 def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[np.int64]) -> None:
     """Offer the alignments without a pair of residues, which end at the border.
 
-    Parameters
-    ----------
-    query
-        The query.
-    lengths
-        Residues of each target.
-    scores
-        Best score of any other alignment; changed in place. Any value where the target is empty.
+    `scores` has the best of the other alignments and is changed in place; any value where the target is
+    empty.
     """
     free = query.free
     columns = lengths.astype(np.int64)
@@ -166,27 +154,11 @@ def run_blocks(
     progress: Callable[[int], None],
     kinds: tuple[Any, ...] = LANE_TYPES,
 ) -> NDArray[np.int64]:
-    """Best score of a query with every target.
+    """Best score of a query, which is not empty, with every target.
 
-    Parameters
-    ----------
-    call
-        `plait.dp.pairs.inter_sequence.score_blocks_kernel`, or its definition in Python.
-    query
-        The query; not empty.
-    blocks
-        The targets.
-    threads
-        Shares of blocks that run at a time.
-    progress
-        Called with the number of cells of each share.
-    kinds
-        Types of lanes to try, narrowest first.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape of ``blocks.lengths``; lanes without a target hold any value.
+    `call` is `plait.dp.pairs.inter_sequence.score_blocks_kernel` or its definition in Python; `kinds` are
+    types of lanes to try, narrowest first; `progress` is told the cells of each share. The result has the
+    shape of ``blocks.lengths``; lanes without a target hold any value.
     """
     # A block may be wider than its longest target: the border has to be as wide.
     longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
@@ -211,22 +183,10 @@ def run_blocks(
 def pack_block(
     letters: Any, starts: Any, lengths: Any, block: int, first: int, last: int, packed: Any
 ) -> None:
-    """Fill the columns of a block.
+    """Fill the columns `first` to before `last` of `packed` with a block, up to the end of each text.
 
-    Parameters
-    ----------
-    letters
-        Codes of all texts, uint8.
-    starts
-        Where in it the text of each lane of each block begins, int64, shape (blocks, lanes).
-    lengths
-        Letters of each, int32, shape (blocks, lanes).
-    block
-        The block.
-    first, last
-        Its columns in `packed`.
-    packed
-        uint8, shape (columns, lanes); changed in place up to the end of each text.
+    `letters` has the uint8 codes of all texts; `starts` (int64) is where in it each text begins, `lengths`
+    (int32) its letters, both (blocks, lanes). `packed` is uint8, (columns, lanes).
     """
     for column in range(last - first):
         for lane in range(packed.shape[1]):
@@ -254,15 +214,9 @@ _PAD: Final = bytes([PAD])
 class Layout(NamedTuple):
     """Which sequence goes where.
 
-    Attributes
-    ----------
-    order
-        Number of the sequence in each lane; -1 in lanes without one, which are the last of the last block.
-        The longest come first, those of equal length in the order given. Shape (blocks * 64,).
-    lengths
-        Residues of the sequence in each lane of each block; 0 in lanes without one. Shape (blocks, 64).
-    first_columns
-        First row of each block, and the end of the last; multiples of `COLUMN_STEP`. Shape (blocks + 1,).
+    `order` (blocks * 64,) is the number of the sequence in each lane, -1 in the lanes without one, the last
+    of the last block. The longest come first, equal lengths in the order given. `lengths` is (blocks, 64), 0
+    in lanes without one; `first_columns` (blocks + 1,) offsets of rows, multiples of `COLUMN_STEP`.
     """
 
     order: NDArray[np.int64]
@@ -276,23 +230,7 @@ class Layout(NamedTuple):
 
 
 def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
-    """Sort sequences by length and deal them out to blocks.
-
-    Parameters
-    ----------
-    lengths
-        Residues of each sequence. Shape (n,).
-
-    Returns
-    -------
-    Layout
-        The places.
-
-    Raises
-    ------
-    Unsupported
-        If a sequence has 2^31 residues or more.
-    """
+    """Sort sequences by length, (n,), and deal them out to blocks; `Unsupported` from 2^31 residues on."""
     lengths = lane_lengths(lengths)
     blocks = -(-lengths.size // BLOCK_LANES)
     order = np.full(blocks * BLOCK_LANES, -1, np.int64)
@@ -306,13 +244,7 @@ def arrange(lengths: NDArray[np.signedinteger]) -> Layout:
 
 
 def lane_lengths(lengths: NDArray[np.signedinteger]) -> NDArray[np.int32]:
-    """Lengths as 32-bit numbers.
-
-    Raises
-    ------
-    Unsupported
-        If a sequence has 2^31 residues or more.
-    """
+    """Lengths as 32-bit numbers; `Unsupported` if a sequence has 2^31 residues or more."""
     if lengths.size and int(lengths.max()) > _LONGEST:
         raise Unsupported(f"a sequence of {int(lengths.max()):,} residues", why=f"the most is {_LONGEST:,}")
     return lengths.astype(np.int32, copy=False)
@@ -332,27 +264,11 @@ def packed_columns(
     most: int,
     table: bytes | None = None,
 ) -> Iterator[NDArray[np.uint8]]:
-    """The packed columns of some blocks in order, a block or less at a time.
+    """Yield the packed columns of some blocks in order, uint8 (columns, 64), a block or less at a time.
 
-    Parameters
-    ----------
-    residues
-        Sequences, one behind the other, a byte for each residue.
-    starts
-        Where in it the sequence of each lane of these blocks starts; lanes without one at the end left out.
-    layout
-        The places.
-    blocks
-        Numbers of the blocks.
-    most
-        Columns that may be given at once.
-    table
-        Code of each byte of `residues`, or None if they are codes.
-
-    Yields
-    ------
-    ndarray of uint8
-        Codes by column and lane, padded; not contiguous. Shape (columns, 64).
+    `residues` has a byte for each residue, `starts` is where the sequence of each lane starts, lanes without
+    one at the end left out; `table` is the code of each byte, None if they are codes. At most `most` columns
+    are given at once; they are padded and not contiguous.
     """
     for block in blocks:
         lanes = slice((block - blocks.start) * BLOCK_LANES, (block - blocks.start + 1) * BLOCK_LANES)
@@ -375,14 +291,7 @@ def pack_texts(
 ) -> tuple[TargetBlocks, NDArray[np.int64]]:
     """Texts in blocks, and the number of the text in each lane.
 
-    Parameters
-    ----------
-    letters
-        Codes of all texts, writable.
-    firsts
-        Where in it each text begins, int64, shape (n,).
-    lengths
-        Letters of each, int64, shape (n,).
+    `letters` has the codes of all texts and must be writable; `firsts` is where in it each begins; both (n,).
     """
     layout = arrange(lengths)
     order = layout.order[: firsts.size]
@@ -406,12 +315,7 @@ def _setup(query: BlockQuery, longest: int) -> BlockSetup | None:
 def trace_bytes(query: BlockQuery, longest: int) -> int | None:
     """Bytes of the choices of a group of targets; None if no type of lanes holds the scores.
 
-    Parameters
-    ----------
-    query
-        The query.
-    longest
-        Residues of the longest target.
+    `longest` is the length of the longest target in residues.
     """
     setup = _setup(query, longest)
     if setup is None:
@@ -460,28 +364,11 @@ def _run_share(
 
 
 def trace_targets(call: Callable[..., Any], query: BlockQuery, task: PairList, threads: int) -> PairResults:
-    """Align a query with many targets in global mode.
+    """Align a query with many targets in global mode; results are in the order of the targets.
 
-    Parameters
-    ----------
-    call
-        `plait.dp.pairs.inter_sequence.trace_targets_kernel`, or its definition in Python.
-    query
-        The query; its score columns are the codes of the targets.
-    task
-        The query once, and the targets; none is empty. Codes are below `PAD`.
-    threads
-        Shares of targets that run at a time.
-
-    Returns
-    -------
-    PairResults
-        In the order of the targets.
-
-    Raises
-    ------
-    ValueError
-        If no type of lanes holds the scores; see `trace_bytes`.
+    `call` is `plait.dp.pairs.inter_sequence.trace_targets_kernel` or its definition in Python. `task` has the
+    query once and the targets, none empty; their codes are score columns of `query`, below `PAD`. ValueError
+    if no type of lanes holds the scores, see `trace_bytes`.
     """
     lengths = np.diff(task.target_starts)
     setup = _setup(query, int(lengths.max()))
@@ -521,24 +408,11 @@ def _in_order(found: list[_Share], task: PairList, rows: int) -> PairResults:
 class SweepShape(NamedTuple):
     """What is swept at a time.
 
-    Attributes
-    ----------
-    tasks
-        Tasks at a time; None for as many as there are threads.
-    waiting
-        Tasks that wait for each of them.
-    queries
-        Queries of a task at the most: a target that has targets sent to it wants many.
-    least_cells, most_cells
-        Cells of a task: enough to make its preparation small, few enough to stop soon.
-    database_bytes
-        Bytes of FASTA text, and of packed columns, in a piece of the database.
-    alone
-        Residues from which a target that is much longer than its neighbours is swept on its own.
-    stretches
-        Stretches of such a target that are cut up at a time.
-    piece_blocks
-        Blocks of pieces into which they are cut at the most.
+    `tasks` run at a time (None: one a thread), `waiting` more wait for each. A task has at most `queries`
+    queries (a target that has targets sent to it wants many), and cells enough to make its preparation small,
+    few enough to stop soon. `database_bytes` are bytes of FASTA text, and of packed columns, in a piece of
+    the database. From `alone` residues on, a target much longer than its neighbours is swept on its own:
+    `stretches` of it are cut up at a time, into pieces of at most `piece_blocks` blocks.
     """
 
     tasks: int | None
@@ -569,13 +443,7 @@ _PARTS: Final = 3
 
 
 def cuda_shape(devices: int) -> SweepShape:
-    """For so many GPUs: large pieces of the database, many queries with each.
-
-    Parameters
-    ----------
-    devices
-        How many.
-    """
+    """For so many GPUs: large pieces of the database, many queries with each."""
     return SweepShape(
         tasks=_PARTS * devices,
         waiting=1,

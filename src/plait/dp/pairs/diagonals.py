@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ScoresOnly(NamedTuple):
-    """Nothing."""
+    """Keep nothing but scores."""
 
     @staticmethod
     def note(keep: ScoresOnly, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
@@ -128,12 +128,8 @@ def record(ends: Any, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
 class Edges(NamedTuple):
     """Values handed from region to region: upper and left edge, changed in place to the lower and right one.
 
-    Attributes
-    ----------
-    row_h, row_f
-        ``h`` above and the ``f`` handed down to every column, int32, shape (columns,).
-    column_h, column_e
-        ``h`` left of and the ``e`` handed to every row, int32, shape (rows,).
+    All int32. `row_h` is ``h`` above and `row_f` the ``f`` handed down to each column, (columns,); `column_h`
+    is ``h`` left of and `column_e` the ``e`` handed to each row, (rows,).
     """
 
     row_h: Any
@@ -145,20 +141,9 @@ class Edges(NamedTuple):
 class Region(NamedTuple):
     """Rows ``row`` to ``row_end`` and columns ``column`` to ``column_end``, cut into stretches of columns.
 
-    Attributes
-    ----------
-    row, row_end, column, column_end
-        Limits.
-    corner
-        ``h`` of the cell above and left of the first one.
-    stretch
-        Columns of a stretch.
-    offset
-        What the corner of a stretch becomes in lanes.
-    low, high
-        Least and largest number of the lanes.
-    floor
-        Value of ``zero``: 0 for local alignment; for `SaturatingMaxPlus` it has no meaning.
+    `corner` is ``h`` of the cell above and left of the first one; `offset` what the corner of a stretch
+    becomes in lanes; `low` and `high` the least and largest number of the lanes; `floor` the value of
+    ``zero``: 0 for local alignment, without meaning for `SaturatingMaxPlus`.
     """
 
     row: Any
@@ -176,16 +161,9 @@ class Region(NamedTuple):
 class StripeScratch(NamedTuple):
     """Memory of one thread.
 
-    Attributes
-    ----------
-    groups
-        Values on their way between memory and lanes, in the type of the scores, shape (17, lanes).
-    above, below
-        ``h`` and ``f`` above and below a stretch, in the type of the scores, shape (2, stretch + lanes).
-    exists
-        1 for the rows that exist, int8, shape (ROWS, lanes).
-    score
-        Memory of the score source.
+    In the type of the scores: `groups` (17, lanes), values on their way between memory and lanes; `above` and
+    `below` (2, stretch + lanes), ``h`` and ``f`` above and below a stretch. `exists` is int8 (ROWS, lanes), 1
+    for the rows that exist; `score` the memory of the score source.
     """
 
     groups: Any
@@ -401,29 +379,13 @@ def sweep_region(
     bits: Any,
     best: Any,
 ) -> None:
-    """Visit a region stripe by stripe, each in stretches of columns.
+    """Visit a region stripe by stripe (`ROWS` times `lanes` rows), each in stretches of columns.
 
-    Parameters
-    ----------
-    lanes
-        Width; a stripe has `ROWS` times as many rows.
-    gap
-        Recurrence, with parameters in the type of the scores.
-    algebra
-        `SaturatingMaxPlus` with the least number of that type as zero; or `MaxPlus`, whose zero is made for
-        every stretch from ``region.floor``.
-    rules
-        Score source; `AtEdges` or `Anywhere`; `ScoresOnly` or `KeepChoices`.
-    region
-        What to visit.
-    edges
-        Changed in place.
-    scratch
-        Memory of this thread.
-    bits
-        For `KeepChoices`, unsigned, shape (stripes, stretches, stretch + lanes - 1, ROWS, 4).
-    best
-        For `Anywhere`: the best value, its row and its column, int64; changed in place.
+    Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
+    zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. `rules` are score source,
+    then `AtEdges` or `Anywhere`, then `ScoresOnly` or `KeepChoices`. Changed in place: `edges`; for
+    `KeepChoices` `bits`, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4); for `Anywhere` `best`,
+    int64: best value, its row and its column. `scratch` is this thread's.
     """
     adds_scores(algebra)
     p = in_lanes(gap, lanes)

@@ -1,4 +1,4 @@
-"""One very long pair on GPUs: how it is shared out, and the part of the host."""
+"""One very long pair on GPUs: how it is cut and shared out, and what the host does."""
 
 from __future__ import annotations
 
@@ -42,20 +42,10 @@ _LAUNCHES_PER_DEVICE = 3
 
 
 class Capacity(NamedTuple):
-    """What the devices can do; they are alike.
+    """What the devices, which are alike, can do.
 
-    Attributes
-    ----------
-    devices
-        How many.
-    multiprocessors
-        Of one.
-    warps
-        Stripes that run at the same time on one.
-    memory
-        Bytes that a launch may use on each.
-    height
-        Rows of a stripe.
+    `warps` are stripes that run at the same time on one device; `memory` bytes that a launch may use on each
+    device; `height` rows of a stripe.
     """
 
     devices: int
@@ -110,14 +100,8 @@ def _launch_size(rows: int, columns: int, side: int, capacity: Capacity) -> tupl
 def plan_grid(region: Tile, checkpoint_limit: int, capacity: Capacity) -> Grid:
     """Cut a region into tiles, and these into launches.
 
-    Parameters
-    ----------
-    region
-        What to cut.
-    checkpoint_limit
-        Bytes that the edges of all tiles may take; 0 if they are not kept, and a launch is one tile.
-    capacity
-        Of the devices.
+    `checkpoint_limit` is the bytes that the edges of all tiles may take; 0 if they are not kept, and a launch
+    is one tile.
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     height = capacity.height
@@ -317,13 +301,7 @@ class _Memory:
 
 
 class GpuTiles:
-    """`plait.dp.pairs.tiles.ManyTiles` on one or more GPUs.
-
-    Parameters
-    ----------
-    devices
-        Their numbers.
-    """
+    """`plait.dp.pairs.tiles.ManyTiles` on one or more GPUs, given by their numbers."""
 
     def __init__(self, devices: Sequence[int]) -> None:
         self._devices = [_Device(number) for _ in range(_LAUNCHES) for number in devices]
@@ -402,11 +380,5 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
 
 @functools.cache
 def many_tiles(devices: tuple[int, ...]) -> GpuTiles:
-    """What sweeps tiles on these devices, for `plait.dp.pairs.tiles.TileSteps.many`.
-
-    Parameters
-    ----------
-    devices
-        Their numbers.
-    """
+    """What sweeps tiles on these devices (numbers), for `plait.dp.pairs.tiles.TileSteps.many`."""
     return GpuTiles(devices)

@@ -49,17 +49,7 @@ _PER_ROW, _PER_COLUMN, _PER_EDGE = 7, 22, 20
 
 
 class Shape(NamedTuple):
-    """How the query is spread over threads.
-
-    Attributes
-    ----------
-    threads
-        That work on a pair of targets.
-    rows
-        Of the query, for every thread.
-    stripes
-        Into which the query is cut.
-    """
+    """How the query is spread: threads for a pair of targets, rows of each thread, stripes of the query."""
 
     threads: int
     rows: int
@@ -82,18 +72,10 @@ def shape_of(
 ) -> Shape:
     """The shape that takes the fewest instructions.
 
-    Parameters
-    ----------
-    query
-        Its length.
-    targets, residues
-        How many there are.
-    warps
-        That the device runs at a time: a few targets are spread over more threads, so that all have work.
-    longest
-        Length of the longest target: one that takes a warp longer than all others take is spread over more.
-    span
-        Columns over which a best alignment reaches at most: with a query of one stripe, targets are cut.
+    `query` and `longest` are lengths in residues, `residues` those of all `targets`, `warps` those that run
+    at a time: a few targets, or one longer than all others together take, are spread over more threads.
+    `span` is the most columns over which a best alignment reaches: with a query of one stripe, targets are
+    cut.
     """
     columns = residues / max(targets, 1)
     cut = longest if span is None else min(longest, 3 * span)
@@ -136,23 +118,9 @@ def longest_span(query: int, gain: int, gap_open: int, gap_extend: int) -> int |
 def pieces_of(lengths: Any, span: int | None, warps: int, least: int = 1024) -> tuple[Any, int]:
     """Cut long units into pieces that overlap, so that no warp works on when the others are done.
 
-    Parameters
-    ----------
-    lengths : array
-        Columns of the units, longest first.
-    span
-        Columns over which a best alignment reaches at most.
-    warps
-        That work at a time.
-    least
-        Shorter pieces are not made.
-
-    Returns
-    -------
-    pieces : array of int32, shape (n, 3)
-        Unit, first column and columns of each piece, longest first.
-    whole : int
-        Units from here on are not cut.
+    `lengths` are columns of the units, longest first; `span` the most columns over which a best alignment
+    reaches; pieces are no shorter than `least`. Returns unit, first column and columns of each piece, int32
+    (n, 3), longest first, and the number of the unit from which on none is cut.
     """
     none = np.zeros((0, 3), np.int32)
     if span is None or lengths.size == 0:
@@ -177,27 +145,12 @@ _BUNDLE = 8
 
 
 class PackedTargets:
-    """Targets on the current device, in pairs of like length.
+    """Targets on the current device, in pairs of like length; `codes` may be on the host or on the device.
 
-    Parameters
-    ----------
-    codes : array of uint8, shape (total,)
-        Letters of all targets, 0 to 31; other codes score nothing. On the host or on the device.
-    offsets : array of int64, shape (n + 1,)
-        Where each target begins in `codes`, and where the last one ends.
-    stream
-        In which the layout is made.
-    memory
-        What gives arrays that are used again in the order of `stream`, by methods
-        ``room(name, shape, dtype)`` and ``upload(name, values)``; then only the targets made last with
-        it can be searched.
-
-    Attributes
-    ----------
-    size : int
-        Number of targets.
-    lengths : array of int32
-        Their lengths, longest first, filled up with 0 to whole bundles.
+    `codes` are uint8, (total,): letters 0 to 31, others score nothing; `offsets` int64, (n + 1,), into them.
+    The layout is made in `stream`; `memory` gives arrays that are used again in its order, by
+    ``room(name, shape, dtype)`` and ``upload(name, values)``; then only the targets made last with it can be
+    searched. `lengths` is int32, longest first, filled up with 0 to whole bundles.
     """
 
     def __init__(self, codes: Any, offsets: Any, stream: Any = 0, memory: Any = None) -> None:
@@ -255,21 +208,9 @@ class PackedTargets:
 class PackedQuery:
     """A query, its scores and its costs, as packed lanes need them.
 
-    Parameters
-    ----------
-    codes : array of uint8, shape (m,)
-        Letters of the query, 0 to 31.
-    table : array of int, shape (32, 32)
-        Score of a letter of the query (row) with one of a target (column).
-    gap_open, gap_extend
-        What the first and each further residue of a gap cost: positive numbers, or 0.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether packed lanes can hold these costs: no gap may be worth something.
-    span : int or None
-        Most residues of a target that a best alignment can have.
+    `codes` are uint8, (m,), 0 to 31 (else `InvalidInput`); `table` is (32, 32), letter of the query (row) and
+    of a target (column); costs are of the first and each further residue of a gap. `possible`: packed lanes
+    hold the costs, none is negative; `span`: see `longest_span`.
     """
 
     def __init__(self, codes: Any, table: Any, gap_open: int, gap_extend: int) -> None:
@@ -321,16 +262,10 @@ class PackedQuery:
 
 
 def packed_scores(query: PackedQuery, targets: PackedTargets, out: Any, stream: Any = 0) -> None:
-    """Best local score of the query with every target.
+    """Best local score of the query, which must be ``possible``, with every target.
 
-    Parameters
-    ----------
-    query, targets
-        The query must be ``possible``.
-    out : device array of int32, shape (n,)
-        Filled with scores, in the order in which targets were given; -1 where packed lanes are not exact.
-    stream
-        In which the kernels run; they are not waited for.
+    `out`, int32 (n,) on the device, is filled in the order in which targets were given; -1 where packed lanes
+    are not exact. The kernels run in `stream` and are not waited for.
     """
     if not query.possible:
         raise Unsupported("gaps that are worth something", why="packed lanes cannot hold them; use 32 bits")
@@ -381,16 +316,10 @@ def scores_in_shape(
 
 
 def packed_bytes(n: int, total: int, m: int, longest: int | None = None) -> int:
-    """Device memory for targets and a query, in bytes.
+    """Device memory in bytes for `n` targets of `total` residues and a query of `m`.
 
-    Parameters
-    ----------
-    n, total
-        Targets, and their residues.
-    m
-        Length of the query.
-    longest
-        Length of the longest target, which stands in a bundle with shorter ones; 65,536 unless told.
+    `longest` is the length of the longest target, which stands in a bundle with shorter ones; 65,536 unless
+    told.
     """
     longest = min(total, 1 << 16 if longest is None else longest)
     bundles = -(-n // _BUNDLE)

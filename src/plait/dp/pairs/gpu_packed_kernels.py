@@ -1,6 +1,6 @@
-"""Kernels for local scores of one query against many targets.
+"""Kernels for local scores of one query against many targets, two 16-bit targets to a word.
 
-Two 16-bit targets to a word (DPX instructions where there are any).
+With DPX instructions where there are any.
 """
 
 from __future__ import annotations
@@ -345,24 +345,10 @@ def sweep(
 ) -> Any:
     """All columns of one piece of the targets; the best value so far.
 
-    Parameters
-    ----------
-    costs
-        The recurrence.
-    targets
-        Letters, the place of this thread's first one, and the number of columns.
-    profile
-        Scores, in shared memory.
-    states
-        int32 arrays: for every row, diagonal value with score and gap value of the next column.
-    shape
-        Threads of the group, and rows of each.
-    thread
-        Place in the group.
-    edge
-        Where the rows above and below are.
-    best
-        Of the stripes before.
+    `targets` are letters, the place of this thread's first one, and the number of columns; `profile` the
+    scores, in shared memory; `states` int32 arrays with, for every row, the diagonal value with score and the
+    gap value of the next column; `shape` threads of the group and rows of each, `thread` the place in it;
+    `best` that of the stripes before.
     """
     threads, rows = shape
     letters, place, columns = targets

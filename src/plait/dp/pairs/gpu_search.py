@@ -1,7 +1,4 @@
-"""Scores of queries with many targets on GPUs.
-
-What a device holds at a time, and what happens to it there.
-"""
+"""Scores of queries with many targets on GPUs: what a device holds at a time, and what it does with it."""
 
 from __future__ import annotations
 
@@ -82,12 +79,8 @@ class SlotArrays:
     def stage(self, values: NDArray[np.uint8], number: int) -> Any:
         """A device array with many values, which the device reads on its own from a copy in pinned memory.
 
-        Parameters
-        ----------
-        values
-            The values; they may change at once.
-        number
-            Of the turn: there are two copies, the second of which is written while the first is read.
+        `values` may change at once. `number` is that of the turn: of two copies, one is written while the
+        other is read.
         """
         half = number % 2
         self._turns[half].synchronize()
@@ -133,16 +126,7 @@ _COLUMN_BYTES = 8
 class SearchPlan(NamedTuple):
     """What each of several parts of a database may take of a device.
 
-    Attributes
-    ----------
-    slots
-        Parts at a time.
-    bytes
-        Bytes for one of them.
-    piece
-        Bytes that are sent at a time.
-    residues
-        Residues of one at the most.
+    `slots` parts at a time, `bytes` for one of them, `piece` bytes sent at a time, at most `residues` in one.
     """
 
     slots: int
@@ -152,18 +136,7 @@ class SearchPlan(NamedTuple):
 
 
 def plan_search(free: int) -> SearchPlan:
-    """Parts for a device with so many free bytes.
-
-    Parameters
-    ----------
-    free
-        Free bytes.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If they are too few for anything.
-    """
+    """Parts for a device with so many free bytes; `DeviceMemoryError` if they are too few for anything."""
     piece = min(_PIECE, 1 << max(free // 64, 1).bit_length() - 1)
     own = int(free * _USED) // _SLOTS - 2 * piece
     if own < 1 << 16:
@@ -176,27 +149,10 @@ def shares_of(
     plan: SearchPlan,
     needs: Callable[[int, int], int],
 ) -> list[tuple[int, int]]:
-    """Neighbouring blocks of targets that fit into the memory of a slot together.
+    """Shares of neighbouring blocks of targets that fit into a slot: (first block, one after the last).
 
-    Parameters
-    ----------
-    lengths
-        Residues of each target, shape (blocks, lanes).
-    plan
-        The plan.
-    needs
-        Bytes that a kernel needs for so many targets with so many residues together, beyond the residues
-        themselves.
-
-    Returns
-    -------
-    list of tuple
-        First block of each share, and the one after its last.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If one block is too large on its own.
+    `lengths` is (blocks, lanes). ``needs(targets, residues)`` is what a kernel needs in bytes beyond the
+    residues themselves. `DeviceMemoryError` if one block is too large on its own.
     """
     residues = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     targets = np.concatenate([[0], np.cumsum((lengths > 0).sum(axis=1, dtype=np.int64))])
@@ -221,23 +177,8 @@ def shares_of(
 def wide_warps(multiprocessors: int, chosen: int, columns: int, stripes: int, most: int) -> int:
     """Warps for the kernel of 32-bit scores: each needs memory for a row if there are several stripes.
 
-    Parameters
-    ----------
-    multiprocessors
-        Of the device.
-    chosen
-        Targets, at least 1.
-    columns
-        Residues of the longest.
-    stripes
-        Stripes of the query.
-    most
-        Bytes that the rows may take.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If there is no room for any.
+    `chosen` is the number of targets, at least 1, `columns` the residues of the longest; rows may take `most`
+    bytes. `DeviceMemoryError` if there is no room for any.
     """
     warps = min(multiprocessors * _WIDE_WARPS, chosen)
     if stripes > 1:
@@ -252,14 +193,7 @@ def wide_warps(multiprocessors: int, chosen: int, columns: int, stripes: int, mo
 class Tiles(NamedTuple):
     """Stretches of up to `TILE` columns of a block, in order; int64, with one entry more for the end.
 
-    Attributes
-    ----------
-    rows
-        First row of each in the packed columns.
-    blocks
-        Its block.
-    columns
-        Its first column, counted from the start of the block.
+    `rows` is the first row of each in the packed columns, `columns` its first column within its block.
     """
 
     rows: NDArray[np.int64]
@@ -268,13 +202,7 @@ class Tiles(NamedTuple):
 
 
 def tiles_of(first_columns: NDArray[np.int64]) -> Tiles:
-    """The tiles of blocks.
-
-    Parameters
-    ----------
-    first_columns
-        First column of each block, and the end of the last.
-    """
+    """The tiles of blocks, of which `first_columns`, (blocks + 1,), are the offsets."""
     widths = np.diff(first_columns)
     counts = -(-widths // TILE)
     blocks = np.repeat(np.arange(widths.size), counts)
@@ -287,12 +215,7 @@ def tiles_of(first_columns: NDArray[np.int64]) -> Tiles:
 def pieces_of(tiles: Tiles, most: int) -> list[tuple[int, int]]:
     """Tiles that are sent together: the first of each piece, and the one after its last.
 
-    Parameters
-    ----------
-    tiles
-        The tiles.
-    most
-        Bytes of a piece at the most; a tile at least.
+    A piece has at most `most` bytes, but a tile at least.
     """
     rows = max(most // LANES, TILE)
     pieces, first, count = [], 0, tiles.rows.size - 1
@@ -321,18 +244,9 @@ def _examples() -> list[tuple[Any, ...]]:
 def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
     """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
 
-    Parameters
-    ----------
-    words
-        Packed columns, four lanes a word, from that of tile `first` on.
-    first
-        Number of that tile.
-    tiles
-        Rows, blocks and columns of all of them, see `plait.dp.pairs.gpu_search.Tiles`.
-    starts
-        Where the target of each lane of each block starts in `codes`, and the end of the last.
-    codes
-        Residues, all targets in one array; written to.
+    `words` are packed columns, four lanes a word, from tile `first` on; `tiles` the fields of `Tiles`;
+    `starts` where the target of each lane of each block starts in `codes`, and the end of the last; `codes`,
+    written to, all targets in one array.
     """
     shared = cuda.shared.array(_SHARED, np.uint32)
     thread = np.int32(cuda.threadIdx.x)
@@ -368,27 +282,14 @@ def _packed() -> Any:
 def packed_needs(rows: int, longest: int) -> Callable[[int, int], int]:
     """Bytes that the packed kernel needs for targets and their residues.
 
-    Parameters
-    ----------
-    rows
-        Residues of the longest query.
-    longest
-        Residues of the longest target.
+    `rows` and `longest` are residues of the longest query and target.
     """
     packed = _packed()
     return lambda count, total: int(packed.packed_bytes(count, total, rows, longest))
 
 
 class QueryForms:
-    """A query in the forms that kernels take.
-
-    Parameters
-    ----------
-    query
-        The query.
-    longest
-        Residues of the longest target.
-    """
+    """A query in the forms that kernels take; `longest` is the longest target's residues."""
 
     def __init__(self, query: BlockQuery, longest: int) -> None:
         self.query = query
@@ -442,16 +343,8 @@ _PACKED_FORMS: Final = _PackedForms()
 class OnDevice(NamedTuple):
     """Targets on a device.
 
-    Attributes
-    ----------
-    texts
-        Codes, and the place of each lane, those without a target too.
-    offsets
-        Where each target starts, and the end of the last; on the host, int64.
-    used
-        Lanes with a target.
-    layout
-        For the packed kernel, once it was needed.
+    `texts` are codes and the place of each lane, those without a target too; `offsets` int64 on the host, one
+    more than targets; `used` the lanes with a target; `layout` that of the packed kernel, once it was needed.
     """
 
     texts: DeviceTexts
@@ -475,13 +368,7 @@ class _Started(NamedTuple):
 
 
 class SearchSlot:
-    """Memory of a device for one part, and a stream; for one thread at a time, which has the device.
-
-    Parameters
-    ----------
-    device
-        Its number.
-    """
+    """Memory of a device for one part, and a stream; for one thread at a time, which has the device."""
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -499,17 +386,7 @@ class SearchSlot:
         return self._arrays
 
     def send(self, part: TargetBlocks, used: NDArray[np.int64], piece: int) -> OnDevice:
-        """Bring targets to the device.
-
-        Parameters
-        ----------
-        part
-            The targets.
-        used
-            Lanes with a target.
-        piece
-            Bytes that are sent at a time.
-        """
+        """Bring targets to the device, `piece` bytes at a time; `used` are the lanes with a target."""
         packed, first_columns, lengths = part
         arrays = self.arrays
         starts = np.zeros(lengths.size + 1, np.int64)
@@ -533,14 +410,7 @@ class SearchSlot:
     ) -> Iterator[NDArray[np.int64]]:
         """Scores of queries with the targets; while one is computed, those of the one before are taken over.
 
-        Parameters
-        ----------
-        forms
-            The queries.
-        targets
-            What `send` has returned last.
-        most
-            Bytes that the kernel may need.
+        `targets` is what `send` has returned last; the kernel may need `most` bytes.
         """
         before: _Started | None = None
         for number, form in enumerate(forms):
@@ -633,13 +503,7 @@ class Slots:
         self._changed = threading.Condition()
 
     def plan(self, devices: Sequence[int]) -> SearchPlan:
-        """What every one of some devices can hold.
-
-        Parameters
-        ----------
-        devices
-            Their numbers.
-        """
+        """What every one of these devices can hold."""
         with self._changed:
             for device in devices:
                 if device not in self._plans:
@@ -652,12 +516,9 @@ class Slots:
 
     @contextlib.contextmanager
     def slot(self, devices: Sequence[int]) -> Iterator[SearchSlot]:
-        """A free slot of one of some devices, which is the current one meanwhile; waits for one.
+        """A free slot of one of these devices, which is the current one meanwhile; waits for one.
 
-        Parameters
-        ----------
-        devices
-            Their numbers; `plan` must have been called with them.
+        `plan` must have been called with the same devices.
         """
         with self._changed:
             self._changed.wait_for(lambda: any(self._free[device] for device in devices))
@@ -694,19 +555,9 @@ _WORTH = 1 << 24
 def run_blocks(
     devices: Sequence[int], query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
 ) -> NDArray[np.int64]:
-    """Best scores of a query with the targets of blocks.
+    """Best scores of a query, which is not empty, with the targets of blocks; see `sweep_blocks`.
 
-    Parameters
-    ----------
-    devices, blocks, progress
-        As for `sweep_blocks`.
-    query
-        The query; not empty.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape of ``blocks.lengths``; lanes without a target hold any value.
+    Shape of ``blocks.lengths``; lanes without a target hold any value.
     """
     return sweep_blocks(devices, [query], blocks, progress)[0]
 
@@ -717,30 +568,11 @@ def sweep_blocks(
     blocks: TargetBlocks,
     progress: Callable[[int], None],
 ) -> list[NDArray[np.int64]]:
-    """Best scores of queries with the targets of blocks.
+    """Best scores of queries, none empty, with the targets of blocks; for each query as `run_blocks`.
 
-    Parameters
-    ----------
-    devices
-        Numbers of the devices that share the work.
-    queries
-        The queries; none is empty.
-    blocks
-        The targets; lanes of a block may be 64, or one for a target on its own.
-    progress
-        Called with the number of cells of each part.
-
-    Returns
-    -------
-    list of ndarray
-        For each query as `run_blocks`.
-
-    Raises
-    ------
-    Unsupported
-        If scores could reach 2^31, or a target is too long for a device.
-    DeviceMemoryError
-        If the memory of a device does not suffice.
+    Blocks have 64 lanes, or one for a target on its own; `progress` is told the cells of each part.
+    `Unsupported` if scores could reach 2^31 or a target is too long for a device, `DeviceMemoryError` if
+    memory does not suffice.
     """
     longest = int(blocks.lengths.max(initial=0))
     forms = [QueryForms(query, longest) for query in queries]

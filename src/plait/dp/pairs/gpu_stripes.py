@@ -240,16 +240,10 @@ _LONG = np.dtype(np.int64)
 
 
 class Task(NamedTuple):
-    """What is aligned.
+    """What is aligned: uint8 codes, int32 scores of the target's codes with those of the query.
 
-    Attributes
-    ----------
-    query
-        Codes, uint8, padded to whole stripes with a code of its own.
-    target
-        Codes, uint8, with `BLOCK` more before them and after them.
-    scores
-        Scores of the target's codes with those of the query, int32.
+    `query` is padded to whole stripes with a code of its own, `target` has `BLOCK` codes more before and
+    after.
     """
 
     query: Any
@@ -260,13 +254,8 @@ class Task(NamedTuple):
 class Sides(NamedTuple):
     """Values at the sides of the region: two numbers of 32 bits in each of 64, ``h`` the lower one.
 
-    Attributes
-    ----------
-    row
-        ``h`` and ``f`` above, marked with -1 (`plait.dp.pairs.gpu_stripes.with_mark`); changed to those
-        of the last row, marked with the last stripe.
-    left, right
-        ``h`` and ``e`` at the left, padded as the query is, and at the right.
+    `row` is ``h`` and ``f`` above, marked with -1 (`with_mark`), and becomes that of the last row, marked
+    with the last stripe. `left` and `right` are ``h`` and ``e``; `left` is padded as the query is.
     """
 
     row: Any
@@ -277,14 +266,8 @@ class Sides(NamedTuple):
 class Kept(NamedTuple):
     """What is kept for the tiles.
 
-    Attributes
-    ----------
-    rows
-        ``h`` and ``f`` below the tiles, shape (tiles down - 1 or 0, columns).
-    columns
-        ``h`` and ``e`` right of the tiles, shape (tiles across - 1 or 0, rows).
-    best
-        Best value of every tile, int32, shape (tiles down, tiles across).
+    `rows` is ``h`` and ``f`` below them, (tiles down - 1 or 0, columns); `columns` ``h`` and ``e`` right of
+    them, (tiles across - 1 or 0, rows); `best` the best value of each, int32, (tiles down, tiles across).
     """
 
     rows: Any
@@ -293,17 +276,7 @@ class Kept(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Numbers, int32.
-
-    Attributes
-    ----------
-    rows, columns
-        Of the region.
-    tile_stripes, tile_columns
-        Size of a tile.
-    corner
-        ``h`` above and left of the region.
-    """
+    """Size of the region and of a tile, int32; `corner` is ``h`` above and left of the region."""
 
     rows: Any
     columns: Any
@@ -508,21 +481,10 @@ def sweep_stripes(
 ) -> None:
     """Visit a region; any number of blocks of one warp.
 
-    Parameters
-    ----------
-    gap
-        `AffineGap` or `LinearGap`, of arrays with the cost for each lane, int32.
-    algebras
-        That of cells and that of gaps: for local alignment `MaxPlus` and `SaturatingMaxPlus`, otherwise twice
-        the latter. What a gap hands on need not be held at 0, since no cell falls below it.
-    ends
-        `AtEdges`, or `Anywhere` for the best values of tiles.
-    kind
-        `WideScores` or `NarrowScores`.
-    task, sides, kept, shape
-        See there.
-    following
-        The next stripe that a warp takes: one number, int32.
+    `gap` has arrays with the cost for each lane, int32. `algebras` are that of cells and that of gaps: for
+    local alignment `MaxPlus` and `SaturatingMaxPlus`, otherwise twice the latter; what a gap hands on need
+    not be held at 0, since no cell falls below it. `ends` is `AtEdges`, or `Anywhere` for the best values of
+    tiles; `kind` `WideScores` or `NarrowScores`; `following` one int32, the next stripe that a warp takes.
     """
     profile = cuda.shared.array(0, _LONG)
     letters = cuda.shared.array(_LETTERS, np.int32)

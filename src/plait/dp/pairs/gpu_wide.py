@@ -31,41 +31,22 @@ _EVERYWHERE, _LAST_COLUMN, _LAST_ROW = 1, 2, 4
 
 
 class DeviceTexts(NamedTuple):
-    """Targets on a device.
-
-    Attributes
-    ----------
-    codes
-        Their codes, uint8, all in one array.
-    starts
-        Where each one starts, and the end of the last, int64.
-    """
+    """Targets on a device: uint8 `codes` in one array, int64 `starts` of each and the end of the last."""
 
     codes: Any
     starts: Any
 
 
 class WideQuery(NamedTuple):
-    """A query on a device.
+    """A query on a device; all int32.
 
-    Attributes
-    ----------
-    letters
-        Where the row of each residue in `table` begins, int32; up to the end of a stripe, that of the last.
-    table
-        Scores of its letters with the codes of targets, int32, `LETTERS` + 1 rows of `WIDTH`; those of the
-        last row are so low that nothing goes on there.
-    top
-        ``h`` above the first row: before the first column and at each one, or one number for all; int32.
-    left_h
-        ``h`` before the first column: above the first row and at each one, one more than `letters`; int32.
-    left_e
-        The ``e`` handed to the first column in each row, int32.
-    last
-        Number of the last row.
-    ends
-        Where alignments end: 1 in any cell; otherwise the sum of 2 in any row of the last column, 4 in any
-        column of the last row. They always do in the last cell.
+    `letters` is where in `table` the row of each residue begins, up to the end of a stripe that of the last
+    row. `table` has `LETTERS` + 1 rows of `WIDTH` scores, of query letters with codes of targets; those of
+    the last row are so low that nothing goes on there. `top` is ``h`` above the first row, before the first
+    column and at each one, or one number for all; `left_h` ``h`` before the first column, above the first row
+    and at each one, one more than `letters`; `left_e` the ``e`` handed to it in each row; `last` the number
+    of the last row. `ends` is where alignments may end besides the last cell: 1 in any; else the sum of 2,
+    any row of the last column, and 4, any column of the last row.
     """
 
     letters: Any
@@ -78,14 +59,10 @@ class WideQuery(NamedTuple):
 
 
 class WideMemory(NamedTuple):
-    """Device memory of a launch.
+    """Device memory of a launch, int32.
 
-    Attributes
-    ----------
-    h, f
-        Last row of a stripe, and what it hands down; int32, shape (warps, columns).
-    next
-        Number of the next target to take, int32, shape (1,).
+    `h` and `f` are the last row of a stripe and what it hands down, (warps, columns); `next`, (1,), is the
+    number of the next target to take.
     """
 
     h: Any
@@ -224,23 +201,9 @@ _LOW: Final = -(1 << 30)
 
 
 class WideSetup:
-    """Arguments of the kernel that do not depend on the targets.
+    """Arguments of the kernel that do not depend on the targets, for targets of up to `longest` residues.
 
-    Parameters
-    ----------
-    query
-        The query.
-    longest
-        Residues of the longest target that is asked for.
-
-    Attributes
-    ----------
-    gap, algebra
-        Arguments of that name.
-    query
-        Arrays of the host.
-    stripes
-        Stripes of the query.
+    Arrays of `query` are the host's; `stripes` are those of the query.
     """
 
     def __init__(self, query: BlockQuery, longest: int) -> None:
@@ -285,12 +248,7 @@ def _side(query: BlockQuery, size: int, is_free: bool) -> NDArray[np.int64]:
 def wide_setup(query: BlockQuery, longest: int) -> WideSetup | None:
     """How the kernel of 32-bit scores sweeps a query; None if its numbers cannot hold what is needed.
 
-    Parameters
-    ----------
-    query
-        The query.
-    longest
-        Residues of the longest target.
+    `longest` is the longest target's residues.
     """
     letters, codes = query.scores.shape
     if letters > LETTERS or codes > WIDTH:

@@ -44,21 +44,11 @@ PAD = 31
 class Block(NamedTuple):
     """Targets side by side, and the border they share.
 
-    Attributes
-    ----------
-    packed
-        uint8 codes, shape (columns, lanes of the block); `PAD` after the end of a target.
-    first, last
-        Columns of this block; their number is a multiple of `COLUMNS`.
-    lane
-        First lane of the group that is worked on.
-    lengths
-        Length of the target in each lane of the block, in the type of the scores, shape (1, lanes).
-    top
-        Border above the first row: ``h`` before the first column, then of each column, in the type of the
-        scores; padded with any values to the columns of the block.
-    units
-        The numbers -1, 0 and 1 in the type of the scores.
+    `packed` has uint8 codes, (columns, lanes of the block), `PAD` after the end of a target; the block is its
+    columns `first` to before `last`, a multiple of `COLUMNS`; `lane` is the first lane of the group that is
+    worked on. In the type of the scores: `lengths` (1, lanes), the length of each target; `top`, ``h`` above
+    the first row, before the first column and at each one, padded with any values to the columns of the
+    block; `units`, the numbers -1, 0 and 1.
     """
 
     packed: Any
@@ -73,13 +63,9 @@ class Block(NamedTuple):
 class BlockScratch(NamedTuple):
     """Memory of one thread.
 
-    Attributes
-    ----------
-    h, e
-        A column of ``h`` and of the ``e`` handed to the right, shape (query length, lanes). They hold the
-        left border when a block begins.
-    scores
-        Scores of each letter of the query with `COLUMNS` columns, shape (letters * COLUMNS, lanes).
+    `h` and `e` (handed to the right) are a column, (query length, lanes), and hold the left border when a
+    block begins. `scores` are those of each letter of the query with `COLUMNS` columns, (letters * COLUMNS,
+    lanes).
     """
 
     h: Any
@@ -269,28 +255,11 @@ def block_scores(
 ) -> Any:
     """Best scores of a query with the targets of one group of lanes.
 
-    Parameters
-    ----------
-    lanes
-        Width of the group.
-    gap
-        Recurrence, with parameters in the type of the scores.
-    algebra
-        `SaturatingMaxPlus` or `MaxPlus`, with numbers in the type of the scores.
-    ends
-        Where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`.
-    keep
-        `Forget`, or `Keep` to fill `bits`.
-    query
-        Rows of `table`, one for each residue, int64, shape (m,), m > 0.
-    table
-        Scores of the query's letters with the codes of the targets, shape (letters, 32).
-    block
-        The targets.
-    scratch
-        Memory of this thread.
-    bits
-        Choices, shape (columns of the block, m, 4), one bit a lane, for `Keep`.
+    `gap` and `algebra` (`SaturatingMaxPlus` or `MaxPlus`) have numbers in the type of the scores; `ends` is
+    where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`. `query` has the row of `table` of each
+    residue, int64, (m,), m > 0; `table` the scores of its letters with the targets' codes, (letters, 32).
+    `scratch` is this thread's. `keep` is `Forget`, or `Keep` to fill `bits` with choices, one bit a lane,
+    (columns of the block, m, 4).
     """
     p = in_lanes(gap, lanes)
     alg = algebra_in_lanes(algebra, lanes)
@@ -318,19 +287,10 @@ LANE_TYPES: tuple[Any, ...] = (np.int8, np.int16, np.int32)
 
 
 class BlockQuery(NamedTuple):
-    """A query and what it is scored with.
+    """A query and what it is scored with; gap costs are not negative.
 
-    Attributes
-    ----------
-    rows
-        Row of `scores` of each residue, int64, shape (m,), m > 0.
-    scores
-        Scores of the query's letters with the codes of the targets, shape (letters, codes); codes are below
-        `PAD`.
-    gap_open, gap_extend
-        Costs, not negative.
-    free
-        Free ends.
+    `rows` is the row of `scores` of each residue, int64, (m,), m > 0; `scores` are those of the query's
+    letters with the codes of the targets, (letters, codes); codes are below `PAD`.
     """
 
     rows: NDArray[np.int64]
@@ -343,14 +303,8 @@ class BlockQuery(NamedTuple):
 class BlockBorder(NamedTuple):
     """Values at the border, in the type of the scores.
 
-    Attributes
-    ----------
-    top
-        ``h`` above the first row, before the first column and at each one.
-    left_h, left_e
-        ``h`` left of each row, and the ``e`` handed to it.
-    units
-        -1, 0 and 1.
+    `top` is ``h`` above the first row, before the first column and at each one; `left_h` ``h`` left of each
+    row, `left_e` the ``e`` handed to it; `units` are -1, 0 and 1.
     """
 
     top: Any
@@ -360,18 +314,9 @@ class BlockBorder(NamedTuple):
 
 
 class BlockSetup(NamedTuple):
-    """Arguments of `plait.dp.pairs.inter_sequence.block_scores` that all blocks share.
+    """Arguments of `block_scores` that all blocks share.
 
-    Attributes
-    ----------
-    lanes, gap, algebra, ends, query, table
-        Arguments of that name.
-    border
-        Values at the border.
-    zero
-        What stands for a score of 0.
-    ceiling
-        A result that may be too small; none is, if it is out of reach.
+    `zero` stands for a score of 0. A result of `ceiling` may be too small; none is, if it is out of reach.
     """
 
     lanes: Any
@@ -426,18 +371,8 @@ def block_setup(
 ) -> BlockSetup | None:
     """How to sweep a query against blocks in lanes of a type; None if the type cannot hold what is needed.
 
-    Parameters
-    ----------
-    query
-        The query.
-    longest
-        Residues of the longest target.
-    kind
-        One of `LANE_TYPES`.
-    lanes
-        Width; by default what suits this processor.
-    linear
-        Whether to use the recurrence for linear gaps; by default if the costs allow it.
+    `longest` is the longest target's residues, `kind` one of `LANE_TYPES`. By default `lanes` is the width
+    that suits this processor, and the recurrence for linear gaps is used if the costs allow it.
     """
     if not _fits(query, longest, kind):
         return None
@@ -470,13 +405,7 @@ def block_setup(
 
 
 def block_memory(setup: BlockSetup) -> BlockScratch:
-    """Memory of one thread.
-
-    Parameters
-    ----------
-    setup
-        How blocks are swept.
-    """
+    """Memory of one thread."""
     width = setup.lanes.width
     kind = setup.border.top.dtype
     rows = setup.query.size
@@ -511,26 +440,11 @@ def _sweep_group(
 def score_some_blocks(
     setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, bits: Any, out: Any
 ) -> None:
-    """Scores of some blocks.
+    """Scores of some blocks into `out`, in their type, (number of `blocks`, lanes of a block).
 
-    Parameters
-    ----------
-    setup
-        `plait.dp.pairs.inter_sequence.BlockSetup`.
-    packed
-        Codes of all blocks, uint8, shape (columns, lanes of a block).
-    columns
-        First column of each block, and the end of the last; int64.
-    lengths
-        Lengths of the targets in the type of the scores, shape (blocks, lanes of a block).
-    blocks
-        Which blocks, int64.
-    scratch
-        Memory of this thread.
-    bits
-        Not used; unsigned, shape (1, 1, 4).
-    out
-        Scores in their type, shape (number of `blocks`, lanes of a block); changed in place.
+    `packed` has the uint8 codes of all blocks, (columns, lanes of a block), `columns` int64 offsets of the
+    blocks and the end of the last; `lengths` are in the type of the scores, (blocks, lanes of a block);
+    `blocks` says which, int64. `scratch` is this thread's; `bits`, unsigned (1, 1, 4), is not used.
     """
     lanes = setup.lanes
     for k in range(blocks.size):
@@ -554,18 +468,9 @@ def score_blocks_kernel(
 class TraceMemory(NamedTuple):
     """Memory of one thread, for the longest of its targets.
 
-    Attributes
-    ----------
-    packed
-        Codes of a group, uint8, shape (columns, lanes).
-    lengths, out
-        Lengths and scores of a group, in the type of the scores, shape (1, lanes).
-    scratch
-        `plait.dp.pairs.inter_sequence.BlockScratch`.
-    bits
-        Choices, unsigned with a bit for each lane, shape (columns, query length, 4).
-    runs, cursor
-        Of a walk: int64, shapes (residues of query and target + 2, 2) and (5,).
+    `packed` has uint8 codes of a group, (columns, lanes); `lengths` and `out` (its scores) are in the type of
+    the scores, (1, lanes); `bits`, unsigned with a bit for each lane, (columns, query length, 4), keeps
+    choices. For the traceback, int64: `runs` (residues of query and target + 2, 2) and `cursor` (5,).
     """
 
     packed: Any
@@ -612,20 +517,9 @@ def _walk_lane(task: Any, target: Any, lane: int, score: int, memory: Any) -> in
 def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
     """Align a query, from end to end, with targets, a group of lanes at a time; returns the number of runs.
 
-    Parameters
-    ----------
-    setup
-        `plait.dp.pairs.inter_sequence.BlockSetup`, in which the ends of no sequence are free.
-    task
-        `plait.dp.pairs.lists.PairList`: the query once, and all targets.
-    targets
-        Which targets, the longest first, int64.
-    memory
-        `TraceMemory`; changed in place.
-    results
-        `plait.dp.pairs.lists.PairResults` of these targets; changed in place.
-    pad
-        Code behind the end of a target.
+    `setup` frees the ends of no sequence; `task` has the query once and all targets, `targets` says which of
+    them, the longest first, int64; `pad` is the code behind the end of a target. `memory` and `results`,
+    those of these targets, are changed in place.
     """
     lanes = setup.lanes
     written = 0

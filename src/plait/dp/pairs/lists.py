@@ -1,7 +1,4 @@
-"""Lists of pairs.
-
-How each is swept from border to alignment, on lanes chosen for it, and shared out over threads.
-"""
+"""Lists of pairs, each swept from border to traceback in lanes chosen for it, shared out over threads."""
 
 from __future__ import annotations
 
@@ -55,16 +52,10 @@ __all__ = [
 
 
 class FreeEnds(NamedTuple):
-    """What an alignment may leave out at no cost.
+    """What an alignment may leave out at no cost: residues at that end of that sequence.
 
-    Attributes
-    ----------
-    query_start, query_end, target_start, target_end
-        Residues at that end of that sequence.
-    local
-        Both ends of both, wherever the value is best: 1 local alignment, 0 not.
-    anywhere
-        Whether the alignment may end in any cell: local alignment and extension.
+    `local`: both ends of both, wherever the value is best; 1 for local alignment, else 0. `anywhere`: it may
+    end in any cell (local alignment and extension).
     """
 
     query_start: Any
@@ -91,17 +82,7 @@ def _fill_border(is_free: bool, opening: int, gap_extend: int, values: Any, hand
 
 @shared
 def set_border(free: Any, gap_open: int, gap_extend: int, edges: Any) -> None:
-    """Fill the edges with the values at the border of the matrix.
-
-    Parameters
-    ----------
-    free
-        `FreeEnds`.
-    gap_open, gap_extend
-        Costs, not negative.
-    edges
-        `Edges` of the whole matrix; changed in place.
-    """
+    """Fill the edges of the whole matrix with the values at its border; costs are not negative."""
     opening = 0 if free.local else gap_open
     _fill_border(free.local or free.target_start, opening, gap_extend, edges.row_h, edges.row_f)
     _fill_border(free.local or free.query_start, opening, gap_extend, edges.column_h, edges.column_e)
@@ -120,18 +101,8 @@ def _offer(best: Any, value: int, row: int, column: int) -> None:
 def find_end(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -> None:
     """Set `best` to value, row and column of the end, from the bottom and right edge of the whole matrix.
 
-    Of equal values the one with the earlier row counts, then the one with the earlier column.
-
-    Parameters
-    ----------
-    free
-        `FreeEnds`.
-    gap_open, gap_extend
-        Costs, not negative.
-    edges
-        Bottom and right edge.
-    best
-        int64, shape (3,); holds the best cell already where alignments may end anywhere.
+    Of equal values the one with the earlier row counts, then the one with the earlier column. Costs are not
+    negative. `best`, int64 (3,), holds the best cell already where alignments may end anywhere.
     """
     rows, columns = edges.column_h.size, edges.row_h.size
     if free.anywhere:
@@ -158,18 +129,8 @@ def find_end(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -
 class PairList(NamedTuple):
     """Pairs to align: codes one after the other, and where each begins.
 
-    Attributes
-    ----------
-    query, target
-        Codes, uint8.
-    query_starts, target_starts
-        Where the sequences of pair p begin and, at p + 1, end; int64, shape (pairs + 1,).
-    matrix
-        Scores, int32, shape (codes, codes).
-    gap_open, gap_extend
-        Costs, not negative.
-    free
-        `FreeEnds`.
+    Codes are uint8; the `starts` are (pairs + 1,) int64 offsets into them; `matrix` is int32, (codes, codes);
+    costs are not negative.
     """
 
     query: Any
@@ -183,18 +144,10 @@ class PairList(NamedTuple):
 
 
 class PairResults(NamedTuple):
-    """What is found, changed in place.
+    """What is found, int64, changed in place.
 
-    Attributes
-    ----------
-    scores
-        int64, shape (pairs,).
-    ends
-        Query start and end, target start and end, int64, shape (pairs, 4); starts only with `KeepChoices`.
-    runs
-        (operation, length) of all alignments one after the other, int64, shape (enough, 2).
-    run_counts
-        Runs of each pair, int64, shape (pairs,).
+    `ends` (pairs, 4): query start and end, target start and end, the starts only with `KeepChoices`. `runs`
+    (enough, 2): operation and length, all alignments one after the other; `run_counts` (pairs,) of each.
     """
 
     scores: Any
@@ -204,20 +157,10 @@ class PairResults(NamedTuple):
 
 
 class PairMemory(NamedTuple):
-    """Memory of one thread.
+    """Memory of one thread, for the longest query and target.
 
-    Attributes
-    ----------
-    edges
-        `Edges` for the longest query and target.
-    scratch
-        `StripeScratch`.
-    bits
-        For `KeepChoices`, as for `sweep_region`.
-    runs
-        int64, shape (residues of the longest pair + 2, 2).
-    cursor, best
-        int64, shapes (5,) and (3,).
+    `bits` is for `KeepChoices`, as for `sweep_region`; `runs` (residues of the longest pair + 2, 2), `cursor`
+    (5,) and `best` (3,) are int64.
     """
 
     edges: Any
@@ -272,22 +215,8 @@ def align_pair(
 ) -> int:
     """Align one pair of sequences that are not empty; returns the runs in ``results.runs`` after it.
 
-    Parameters
-    ----------
-    lanes, gap, algebra, rules
-        As for `plait.dp.pairs.diagonals.sweep_region`, with the score source of all pairs.
-    limits
-        A `Region` of which stretch, offset, limits and floor are used.
-    task
-        `PairList`.
-    pair
-        Number of the pair.
-    memory
-        `PairMemory` of this thread.
-    results
-        `PairResults`.
-    written
-        Runs in ``results.runs`` so far.
+    `rules` have the score source of all pairs; of `limits` stretch, offset, low, high and floor are used;
+    `memory` is this thread's; `written` is the number of runs in ``results.runs`` so far.
     """
     q0, q1 = task.query_starts[pair], task.query_starts[pair + 1]
     t0, t1 = task.target_starts[pair], task.target_starts[pair + 1]
@@ -323,13 +252,7 @@ _LARGEST = 2**31 - 2**20
 
 
 class PairSetup(NamedTuple):
-    """Everything but the pairs: see `plait.dp.pairs.lists.align_pair`.
-
-    Attributes
-    ----------
-    lanes, gap, algebra, rules, limits
-        Arguments of that name.
-    """
+    """Everything but the pairs: the arguments of these names of `align_pair`."""
 
     lanes: Any
     gap: Any
@@ -341,20 +264,10 @@ class PairSetup(NamedTuple):
 def stretch_limits(
     dtype: Any, width: int, largest_score: int, gap_open: int, gap_extend: int, columns: int
 ) -> Region | None:
-    """Stretch and offset for which numbers of a type are exact; None if there is none.
+    """Stretch and offset for which numbers of a signed type are exact; None if there is none.
 
-    Parameters
-    ----------
-    dtype
-        Signed integer type of the scores.
-    width
-        Lanes.
-    largest_score
-        Largest score of two residues.
-    gap_open, gap_extend
-        Costs, not negative.
-    columns
-        Columns of the longest target; a stretch is no longer than that.
+    `width` is in lanes; `columns` are those of the longest target, and a stretch is no longer; costs are not
+    negative.
     """
     info = np.iinfo(dtype)
     rows = ROWS * width
@@ -397,21 +310,10 @@ def _source(task: PairList, width: int, words: bool) -> Any:
 
 
 def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = None) -> PairSetup:
-    """How to sweep the pairs of a list.
+    """How to sweep the pairs of a list, none empty; `Unsupported` if scores could reach 2^31.
 
-    Parameters
-    ----------
-    task
-        The pairs; none is empty.
-    keep
-        Whether choices are kept, for walking back.
-    lanes, dtype
-        Width and type of the scores; by default what suits this processor and is exact.
-
-    Raises
-    ------
-    Unsupported
-        If scores could reach 2^31.
+    `keep` asks for choices, for the traceback; by default lanes and type are what suits this processor and is
+    exact.
     """
     rows = int(np.diff(task.query_starts).max(initial=1))
     columns = int(np.diff(task.target_starts).max(initial=1))
@@ -440,15 +342,7 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
 
 
 def choice_bytes(setup: PairSetup, rows: int, columns: int) -> int:
-    """Bytes of the choices of a pair.
-
-    Parameters
-    ----------
-    setup
-        How it is swept.
-    rows, columns
-        Residues of query and target.
-    """
+    """Bytes of the choices of a pair; `rows` and `columns` are residues of query and target."""
     entries = int(np.prod(_choice_shape(setup, rows, columns), dtype=np.int64))
     return entries * int(_choice_type(setup).itemsize)
 
@@ -467,16 +361,9 @@ def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
 
 
 def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True) -> PairMemory:
-    """Memory of one thread for pairs of up to so many residues.
+    """Memory of one thread for pairs of up to so many residues of query and target.
 
-    Parameters
-    ----------
-    setup
-        How they are swept.
-    rows, columns
-        Residues of the longest query and the longest target.
-    edges
-        Whether memory for edges and runs is needed.
+    `edges`: whether memory for edges and runs is needed.
     """
     width = setup.lanes.width
     kind = type(setup.gap.open)
@@ -540,23 +427,10 @@ def _shares(task: PairList, threads: int) -> Iterator[tuple[int, int]]:
 
 
 def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, threads: int) -> PairResults:
-    """Align the pairs of a list, shares of it side by side.
+    """Align the pairs of a list, none empty, shares of it side by side; results are in its order.
 
-    Parameters
-    ----------
-    call
-        `plait.dp.pairs.lists.align_pairs_kernel`, or its definition in Python.
-    setup
-        How the pairs are swept.
-    task
-        The pairs; none is empty.
-    threads
-        Shares that run at a time.
-
-    Returns
-    -------
-    PairResults
-        In the order of the list; no rows in ``runs`` beyond those used.
+    `call` is `plait.dp.pairs.lists.align_pairs_kernel` or its definition in Python. ``runs`` has no rows
+    beyond those used.
     """
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     pairs = rows.size

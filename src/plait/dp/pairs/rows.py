@@ -1,4 +1,4 @@
-"""Row order: one pair, cell by cell, the rows of the query one after the other, and the way back."""
+"""Row order: one pair, cell by cell, the rows of the query one after the other, and the traceback."""
 
 from __future__ import annotations
 
@@ -24,14 +24,9 @@ BY_DIAGONAL, BY_TARGET_GAP, TARGET_GAP_OPENED, QUERY_GAP_OPENED, START = 1, 2, 4
 
 
 class Pair(NamedTuple):
-    """Two sequences of codes, and the score of each pair of codes.
+    """Two sequences of codes, (m,) and (n,), unsigned or int64, and the score of each pair of codes, (K, K).
 
-    Attributes
-    ----------
-    query, target
-        Shapes (m,) and (n,), unsigned or int64.
-    scores
-        Shape (K, K): query code, target code.
+    Rows of `scores` are query codes, columns target codes.
     """
 
     query: Any
@@ -42,12 +37,8 @@ class Pair(NamedTuple):
 class Borders(NamedTuple):
     """Values before the first residues, and whether an alignment may start there.
 
-    Attributes
-    ----------
-    top, left
-        ``h`` of row 0, shape (n + 1,), and of column 0, shape (m + 1,).
-    top_free, left_free
-        Whether an alignment may start at any vertex of row 0, of column 0; else only at (0, 0).
+    `top` and `left` are ``h`` of row 0, (n + 1,), and of column 0, (m + 1,). `top_free`, `left_free`: it may
+    start at any vertex of row 0, of column 0; else only at (0, 0).
     """
 
     top: Any
@@ -59,12 +50,8 @@ class Borders(NamedTuple):
 class Ends(NamedTuple):
     """Where an alignment may end: at (m, n), and where one of these is true.
 
-    Attributes
-    ----------
-    every
-        At every vertex. The best of nothing is ``one``, at the first vertex of the windows.
-    last_row, last_column
-        In row m, in column n.
+    `every`: at every vertex; the best of nothing is ``one``, at the first vertex of the windows. `last_row`,
+    `last_column`: in row m, in column n.
     """
 
     every: Any
@@ -94,7 +81,7 @@ class Rows(NamedTuple):
 
 
 class NoDirections(NamedTuple):
-    """Nothing."""
+    """Keep no directions: scores only."""
 
 
 class Directions(NamedTuple):
@@ -185,16 +172,8 @@ def borders(
 ) -> Borders:
     """Values before the first residues: nothing where starts are free, else those of a gap.
 
-    Parameters
-    ----------
-    m, n
-        Residues of the query and the target.
-    gap_open, gap_extend
-        Costs of the first and of each further residue of a gap.
-    top_free, left_free
-        Whether residues of the target, of the query, may be left out in front of an alignment.
-    dtype
-        Type of the values; ``object`` for Python integers.
+    `m` and `n` are residues of query and target; `top_free`, `left_free`: residues of the target, of the
+    query, may be left out in front of an alignment. `dtype` is ``object`` for Python integers.
     """
 
     def along(size: int, free: bool) -> NDArray[Any]:
@@ -207,15 +186,7 @@ def borders(
 
 
 def row_windows(m: int, n: int, band: tuple[int, int] | None = None) -> Windows:
-    """The columns of each row that lie in a band, or all of them.
-
-    Parameters
-    ----------
-    m, n
-        Residues of the query and the target.
-    band
-        Least and largest j - i.
-    """
+    """The columns of each row that lie in a band, or all of them; `band` is the least and largest j - i."""
     low, high = (-m, n) if band is None else band
     rows = np.arange(m + 1)
     return Windows(np.clip(rows + low, 0, n + 1), np.clip(rows + high, -1, n))
@@ -405,20 +376,10 @@ def query_gap(keep: Any, i: Any, j: Any) -> Any:
 
 @shared
 def walk_back(keep: Any, border: Any, anew: bool, i: Any, j: Any, runs: Any) -> Any:
-    """The path that ends in cell (i, j): (first run, i, j) of its start.
+    """Trace back the path that ends in cell (i, j): (first run, i, j) of its start.
 
-    Parameters
-    ----------
-    keep
-        Directions.
-    border
-        What happens at row 0 and column 0.
-    anew
-        Whether the path begins where the value is that from which an alignment may start anew.
-    i, j
-        End of the path.
-    runs
-        Shape (at least i + j, 2): filled from behind with operation and number of columns.
+    `anew`: the path begins where the value is that from which an alignment may start anew. `runs`, of shape
+    (at least i + j, 2), is filled from behind with operation and number of columns.
     """
     at = runs.shape[0]
     while i > 0 and j > 0:
@@ -463,15 +424,8 @@ class RowEnd(NamedTuple):
 class RowPath(NamedTuple):
     """The best alignment. Coordinates are 0-based and half-open.
 
-    Attributes
-    ----------
-    score
-        Its score.
-    query_start, query_end, target_start, target_end
-        What it aligns.
-    runs
-        int64 (r, 2): operation (0 a pair of residues, 1 a residue of the target, 2 one of the query) and
-        number of columns, in the order of the sequences; neighbours differ.
+    `runs` is int64 (r, 2): operation (0 a pair of residues, 1 a residue of the target, 2 one of the query)
+    and number of columns, in the order of the sequences; neighbours differ.
     """
 
     score: int
@@ -544,32 +498,14 @@ def row_sweep(
     x_drop: int | None = None,
     interpreted: bool = False,
 ) -> RowSweep:
-    """Prepare the alignment of one pair.
+    """Prepare the alignment of one pair of code sequences, unsigned or int64, (m,) and (n,).
 
-    Parameters
-    ----------
-    query, target
-        Codes, unsigned or int64, shapes (m,) and (n,).
-    scores
-        Whole numbers (K, K): score of a query code and a target code.
-    gap_open, gap_extend
-        Costs of the first and of each further residue of a gap, not negative.
-    mode
-        One of `MODES`.
-    free_ends
-        For ``"semiglobal"``: which of `FREE_ENDS` may be left unaligned at no cost.
-    band
-        Least and largest difference of a target and a query index that are aligned.
-    x_drop
-        For ``"extension"``: how far below the best of all rows before it a vertex may be; see
-        `plait.dp.pairs.rows`.
-    interpreted
-        Whether to run plain Python, with Python integers, instead of compiled code.
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is wrong, the band holds no alignment, or a score might reach 2^53.
+    `scores` are whole numbers (K, K), query code and target code; costs are not negative; `mode` is one of
+    `MODES`. For ``"semiglobal"``, `free_ends` says which of `FREE_ENDS` may be left unaligned at no cost;
+    `band` is the least and largest target index minus query index that are aligned; for ``"extension"``,
+    `x_drop` is how far below the best of all rows before it a vertex may be. `interpreted` runs plain Python
+    with Python integers. `InvalidInput` if an argument is wrong, the band holds no alignment, or a score
+    might reach 2^53.
     """
     m, n = query.size, target.size
     if mode not in MODES:

@@ -16,19 +16,11 @@ ROWS = 4
 class ScoreScratch(NamedTuple):
     """Memory of one thread, for the rows of a stripe and the columns of a stretch.
 
-    Attributes
-    ----------
-    letters
-        Letters of the rows, in the type of the source's letters: for `PairTable` what each contributes, shape
-        (ROWS, lanes), for `SkewedProfile` shape (1, ROWS * lanes).
-    profile
-        For `SkewedProfile`: scores of each letter with the rows, shape (letters, ROWS * lanes).
-    skewed
-        For `SkewedProfile`: scores of each step, shape (stretch + 2 * lanes + 4, ROWS * lanes).
-    numbers
-        The number of each lane, ROWS times, int8, shape (1, ROWS * lanes).
-    counts
-        -1, 0, 1, ... 126, int8, shape (1, 128).
+    `letters` are those of the rows in the type of the source's: for `PairTable` what each contributes, (ROWS,
+    lanes), for `SkewedProfile` (1, ROWS * lanes). For `SkewedProfile` alone: `profile`, scores of each letter
+    with the rows, (letters, ROWS * lanes), and `skewed`, scores of each step, of shape
+    (stretch + 2 * lanes + 4, ROWS * lanes). `numbers`, int8 (1, ROWS * lanes), is the number of each lane,
+    ROWS times; `counts`, int8 (1, 128), is -1 to 126.
     """
 
     letters: Any
@@ -39,17 +31,10 @@ class ScoreScratch(NamedTuple):
 
 
 class PairTable(NamedTuple):
-    """Scores from one table of 32 entries: few letters, as in DNA.
+    """Scores from one table of 32 entries, (1, 32): few letters, as in DNA.
 
-    Attributes
-    ----------
-    query
-        The place in the table at which the row of each residue begins, uint8 or uint16, shape (rows,).
-    target
-        What each residue adds to it, in the same type, shape (columns + lanes,): after the last column any
-        values.
-    table
-        Shape (1, 32).
+    `query` is where in it the row of each residue begins, uint8 or uint16, (rows,); `target` what each
+    residue adds to that, in the same type, (columns + lanes,), any values after the last column.
     """
 
     query: Any
@@ -125,18 +110,9 @@ class SkewedProfile(NamedTuple):
     """Scores from the query's profile, slanted so that the columns of one step are one row.
 
     Lane k of step t has to be the profile of column t - k. For each bit of k the lanes in which it is set
-    move down by that many steps, so the work is the logarithm of the number of lanes.
-
-    Attributes
-    ----------
-    query
-        Column of `table` of each residue, uint8, shape (rows,).
-    target
-        Row of `table` of each residue, int64, shape (columns,).
-    table
-        Scores of the targets' letters with those of the queries, shape (letters, 32).
-    wide
-        Lanes that move together: those of one or more rows.
+    move down by that many steps, so the work is the logarithm of the number of lanes. `query` is the column
+    of `table` of each residue, uint8 (rows,), `target` the row, int64 (columns,); `table` is (letters, 32),
+    targets' letters with those of the queries. `wide` lanes move together: those of one or more rows.
     """
 
     query: Any

@@ -81,14 +81,9 @@ put = by_type_of({Plain: _put_number, Paired: _put_pair})
 
 
 class StatePair(NamedTuple):
-    """Two sequences of codes, and the weight of each pair of codes.
+    """Two sequences of codes, (m,) and (n,), and the weight of each pair of codes, (K, K).
 
-    Attributes
-    ----------
-    query, target
-        Shapes (m,) and (n,).
-    weights
-        Table (K, K): query code, target code.
+    Rows of `weights` are query codes, columns target codes.
     """
 
     query: Any
@@ -99,15 +94,10 @@ class StatePair(NamedTuple):
 class Scope(NamedTuple):
     """Which alignments are summed.
 
-    Attributes
-    ----------
-    start
-        Value of starting at (0, 0): ``one`` for global alignment, else ``zero``.
-    begin
-        Value of starting right before any pair of residues: ``one`` for local alignment, else ``zero``.
-    local
-        Whether an alignment may end after any pair of residues; the one without columns counts once. Else
-        alignments end at (m, n).
+    `start` is the value of starting at (0, 0): ``one`` for global alignment, else ``zero``; `begin` that of
+    starting right before any pair of residues: ``one`` for local alignment, else ``zero``. `local`: an
+    alignment may end after any pair of residues, and the one without columns counts once; else alignments end
+    at (m, n).
     """
 
     start: Any
@@ -119,7 +109,7 @@ class Scope(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """Nothing."""
+    """Keep nothing: sums only."""
 
 
 class Fill(NamedTuple):
@@ -217,19 +207,9 @@ _TYPES: dict[str, Any] = {"hold": np.int64, "float": np.float64, "wide": object}
 class SumTask(NamedTuple):
     """One pair, and which of its alignments are summed.
 
-    Attributes
-    ----------
-    query, target
-        Codes, unsigned or int64, shapes (m,) and (n,).
-    scores
-        Whole numbers (K, K): score of a query code and a target code.
-    gap_open, gap_extend
-        Costs of the first and of each further residue of a gap.
-    local
-        Whether alignments begin and end with any pair of residues, and the one without columns counts once.
-        Else they are global.
-    interpreted
-        Whether to run plain Python instead of compiled code.
+    Codes are unsigned or int64, (m,) and (n,); `scores` whole numbers (K, K), query code and target code.
+    `local`: alignments begin and end with any pair of residues, and the one without columns counts once; else
+    they are global. `interpreted` runs plain Python.
     """
 
     query: NDArray[Any]

@@ -39,13 +39,7 @@ _TILES_PER_THREAD = 6
 
 
 class Tile(NamedTuple):
-    """Rows and columns of a tile in the whole matrix.
-
-    Attributes
-    ----------
-    row, row_end, column, column_end
-        Limits.
-    """
+    """Rows ``row`` to ``row_end`` and columns ``column`` to ``column_end`` of the whole matrix."""
 
     row: int
     row_end: int
@@ -67,20 +61,8 @@ class Tile(NamedTuple):
 class LongPair:
     """A pair, and how it is swept.
 
-    Attributes
-    ----------
-    setup
-        Lanes, recurrence, algebra and rules without choices.
-    costs
-        Sequences and costs.
-    free
-        Free ends.
-    choice_limit
-        Bytes of choices that a tile may take.
-    checkpoint_limit
-        Bytes that the edges of the tiles may take.
-    progress
-        Called with the number of cells done, often.
+    `setup` is without choices. `choice_limit` is bytes of choices of a tile, `checkpoint_limit` bytes of the
+    edges of all tiles; `progress` is told the number of cells done, often.
     """
 
     setup: PairSetup
@@ -94,12 +76,8 @@ class LongPair:
 class Checkpoints(NamedTuple):
     """Upper and left edges of all tiles of a region, int32.
 
-    Attributes
-    ----------
-    rows
-        ``h`` above and the ``f`` handed down, shape (tiles down, columns, 2).
-    columns
-        ``h`` left and the ``e`` handed on, shape (tiles across, rows, 2).
+    `rows` is ``h`` above and the ``f`` handed down, (tiles down, columns, 2); `columns` ``h`` left and the
+    ``e`` handed on, (tiles across, rows, 2).
     """
 
     rows: NDArray[np.int32]
@@ -109,14 +87,8 @@ class Checkpoints(NamedTuple):
 class Grid(NamedTuple):
     """A region cut into tiles.
 
-    Attributes
-    ----------
-    region
-        The region.
-    rows, columns
-        Where tiles begin, and the end of the last one.
-    visit_rows, visit_columns
-        Numbers of the tiles at which visits begin, and one behind the last tile.
+    `rows` and `columns` are where tiles begin, and the end of the last; `visit_rows` and `visit_columns` the
+    numbers of the tiles at which visits begin, and one behind the last tile.
     """
 
     region: Tile
@@ -143,20 +115,10 @@ class Grid(NamedTuple):
 class Visit(NamedTuple):
     """Tiles that are swept together.
 
-    Attributes
-    ----------
-    rows, columns
-        Where tiles begin, and the end of the last one, in the whole matrix.
-    edges
-        Upper and left edge, to be changed to the lower and right one.
-    corner
-        ``h`` above and left.
-    kept
-        Where the edges of the tiles go, those of the first ones too, or None.
-    watched
-        Whether the best values of the tiles are wanted.
-    copies
-        Where a target puts what still copies to `kept` when the tiles are swept; their sweep waits for it.
+    `rows` and `columns` are where tiles begin, and the end of the last, in the whole matrix. `edges` are
+    upper and left, to be changed to lower and right; `corner` is ``h`` above and left. `kept` is where the
+    edges of the tiles go, those of the first ones too, or None; `watched`: their best values are wanted. In
+    `copies` a target puts what still copies to `kept` when the tiles are swept; the sweep waits for it.
     """
 
     rows: NDArray[np.int64]
@@ -190,17 +152,10 @@ class ManyTiles(Protocol):
 
 
 class TileSteps(NamedTuple):
-    """The steps of a target, see `plait.dp.pairs.lists`.
+    """The steps of a target, see `plait.dp.pairs.lists`; `threads` tiles run at a time.
 
-    Attributes
-    ----------
-    border, sweep, end, walk, close
-        Functions.
-    threads
-        Tiles that run at a time.
-    many
-        For a target that sweeps many tiles together. Those that the alignment passes through are swept again
-        by `sweep`.
+    `many` is for a target that sweeps many tiles together; those that the alignment passes through are swept
+    again by `sweep`.
     """
 
     border: Callable[..., Any]
@@ -224,18 +179,10 @@ def edges_of(edges: Edges, tile: Tile, region: Tile) -> Edges:
 
 
 def tile_grid(region: Tile, threads: int, stripe: int, checkpoint_limit: int) -> Grid:
-    """Cut a region into tiles.
+    """Cut a region into tiles, of which `threads` are to run side by side.
 
-    Parameters
-    ----------
-    region
-        What to cut.
-    threads
-        Tiles that are to run side by side.
-    stripe
-        Rows of a stripe; the height of a tile is a multiple.
-    checkpoint_limit
-        Bytes that the edges of all tiles may take; 0 if they are not kept.
+    The height of a tile is a multiple of `stripe` rows. `checkpoint_limit` is the bytes that the edges of all
+    tiles may take, 0 if they are not kept.
     """
     rows, columns = region.row_end - region.row, region.column_end - region.column
     size = _LARGEST_TILE
@@ -259,16 +206,9 @@ _SOUGHT_CELLS = 1 << 24
 
 
 def bytes_to_seek(cells: int, limit: int) -> int:
-    """Bytes of edges that are kept where the end of an alignment is all that is wanted.
+    """Bytes of edges, at most `limit`, that are kept where only the end of an alignment is wanted.
 
-    Those of tiles as long as an eighth of the matrix, one of which is swept again.
-
-    Parameters
-    ----------
-    cells
-        Of the matrix.
-    limit
-        No more than these.
+    Those of tiles as long as an eighth of the matrix of so many cells, one of which is swept again.
     """
     return min(limit, 16 * 8 * isqrt(cells))
 
@@ -276,18 +216,9 @@ def bytes_to_seek(cells: int, limit: int) -> int:
 class Sweep:
     """One pass over a grid of tiles.
 
-    Parameters
-    ----------
-    pair, steps, region
-        What to sweep, and how.
-    edges
-        Upper and left edge of the region; changed to the lower and right one.
-    corner
-        ``h`` above and left of the region.
-    limit
-        Bytes for the edges of the tiles; 0 if they are not kept.
-    ending
-        Whether the end of the alignment is wanted, if it may be in any cell.
+    `edges` are the upper and left ones of the region, changed to the lower and right ones; `corner` is ``h``
+    above and left of it; `limit` the bytes for the edges of the tiles, 0 if they are not kept. `ending`: the
+    end of the alignment is wanted, if it may be in any cell.
     """
 
     def __init__(
@@ -422,20 +353,9 @@ class Sweep:
 def sweep_tile(
     pair: LongPair, steps: TileSteps, tile: Tile, edges: Edges, corner: int, keep: bool
 ) -> tuple[NDArray[np.int64], Any]:
-    """Sweep a tile; returns its best cell and, if asked for, its choices.
+    """Sweep a tile; returns its best cell and, if `keep` asks for them, its choices.
 
-    Parameters
-    ----------
-    pair, steps
-        What to sweep, and how.
-    tile
-        Rows and columns.
-    edges
-        Upper and left edge; changed to the lower and right one.
-    corner
-        ``h`` above and left.
-    keep
-        Whether choices are kept.
+    `edges`, upper and left, are changed to the lower and right ones; `corner` is ``h`` above and left.
     """
     setup = pair.setup
     source, ends, _ = setup.rules
@@ -495,16 +415,9 @@ class _Pool:
 
 
 class _Ahead:
-    """Tiles of a region, made ready before the walk comes to them.
+    """Tiles of a region, made ready before the traceback comes to them.
 
-    Parameters
-    ----------
-    pair, steps
-        What to sweep, and how.
-    sweep
-        The region, with the edges of its tiles.
-    pool
-        Threads, or None if nothing is made ready ahead.
+    `sweep` has the region, with the edges of its tiles; without a pool nothing is made ready ahead.
     """
 
     def __init__(self, pair: LongPair, steps: TileSteps, sweep: Sweep, pool: _Pool | None) -> None:
@@ -558,19 +471,9 @@ class _Ahead:
 
 
 class Walk:
-    """The way back through a region, from the best cell to the border.
+    """The traceback through a region, from the best cell to the border.
 
-    Parameters
-    ----------
-    pair, steps
-        What was swept, and how.
-    best
-        Value, row and column of the end.
-
-    Attributes
-    ----------
-    cursor, runs
-        See `plait.dp.pairs.traceback.walk`.
+    `best` is value, row and column of the end; for `cursor` and `runs` see `plait.dp.pairs.traceback.walk`.
     """
 
     def __init__(self, pair: LongPair, steps: TileSteps, best: NDArray[np.int64]) -> None:
@@ -642,15 +545,7 @@ def _first_pass(pair: LongPair, steps: TileSteps, checkpoint_limit: int) -> Swee
 
 
 def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
-    """Value, row and column of the end of a best alignment.
-
-    Parameters
-    ----------
-    pair
-        Two sequences that are not empty.
-    steps
-        Of the target.
-    """
+    """Value, row and column of the end of a best alignment of two sequences that are not empty."""
     limit = 0
     if steps.many is not None and pair.free.anywhere:
         whole = Tile(0, pair.costs.query.size, 0, pair.costs.target.size)
@@ -663,20 +558,10 @@ def score_long(pair: LongPair, steps: TileSteps) -> NDArray[np.int64]:
 def align_long(
     pair: LongPair, steps: TileSteps
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """A best alignment.
+    """A best alignment of two sequences that are not empty.
 
-    Parameters
-    ----------
-    pair
-        Two sequences that are not empty.
-    steps
-        Of the target.
-
-    Returns
-    -------
-    tuple
-        Value, row and column of the end; row and column before the start; runs (operation, length) from the
-        first to the last, shape (runs, 2).
+    Returns value, row and column of the end; row and column before the start; and runs (operation, length)
+    from the first to the last, (runs, 2).
     """
     sweep = _first_pass(pair, steps, pair.checkpoint_limit)
     walk = Walk(pair, steps, sweep.best)

@@ -34,18 +34,10 @@ DONE = 5
 
 
 class Cursor(NamedTuple):
-    """Where a walk is. All are fields of one int64 array, shape (5,), changed in place.
+    """Where a walk is: fields of one int64 array, shape (5,), changed in place.
 
-    Attributes
-    ----------
-    row, column
-        Cell; -1 is the border.
-    state
-        State of the walk.
-    value
-        Value of the cell in that state.
-    runs
-        Number of runs written.
+    `row` and `column` are the cell, -1 the border; `value` is that of the cell in `state`; `runs` the number
+    written.
     """
 
     row: int = 0
@@ -58,16 +50,8 @@ class Cursor(NamedTuple):
 class Costs(NamedTuple):
     """Scores of residues, costs of gaps, and whether an alignment begins where its value is 0.
 
-    Attributes
-    ----------
-    query, target
-        Codes, shapes (rows,) and (columns,).
-    matrix
-        Scores, shape (codes, codes).
-    gap_open, gap_extend
-        Costs, not negative.
-    local
-        Whether an alignment begins at value 0.
+    `query` and `target` are codes, (rows,) and (columns,); `matrix` is (codes, codes); gap costs are not
+    negative.
     """
 
     query: Any
@@ -81,14 +65,7 @@ class Costs(NamedTuple):
 class StripeBits(NamedTuple):
     """Choices kept by `plait.dp.pairs.diagonals` for a region.
 
-    Attributes
-    ----------
-    row, column
-        First cell of the region.
-    stretch
-        Columns of a stretch.
-    width
-        Lanes.
+    `row` and `column` are its first cell; `stretch` is in columns, `width` in lanes.
     """
 
     row: Any
@@ -110,12 +87,7 @@ class StripeBits(NamedTuple):
 class LaneBits(NamedTuple):
     """Choices kept by `plait.dp.pairs.inter_sequence`, of the target in one lane.
 
-    Attributes
-    ----------
-    row, column
-        First cell: 0 and 0.
-    lane
-        The lane.
+    The first cell, `row` and `column`, is 0 and 0.
     """
 
     row: Any
@@ -175,18 +147,9 @@ def _check_gap(place: Any, bits: Any, costs: Any, cursor: Any) -> None:
 def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
     """Walk back until the alignment begins or the region is left.
 
-    Parameters
-    ----------
-    place
-        `StripeBits` or `LaneBits`.
-    bits
-        What the sweep kept.
-    costs
-        Sequences and scores of the whole matrix.
-    cursor
-        int64, shape (5,), see `Cursor`; changed in place.
-    runs
-        (operation, length), last run of the alignment first, shape (enough, 2); changed in place.
+    `place` is `StripeBits` or `LaneBits`, `bits` what the sweep kept, `costs` those of the whole matrix.
+    Changed in place: `cursor`, int64 (5,), see `Cursor`, and `runs`, (operation, length), last run first,
+    (enough, 2).
     """
     while cursor[0] >= place.row and cursor[1] >= place.column and cursor[2] != 5:
         state = cursor[2]
@@ -208,12 +171,8 @@ def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
 def close_at_border(free_query: bool, free_target: bool, cursor: Any, runs: Any) -> None:
     """Finish a walk that has come to the border: what is left of a sequence is a gap, unless that is free.
 
-    Parameters
-    ----------
-    free_query, free_target
-        Whether leaving the start of that sequence out costs nothing.
-    cursor, runs
-        As for `walk`; changed in place.
+    `free_query`, `free_target`: leaving the start of that sequence out costs nothing. `cursor` and `runs` are
+    changed in place, as by `walk`.
     """
     if cursor[2] == 5:
         return
@@ -233,21 +192,11 @@ COUNTS = ("query_start", "target_start", "matches", "mismatches", "similar", "ga
 class Paths(NamedTuple):
     """Paths of n pairs.
 
-    Attributes
-    ----------
-    query, target
-        Codes, uint8, one sequence after the other.
-    query_offsets, target_offsets
-        Where the sequences of each pair begin, int64, shape (n,).
-    query_ends, target_ends
-        Where in them the path ends, exclusive, int64, shape (n,).
-    matrix
-        Scores, shape (codes, codes).
-    runs
-        (operation, length) of all paths: 0 a pair of residues, 1 a residue of the target, 2 one of the query;
-        int64, shape (r, 2). Runs of no column and neighbours of one operation are allowed.
-    run_offsets
-        First run of each path, and r; int64, shape (n + 1,).
+    `query` and `target` are uint8 codes, one sequence after the other; of each pair the `offsets` are where
+    the sequences begin in them, the `ends` where in the sequences the path ends, exclusive, both int64 (n,).
+    `matrix` is (codes, codes). `runs`, int64 (r, 2), are (operation, length) of all paths: 0 a pair of
+    residues, 1 a residue of the target, 2 one of the query; runs of no column and neighbours of one operation
+    are allowed. `run_offsets`, int64 (n + 1,), is the first run of each path, and r.
     """
 
     query: Any
@@ -262,18 +211,10 @@ class Paths(NamedTuple):
 
 
 class PathColumns(NamedTuple):
-    """What is found, changed in place.
+    """What is found, changed in place; int64 except `cigars`.
 
-    Attributes
-    ----------
-    counts
-        int64, shape (n, 7), see `COUNTS`.
-    cigars
-        ASCII of all CIGARs one after the other, uint8.
-    bounds
-        Where the CIGAR of each path begins, and the end of the last; int64, shape (n + 1,).
-    run
-        Operation and length of the run that is being written, int64, shape (2,).
+    `counts` is (n, 7), see `COUNTS`; `cigars` the ASCII of all CIGARs, uint8, into which `bounds` (n + 1,)
+    are the offsets; `run` (2,) is operation and length of the run that is being written.
     """
 
     counts: Any
@@ -365,12 +306,7 @@ def _describe(paths: Any, out: Any, pair: int, at: int) -> int:
 def describe_paths(paths: Any, out: Any) -> int:
     """Columns of all paths; returns -1, or the first pair whose path leaves its sequences.
 
-    Parameters
-    ----------
-    paths
-        `Paths`.
-    out
-        `PathColumns`, all zero.
+    `out` is all zero before.
     """
     at = 0
     for pair in range(paths.run_offsets.size - 1):
