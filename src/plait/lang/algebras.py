@@ -1,17 +1,15 @@
-"""Algebras: what *choose between* and *extend by* mean.
+"""Algebras (semirings): what *choose between* and *extend by* mean.
 
-An algebra is a NamedTuple: its fields are the neutral elements, its static methods the two operations.
-Every recurrence is written with ``choice`` and ``extend`` alone, so that the same body counts, sums
-probabilities or finds the best scenario; ``repeat`` is the choice between equal alternatives. The
-operations also take groups of lanes (`plait.lang.lanes`), where the class says so.
+An algebra is a NamedTuple: its fields are the neutral elements, its static methods the two operations. Every
+recurrence is written with ``choice`` and ``extend`` alone, so that the same body counts, sums probabilities
+or finds the best scenario; ``repeat`` is the choice between equal alternatives. The operations also take
+groups of lanes (`plait.lang.lanes`), where the class says so.
 
 Some schedules ask for more, and refuse an algebra that does not state it. ``is_better`` is stated where a
 choice is one of the two alternatives: so bodies find the best end without knowing whether high or low is
 good. ``adds_scores`` is stated where steps add and the highest value is best, which lanes that count scores
-from a base rely on.
-
-``exactness`` is ``"bitwise"`` when results are equal on every target, split and lane width, and
-``"ulp"`` when they are equal up to the rounding stated in the class.
+from a base rely on. ``exactness`` is ``"bitwise"`` when results are equal on every target, split and lane
+width, and ``"ulp"`` when they are equal up to the rounding stated in the class.
 """
 
 from __future__ import annotations

@@ -33,23 +33,11 @@ Replacements = Callable[[Any], Iterable[Any]]
 
 
 class Closure:
-    """Files, and values of constants, that are reached from some functions and classes.
+    """Files, and values of constants, that are reached from some functions and classes, `roots`.
 
-    Parameters
-    ----------
-    roots
-        The functions and classes.
-    machinery
-        The module of the decorators, of which only closures are followed.
-    packages
-        Those that count with all their files.
-    replacements
-        What gives the functions that say what compiled code calls in the place of a function.
-
-    Attributes
-    ----------
-    files : dict of str to None
-        Paths, in the order in which they were found.
+    Of `machinery`, the module of the decorators, only closures are followed; `packages` count with all their
+    files; `replacements` gives the functions that say what compiled code calls in the place of a function.
+    The keys of `files` are paths, in the order in which they were found.
     """
 
     def __init__(

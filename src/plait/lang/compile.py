@@ -139,15 +139,9 @@ def implemented_in(module: str) -> None:
 def specialise(function: Callable[..., Any], select: _Select, target: str = "generic") -> None:
     """Let compiled code use ``select(*argument_types)``, if any, where the source calls `function`.
 
-    Parameters
-    ----------
-    function
-        What the source calls.
-    select
-        From the types of the arguments to the body; None where it does not serve them.
-    target
-        For which compiled target: ``"generic"`` for all, ``"cuda"`` for CUDA before what all have. Only the
-        CUDA target names itself, once it has imported its compiler.
+    `select` gives the body, or None where it does not serve those types. `target` is ``"generic"`` for all
+    compiled targets, or ``"cuda"``, which goes before; only the CUDA target names itself, once it has
+    imported its compiler.
     """
     with _Compiler.lock:
         _Compiler.replacements.setdefault(function, []).append(select)

@@ -284,18 +284,9 @@ def shift_in(a: Any, first: Any) -> Any:
 
 
 def lookup(lanes: Any, table: Any, row: int, index: Any) -> Any:
-    """``table[row, index]``, lane by lane.
+    """``table[row, index]``, lane by lane, in a table of 32 columns, whose element type the result has.
 
-    Parameters
-    ----------
-    lanes
-        Width of `index`.
-    table
-        Array of 32 columns; its element type is that of the result.
-    row
-        Row of the table.
-    index
-        Group of unsigned lanes of 8 or 16 bits, below 32.
+    `index` is a group of unsigned lanes of 8 or 16 bits, below 32.
     """
     if table.ndim != 2 or not table.flags.c_contiguous or table.shape[1] != 32:
         raise IndexError(f"a table {table.shape} with strides {table.strides}; rows of 32 are needed")

@@ -56,14 +56,8 @@ _SYMBOL_TABLE = 2
 class Signature:
     """Arguments of one call: their types as text, and their values one after the other.
 
-    Attributes
-    ----------
-    types
-        The same for two calls if and only if they run the same code.
-    codes
-        Type of each value, a letter of `struct` or P for a pointer.
-    values
-        Numbers and addresses.
+    `types` is the same for two calls if and only if they run the same code; `codes` has a letter of `struct`
+    for each of `values`, or P for an address.
     """
 
     __slots__ = ("_types", "codes", "values")
@@ -129,18 +123,9 @@ def signature(arguments: tuple[Any, ...]) -> Signature | None:
 
 
 class NativeCode:
-    """A loaded kernel.
+    """A loaded kernel at `address`; `owner` keeps the code in memory.
 
-    Parameters
-    ----------
-    address
-        Of its machine code.
-    codes
-        Types of its arguments.
-    result
-        Types of its result, as `save` wrote them.
-    owner
-        What keeps the code in memory.
+    `codes` are the types of its arguments, `result` those of its result, as `save` wrote them.
     """
 
     def __init__(self, address: int, codes: list[str], result: str, owner: object) -> None:

@@ -24,15 +24,7 @@ INDEX = ir.IntType(32)
 
 
 class LaneGroup(types.Type):  # type: ignore[misc]  # Numba is untyped
-    """Numba type of a group of more than one lane.
-
-    Parameters
-    ----------
-    element
-        Type of a lane: an integer or a floating-point number.
-    width
-        Number of lanes.
-    """
+    """Numba type of a group of more than one lane; `element` is an integer or a floating-point type."""
 
     def __init__(self, element: Any, width: int) -> None:
         self.element = element
@@ -41,13 +33,7 @@ class LaneGroup(types.Type):  # type: ignore[misc]  # Numba is untyped
 
 
 class LaneMask(types.Type):  # type: ignore[misc]  # Numba is untyped
-    """Numba type of a mask over a group of more than one lane.
-
-    Parameters
-    ----------
-    width
-        Number of lanes.
-    """
+    """Numba type of a mask over a group of more than one lane."""
 
     def __init__(self, width: int) -> None:
         self.width = width

@@ -1,4 +1,4 @@
-"""The adjoint of the weighted chain: how often each choice was made, in expectation, given a junction."""
+"""The adjoint of the weighted chain: expected counts of every choice, given a junction."""
 
 from __future__ import annotations
 
@@ -38,19 +38,12 @@ LEAST_WEIGHT: Final = 1e-290
 
 
 class ChainCounts(NamedTuple):
-    """Expected numbers; what is found is added.
+    """Expected counts, float64; what is found is added.
 
-    Attributes
-    ----------
-    prefix, suffix, words
-        Shapes of the weights of the trees: by node and context.
-    left_none, right_none
-        float64 (1,): no insertion.
-    left_length, right_length
-        Shapes of those of the chain, in the same order: 1, 2, ... insertions between margins.
-    left_step, right_step
-        float64 (20, lanes): rows 4 a + b for inserted symbol b after a, row 16 + b for the first one; to be
-        added up over lanes.
+    `prefix`, `suffix` and `words` are shaped as the weights of the tries, by node and context; `left_none`
+    and `right_none` are (1,). `left_length` and `right_length` are shaped and ordered as those of the chain:
+    1, 2, ... insertions between margins. `left_step` and `right_step`, (20, lanes), to be added up over
+    lanes: row 4 a + b for inserted symbol b after a, row 16 + b for the first one.
     """
 
     prefix: Any
@@ -65,13 +58,7 @@ class ChainCounts(NamedTuple):
 
 
 class ExpectationScratch(NamedTuple):
-    """Derivatives, in the shapes of what they belong to in `WeightedScratch`.
-
-    Attributes
-    ----------
-    before, left, after, right, left_levels, right_levels
-        float64.
-    """
+    """Derivatives, float64, shaped as what they belong to in `plait.dp.chain.weigh.WeightedScratch`."""
 
     before: Any
     left: Any
@@ -94,20 +81,10 @@ def expect_text(
     counts: Any,
     out: Any,
 ) -> None:
-    """Weight of a text into ``out[item]``, and `share` of its expected numbers into `counts`.
+    """Weight of a text into ``out[item]``, and `share` times its expected counts added to `counts`.
 
-    What weighs less than `LEAST_WEIGHT` counts as impossible.
-
-    Parameters
-    ----------
-    lanes, chain, parts, texts, item, scratch, out
-        As for `plait.dp.chain.weigh.weigh_text`, with probabilities.
-    share
-        How many times the text counts.
-    turned
-        `ExpectationScratch`.
-    counts
-        `ChainCounts`.
+    As `plait.dp.chain.weigh.weigh_text`, with probabilities; `turned` is scratch of the caller. What weighs
+    less than `LEAST_WEIGHT` counts as impossible.
     """
     alg = PROBABILITY
     graph = scratch.graph
@@ -136,7 +113,7 @@ def add_group(lanes: Any, table: Any, row: int, x: int, value: Any) -> None:
 def turn_join(
     lanes: Any, chain: Any, graph: Any, nodes: int, scale: float, scratch: Any, turned: Any, counts: Any
 ) -> None:
-    """Derivatives by `left` and `right`, and numbers of the words of fragments."""
+    """Derivatives by `left` and `right`, and expected counts of the words of fragments."""
     for u in range(nodes):
         turned.left[u, 0] = 0.0
         for c in range(turned.right.shape[1]):
@@ -161,7 +138,7 @@ def turn_words(
     turned: Any,
     counts: Any,
 ) -> Any:
-    """Numbers of the words that begin behind a node, in the contexts from `c`; returns what they weigh."""
+    """Counts of the words that begin behind a node, in the contexts from `c`; returns what they weigh."""
     alg = PROBABILITY
     tree = chain.words
     left = splat(lanes, scale * scratch.left[start, 0])
@@ -180,7 +157,7 @@ def turn_words(
 
 @shared
 def turn_left(lanes: Any, chain: Any, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any) -> None:
-    """From the derivatives by `left`: those by `before`, and numbers of insertions on the left."""
+    """From the derivatives by `left`: those by `before`, and expected counts of insertions on the left."""
     low, high = places_entered(PROBABILITY, graph, nodes, scratch.before, 1)
     most = chain.left_length.shape[1] - 2 * chain.margin
     for u in range(nodes):
@@ -240,7 +217,7 @@ def turn_left_node(
 def turn_right(
     lanes: Any, chain: Any, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any
 ) -> None:
-    """From the derivatives by `right`: those by `after`, and numbers of insertions on the right."""
+    """From the derivatives by `right`: those by `after`, and expected counts of insertions on the right."""
     contexts = chain.suffix.weight.shape[1]
     low, high = places_entered(PROBABILITY, graph, nodes, scratch.after, contexts)
     most = chain.right_length.shape[1] - 2 * chain.margin
@@ -305,7 +282,7 @@ def turn_right_node(
 def turn_ends(
     chain: Any, texts: Any, item: int, graph: Any, nodes: int, scratch: Any, turned: Any, counts: Any
 ) -> None:
-    """Numbers of the nodes of prefixes and suffixes."""
+    """Expected counts of the nodes of prefixes and suffixes."""
     tree = chain.prefix
     for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
         t, u, top = texts.prefix_root[k], 0, 0
@@ -321,7 +298,7 @@ def turn_ends(
 
 @shared
 def turn_suffix(tree: Any, graph: Any, root: int, end: int, scratch: Any, turned: Any, counts: Any) -> None:
-    """Numbers of the nodes of a tree of suffixes, of texts that end with a node."""
+    """Expected counts of the nodes of a trie of suffixes, of texts that end with a node."""
     t, u, top = root, end, 0
     while t >= 0:
         for c in range(tree.weight.shape[1]):
@@ -330,16 +307,10 @@ def turn_suffix(tree: Any, graph: Any, root: int, end: int, scratch: Any, turned
 
 
 class PairCounts(NamedTuple):
-    """Expected numbers; what is found is added.
+    """Expected counts, float64; what is found is added.
 
-    Attributes
-    ----------
-    prefix, suffix
-        Shapes of the weights of the trees: by node and context.
-    length
-        float64 (1 + most,): by number of insertions.
-    step
-        float64 (5, 4): by inserted symbol after the one before; row 4 is the first one.
+    `prefix` and `suffix` are shaped as the weights of the tries, by node and context; `length`, (1 + most,),
+    by number of insertions; `step`, (5, 4), by inserted symbol after the one before, row 4 for the first one.
     """
 
     prefix: Any
@@ -351,18 +322,11 @@ class PairCounts(NamedTuple):
 class PairScratch(NamedTuple):
     """What is worked out besides what `plait.dp.chain.weigh.WeightedScratch` holds.
 
-    Attributes
-    ----------
-    behind
-        float64 (nodes, contexts): all that may come behind a prefix that ends at a node; the derivative by
-        `before`.
-    ahead
-        float64 (nodes, contexts): all that may come before a suffix; the derivative by `after`.
-    inserted
-        float64 (nodes, 2): symbols inserted from one node up to each other one, and the derivative by that.
-    span
-        int64 (nodes, 3): whether a prefix ends at a node, and from and up to which context suffixes begin
-        behind it, in whole groups; for most nodes they are few.
+    `behind`, float64 (nodes, contexts): all that may come behind a prefix that ends at a node, the derivative
+    by `before`; `ahead`, the same before a suffix, the derivative by `after`. `inserted`, float64 (nodes, 2):
+    symbols inserted from one node up to each other one, and the derivative by that. `span`, int64 (nodes, 3):
+    whether a prefix ends at a node, and from and up to which context suffixes begin behind it, in whole
+    groups; for most nodes they are few.
     """
 
     behind: Any
@@ -384,20 +348,10 @@ def expect_pair_text(
     counts: Any,
     out: Any,
 ) -> None:
-    """Weight of a text into ``out[item]``, and `share` of its expected numbers into `counts`.
+    """Weight of a text into ``out[item]``, and `share` times its expected counts added to `counts`.
 
-    What weighs less than `LEAST_WEIGHT` counts as impossible.
-
-    Parameters
-    ----------
-    lanes, chain, parts, texts, item, scratch, out
-        As for `plait.dp.chain.weigh.weigh_pair_text`, with probabilities.
-    share
-        How many times the text counts.
-    turned
-        `PairScratch`.
-    counts
-        `PairCounts`.
+    As `plait.dp.chain.weigh.weigh_pair_text`, with probabilities; `turned` is scratch of the caller. What
+    weighs less than `LEAST_WEIGHT` counts as impossible.
     """
     graph = scratch.graph
     nodes = lay_graph(parts, texts, item, graph)
@@ -508,7 +462,7 @@ def turn_insertions(
     turned: Any,
     counts: Any,
 ) -> None:
-    """Numbers of the insertions behind a node, and its share of `ahead`."""
+    """Expected counts of the insertions behind a node, and its share of `ahead`."""
     inserted = turned.inserted
     last = insert_from(chain, graph, nodes, start, inserted)
     pairs = meet(lanes, start, start, chain.left_none[0], scratch, turned)
@@ -562,7 +516,7 @@ def turn_pair_ends(
     turned: Any,
     counts: Any,
 ) -> None:
-    """Numbers of the nodes of prefixes and suffixes."""
+    """Expected counts of the nodes of prefixes and suffixes."""
     tree = chain.prefix
     for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
         t, u, top = texts.prefix_root[k], 0, 0
@@ -595,7 +549,7 @@ def add_product(
     high: int,
     numbers: Any,
 ) -> None:
-    """Weights of a node of a tree times their derivatives at a node of the graph, to its numbers."""
+    """Add weights of a trie's node times their derivatives at a graph's node to its expected counts."""
     alg = PROBABILITY
     scaled = splat(lanes, scale)
     for x in range(low, high, width_of(lanes)):
@@ -605,16 +559,11 @@ def add_product(
 
 
 class PartOwners(NamedTuple):
-    """Parts of genes in the order of the nodes of a set of trees at which they end.
+    """Parts of genes in the order of the trie nodes at which they end.
 
-    Attributes
-    ----------
-    first
-        int64 (nodes + 1,): parts of node t are ``first[t]`` to ``first[t + 1]``.
-    gene, cut, cut_right
-        int64 (parts,): whose they are, and cuts.
-    weight, log
-        float64 (parts, contexts): weight and its logarithm, 0 where there is none.
+    Parts of node t are ``first[t]`` to ``first[t + 1]``, int64 (nodes + 1,). `gene`, `cut` and `cut_right`,
+    int64 (parts,): whose they are, and cuts. `weight` and `log`, float64 (parts, contexts): weight and its
+    logarithm, 0 where there is none.
     """
 
     first: Any
@@ -626,25 +575,14 @@ class PartOwners(NamedTuple):
 
 
 class ChoiceSummary(NamedTuple):
-    """What is found for n texts.
+    """What is found for n texts; `prefix`, `words` and `suffix` are `PartOwners`.
 
-    Attributes
-    ----------
-    prefix, words, suffix
-        `PartOwners`.
-    prefix_share, words_share, suffix_share
-        float64 (genes,): working memory, zeros.
-    best
-        int32 (n, 3): the most probable prefix, fragment and suffix; -1 for none.
-    share
-        float64 (n, 3): how probable these are.
-    cut
-        float64 (n, 4): mean cuts of prefix, fragment on the left and on the right, and suffix.
-    log
-        float64 (n,): mean logarithm of the weights of all parts together.
-    left_length, right_length, left_step, right_step
-        float64 (n, ...): expected numbers of the text, flat; the same as of `ChainCounts` or `PairCounts`,
-        where those on the right are missing.
+    `prefix_share`, `words_share` and `suffix_share`, float64 (genes,), are working memory, zeros between
+    texts. `best`, int32 (n, 3): the most probable prefix, fragment and suffix, -1 for none, with
+    probabilities `share`, float64 (n, 3). `cut`, float64 (n, 4): mean cuts of prefix, fragment on the left
+    and on the right, and suffix. `log`, float64 (n,): mean logarithm of the weights of all parts together.
+    The lengths and steps, float64 (n, ...), are expected counts of the text, flat, as of `ChainCounts`, or of
+    `PairCounts`, where those on the right are missing.
     """
 
     prefix: Any
@@ -665,15 +603,9 @@ class ChoiceSummary(NamedTuple):
 
 @shared
 def tell_text(chain: Any, parts: Any, texts: Any, item: int, scratch: Any, counts: Any, told: Any) -> None:
-    """What a text tells into row `item` of `told`.
+    """What a text tells into row `item` of `told`, a `ChoiceSummary`.
 
-    Parameters
-    ----------
-    chain, parts, texts, item, scratch, counts
-        As for `plait.dp.chain.adjoint.expect_text`, which has counted this text, and no other,
-        once. All counts become zero.
-    told
-        `ChoiceSummary`.
+    `counts` must hold this text alone, counted once by `expect_text`; all counts become zero.
     """
     graph = scratch.graph
     nodes = last_node(parts, texts, item) + 1
@@ -729,7 +661,7 @@ def take_row(numbers: Any, rows: Any, item: int) -> None:
 def take_ends(
     chain: Any, graph: Any, nodes: int, texts: Any, item: int, scratch: Any, counts: Any, told: Any
 ) -> None:
-    """Take what stands at the trees of prefixes and suffixes."""
+    """Take what stands at the tries of prefixes and suffixes."""
     for k in range(4):
         told.cut[item, k] = 0.0
     told.log[item] = 0.0
@@ -764,7 +696,7 @@ def take_parts(
     share: Any,
     told: Any,
 ) -> None:
-    """Share the numbers of a node out among the parts that end there."""
+    """Share the expected counts of a node out among the parts that end there."""
     for c in range(numbers.shape[1]):
         if numbers[t, c] > 0.0:
             rate = numbers[t, c] / weights[t, c]

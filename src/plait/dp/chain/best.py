@@ -1,4 +1,7 @@
-"""The most probable scenarios of a junction, one by one."""
+"""The k most probable scenarios of a junction.
+
+Best lists of what ends or begins at each place are joined through a bounded heap.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +35,14 @@ SCENARIO_FIELDS = (
 
 
 class ScenarioTables(NamedTuple):
-    """What texts are made of.
+    """What texts are made of: symbols (uint8), deletion, insertion and joint weights (float64).
 
-    Attributes
-    ----------
-    prefix, suffix, fragment
-        uint8: symbols of all of each kind; those of a suffix from its end.
-    prefix_first, suffix_first, fragment_first
-        int64 (n + 1,): where each begins.
-    prefix_weight, suffix_weight
-        float64 (n, cuts): of each with a cut.
-    fragment_weight
-        float64 (n, left cuts, right cuts).
-    joint
-        float64 (1 or prefixes, fragments, suffixes): of these together; without fragments one of them.
-    left_length, right_length
-        float64 (n,): of numbers of insertions.
-    left_step, right_step
-        float64 (4, 4): of an inserted symbol after the one before, away from the prefix or suffix.
-    left_first, right_first
-        float64 (4,): of the first one.
+    `prefix`, `suffix` and `fragment` are the symbols of all of each kind, suffixes from their end, with
+    offsets `prefix_first`, `suffix_first` and `fragment_first`, int64 (n + 1,). `prefix_weight` and
+    `suffix_weight` are (n, cuts), `fragment_weight` (n, left cuts, right cuts); a cut is a number of deleted
+    symbols. `joint`, (1 or prefixes, fragments, suffixes), without fragments one of them. `left_length` and
+    `right_length`, (n,): by number of insertions; `left_first` and `right_first`, (4,): of the first inserted
+    symbol; `left_step` and `right_step`, (4, 4): of one after the one before, away from the prefix or suffix.
     """
 
     prefix: Any
@@ -75,16 +66,8 @@ class ScenarioTables(NamedTuple):
 class ScenarioQueries(NamedTuple):
     """Texts, and the prefixes and suffixes that each may have.
 
-    Attributes
-    ----------
-    codes
-        uint8: symbols 0 to 3.
-    start, length
-        int64 (n,): where each text lies.
-    prefix_first, suffix_first
-        int64 (n + 1,): where the list of each text begins.
-    prefixes, suffixes
-        int32: the lists.
+    `codes` are uint8, symbols 0 to 3; `start` and `length` int64 (n,). `prefix_first` and `suffix_first`,
+    int64 (n + 1,), are offsets into the lists `prefixes` and `suffixes`, int32.
     """
 
     codes: Any
@@ -99,22 +82,11 @@ class ScenarioQueries(NamedTuple):
 class ScenarioScratch(NamedTuple):
     """Memory for texts of up to L symbols.
 
-    Attributes
-    ----------
-    left_inserted, right_inserted
-        float64 (L + 1, L + 1): of inserting what is between two places.
-    ends
-        Lists of prefixes that end at each place; ``rights`` of suffixes, for every fragment.
-    lists
-        The same with the insertions; ``right_lists`` for every fragment.
-    ends_count, rights_count, lists_count, right_lists_count
-        int64: how many each list has.
-    ends_value, rights_value, lists_value, right_lists_value
-        float64 (lists, most).
-    ends_item, rights_item, lists_item, right_lists_item
-        int32 (lists, most, 2).
-    heap_value, heap_order, heap_item
-        float64 (most,), int64 (most,), int32 (most, 6): the best so far, the least of them first.
+    `left_inserted` and `right_inserted`, float64 (L + 1, L + 1): weight of inserting what is between two
+    places. `ends` are lists of prefixes that end at each place, `rights` of suffixes, for every fragment;
+    `lists` and `right_lists` are the same with the insertions. Of each list: ``_count`` int64, ``_value``
+    float64 (lists, most), ``_item`` int32 (lists, most, 2). `heap_value` float64 (most,), `heap_order` int64
+    (most,) and `heap_item` int32 (most, 6): the best so far, the least of them first.
     """
 
     left_inserted: Any
@@ -137,16 +109,9 @@ class ScenarioScratch(NamedTuple):
 
 
 class ScenarioOutput(NamedTuple):
-    """What was found.
+    """What was found: `count` int64 (n,), `value` float64 (n, most), the largest first, and `fields`.
 
-    Attributes
-    ----------
-    count
-        int64 (n,): how many of each text.
-    value
-        float64 (n, most): the largest first.
-    fields
-        int32 (n, most, len(SCENARIO_FIELDS)); the fragment is -1 where there are none.
+    `fields` is int32 (n, most, len(SCENARIO_FIELDS)); the fragment is -1 where there are none.
     """
 
     count: Any

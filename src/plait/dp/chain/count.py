@@ -1,6 +1,6 @@
-"""Path counts.
+"""Path counts and the region call of each junction.
 
-The chain as a product of V, insertions, D, insertions, J, and the region call of each junction.
+The chain as a product of V, insertions, D, insertions, J.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def matched_suffix(tables: Any, suffix: int, masks: Any, length: int) -> int:
 
 @shared
 def mirror_arms(mirror: Any, masks: Any, length: int, most: int, arms: Any) -> None:
-    """For every centre c, the longest p <= most such that text[c-p:c) mirrors text[c:c+p)."""
+    """For every centre c, the largest p <= most with text[c-p:c) the reverse complement of text[c:c+p)."""
     for c in range(length + 1):
         p = 0
         reach = min(most, c, length - c)
@@ -187,19 +187,7 @@ def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int
 
 @shared
 def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch: Any, out: Any) -> None:
-    """All counts and region calls of one text.
-
-    Parameters
-    ----------
-    kind
-        Recurrence, meaning of rows and lane width: `plait.dp.chain.rows.Kind`.
-    alg
-        The algebra.
-    tables, texts, scratch, out
-        See `plait.dp.chain.tables`. Row `item` of `out` is overwritten.
-    item
-        Which text.
-    """
+    """All counts and region calls of one text; overwrites row `item` of `out`, scratch is the caller's."""
     prefix = texts.prefix[item]
     suffix = texts.suffix[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
@@ -250,7 +238,7 @@ def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: 
 
 @shared
 def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
-    """Put the rows of `total` into the output, with the share of fragments of which nothing is left."""
+    """Put the rows of `total` into the output, with the share of fully deleted fragments."""
     total = scratch.total
     lane = tables.out_lane
     fragments = tables.words.length.size
@@ -321,7 +309,7 @@ def sum_mirrored(
     after: Any,
     found: bool,
 ) -> bool:
-    """The matches of `sum_from` whose first p symbols mirror whatever follows them."""
+    """The matches of `sum_from` whose first p symbols are the reverse complement of whatever follows them."""
     words = tables.words
     weights = tables.fragment_weights
     bit = words.first[f] + tables.joined_left[f]
@@ -409,21 +397,11 @@ def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any
 
 @shared
 def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, out: Any) -> None:
-    """Count the ways to make one text with 0..most inserted symbols.
+    """Count the ways to make one text with 0..most inserted symbols, trying every string of them.
 
-    Parameters
-    ----------
-    tables
-        Chain tables of rows `PerInsertions` (fragments extended at both ends); weights are not read,
-        but for the number of ways in which a fragment may vanish.
-    texts, item
-        Which text.
-    most
-        Largest total number of insertions.
-    letters
-        Scratch of at least `most` integers.
-    out
-        int64 (n, fragments + 1, most + 1): per fragment, and in the last row without a fragment.
+    `tables` has rows `PerInsertions` (fragments extended at both ends); its weights are not read, but for the
+    number of ways in which a fragment may vanish. `letters` is scratch of at least `most` integers; `out` is
+    int64 (n, fragments + 1, most + 1): per fragment, and in the last row without a fragment.
     """
     first = texts.start[item]
     length = texts.length[item]

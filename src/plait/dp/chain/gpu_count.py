@@ -30,15 +30,9 @@ __all__ = ["WarpMemory", "chain_of_warp", "models_of"]
 class Models(NamedTuple):
     """The two models of a lane, which have one pattern.
 
-    Attributes
-    ----------
-    first, second
-        Numbers of the models; not below M if there is none.
-    pattern
-        The pattern of both.
-    left, right, single
-        How far the windows of both reach back in the running sums: before the fragment, after it, and where
-        there is none.
+    `first` and `second` are numbers of models, not below M if there is none. `left`, `right` and `single` say
+    how far the windows of both reach back in the running sums: before the fragment, after it, and without
+    one.
     """
 
     first: Any
@@ -70,7 +64,7 @@ def models_of(tables: Any, model: Any, lane: Any) -> Any:
 
 @shared
 def prepare_models(rows: Any, tables: Any, span: Any, models: Any, memory: Any) -> None:
-    """`prepare` with a row per model: arms of mirrors, and running sums of the ends."""
+    """`prepare` with a row per model: palindrome arms, and running sums of the ends."""
     lane = lane_index()
     c: Any = lane
     while c < np.int32(span.length + 1):
@@ -95,7 +89,7 @@ def prepare_models(rows: Any, tables: Any, span: Any, models: Any, memory: Any) 
 
 @shared
 def arm(tables: Any, span: Any, c: Any, masks: Any) -> Any:
-    """How far the text before a position mirrors the text after it."""
+    """How many symbols before a position are the reverse complement of those after it."""
     most = min(tables.hidden, min(c, np.int32(span.length - c)))
     p = np.int32(0)
     while p < most:
@@ -246,7 +240,7 @@ def prepare_insertions(rows: Any, tables: Any, span: Any, models: Any, memory: A
 
 @shared
 def mirrored_starts_insertions(rows: Any, tables: Any, span: Any, a: Any, f: Any, memory: Any) -> Any:
-    """`mirrored_starts` where lanes count insertions: ends mirror their own gene only."""
+    """`mirrored_starts` where lanes count insertions: palindromes extend their own gene only."""
     return tables.starts.dtype.type(0)
 
 
@@ -394,16 +388,9 @@ _WARP = np.int32(WARP)
 class Call(NamedTuple):
     """The longest occurrences of a fragment so far; the same in all lanes.
 
-    Attributes
-    ----------
-    length
-        Symbols; 0 if there is none.
-    begin, end
-        Leftmost start and rightmost end.
-    left, right
-        Fewest extended symbols there.
-    fragments
-        A bit for each fragment that reaches the length.
+    `length` is in symbols, 0 if there is none; `begin` and `end` are the leftmost start and rightmost end,
+    `left` and `right` the fewest extended symbols there; `fragments` has a bit for each fragment that reaches
+    the length.
     """
 
     length: Any
@@ -503,21 +490,11 @@ def tally(bit: Any, low: Any, high: Any, length: Any, masks: Any) -> Any:
 class WarpMemory(NamedTuple):
     """Memory that the lanes of a warp share.
 
-    Attributes
-    ----------
-    masks
-        uint8: the text.
-    arms
-        uint8: for every position, how far what precedes it mirrors what follows it.
-    places
-        int64: for every position, the bits of a fragment's symbols that match it.
-    left, right
-        int32: running sums of the weights of the prefix and of the suffix, a row of patterns for each
-        position from ``1 - levels`` on.
-    corners
-        int32: for every number of insertions, changes of the second difference of the counts.
-    rising
-        int64: counts by the number of insertions.
+    By position: `masks` uint8, the text; `arms` uint8, how many symbols before it are the reverse complement
+    of those after it; `places` int64, bits of a fragment's symbols that match. `left` and `right`, int32:
+    running sums of the weights of prefix and suffix, a row of patterns for each position from ``1 - levels``
+    on. By number of insertions: `corners` int32, changes of the second difference of the counts; `rising`
+    int64, counts.
     """
 
     masks: Any
@@ -535,24 +512,8 @@ def chain_of_warp(
 ) -> None:
     """The counts of the models that have a lane, and the region calls, of one text.
 
-    Parameters
-    ----------
-    rows
-        `PerModel` or `PerInsertions`.
-    alg
-        The algebra: counts.
-    tables
-        See `plait.dp.chain.gpu_tables`.
-    texts
-        As in `plait.dp.chain.tables`.
-    item
-        Which text.
-    models
-        The models of this lane: `plait.dp.chain.gpu_count.models_of`.
-    memory
-        `WarpMemory`.
-    out
-        Arrays as in `plait.dp.chain.tables.ChainOutput`.
+    `tables` is a `plait.dp.chain.gpu_tables.WarpTables`, `models` comes from `models_of`, `out` has arrays as
+    in `plait.dp.chain.tables.ChainOutput`; the algebra counts.
     """
     lane = lane_index()
     length = np.int32(texts.length[at(item)])

@@ -31,14 +31,7 @@ _WORDS, _HALVES, _OCTETS = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.u
 class DeviceTexts(NamedTuple):
     """`plait.dp.chain.tables.Texts` in fewer bytes.
 
-    Attributes
-    ----------
-    symbols
-        uint8 (total,).
-    start
-        int32 (n,).
-    length, prefix, suffix
-        uint16 (n,).
+    `symbols` uint8 (total,), `start` int32 (n,); `length`, `prefix` and `suffix` uint16 (n,).
     """
 
     symbols: Any
@@ -61,14 +54,8 @@ class DeviceCounts(NamedTuple):
 class ChainRoom(NamedTuple):
     """Elements of each array of `plait.dp.chain.gpu_count.WarpMemory`, for one warp.
 
-    Attributes
-    ----------
-    places, rising
-        Of 64 bits.
-    window, corners
-        Of 32 bits; there are two windows.
-    masks, arms
-        Bytes.
+    `places` and `rising` of 64 bits, `window` (there are two) and `corners` of 32; `masks` and `arms` are
+    bytes.
     """
 
     places: Any
@@ -89,16 +76,7 @@ class ChainRoom(NamedTuple):
 def room_of(levels: int, patterns: int, by_model: bool, longest: int) -> ChainRoom:
     """Shared memory of a warp for texts of up to `longest` symbols.
 
-    Parameters
-    ----------
-    levels
-        One more than the most insertions.
-    patterns
-        Patterns of models.
-    by_model
-        Whether a row is one value per model.
-    longest
-        Symbols of the longest text.
+    `levels` is one more than the most insertions; `by_model`: whether a row is one value per model.
     """
     symbols = (longest + WARP) // WARP * WARP
     window = (levels + longest + 1) * patterns
@@ -196,11 +174,6 @@ def serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
 
     It does not where two D genes are joined, where counts stick at a limit or are no integers, and where
     limits are so large that weights leave 32 bits, or running sums shared memory.
-
-    Parameters
-    ----------
-    kind, alg, tables
-        As for `run_chain`.
     """
     if not warp_serves(kind, alg, tables):
         return False
@@ -211,13 +184,7 @@ def serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
 
 
 class ChainLaunch:
-    """A chain on a device, ready to be run on texts that are there; for the device that is current.
-
-    Parameters
-    ----------
-    kind, alg, tables
-        What is counted.
-    """
+    """A chain on a device, ready to be run on texts that are there; for the device that is current."""
 
     def __init__(self, kind: Kind, alg: Any, tables: ChainTables) -> None:
         self.kind = kind
@@ -228,18 +195,9 @@ class ChainLaunch:
         self._step = np.int32(2 * (WARP // patterns * patterns) if self.by_model else models)
 
     def launch(self, texts: DeviceTexts, out: DeviceCounts, longest: int, stream: Any = 0) -> None:
-        """Count texts of the device.
+        """Count texts of the device, at least one, none longer than `longest`.
 
-        Parameters
-        ----------
-        texts
-            At least one.
-        out
-            Overwritten; the bound of what is left to the CPU is NaN.
-        longest
-            No text is longer.
-        stream
-            In which stream.
+        `out` is overwritten; the bound of what is left to the CPU is NaN.
         """
         room = room_of(int(self.tables.levels), int(self.tables.patterns), self.by_model, longest)
         blocks = min(-(-int(texts.start.size) // _WARPS), _BLOCKS)
@@ -273,20 +231,9 @@ def run_chain(
     out: ChainOutput,
     host: CpuTarget | None = None,
 ) -> None:
-    """Fill `out`, pieces of the batch in parallel on devices.
+    """Fill `out`, pieces of the batch in parallel on devices; only for what this module `serves`.
 
-    Parameters
-    ----------
-    devices
-        Numbers of devices.
-    kind, alg, tables
-        A chain that this module `serves`.
-    texts
-        The batch.
-    out
-        Overwritten.
-    host
-        Counts the texts that the kernel leaves; by default with the threads of the settings.
+    `host` counts the texts that the kernel leaves; by default with the threads of the settings.
     """
     if not texts.start.size:
         return

@@ -1,4 +1,4 @@
-"""Kernels of the exhaustive enumeration, and its two data layouts."""
+"""Kernels of the exhaustive enumeration, and its two data layouts: packed (2 bits a symbol) and bytes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,9 @@ PACKED_ENTRY, BYTE_ENTRY = 2, 4
 class Fragments(NamedTuple):
     """Distinct fragments, choice by choice, shortest first; the last choice is to have none.
 
-    Attributes
-    ----------
-    first
-        int32 (choices + 1,): fragments ``first[f]`` to ``first[f + 1]`` belong to choice f.
-    start, length
-        int32 (n,): a fragment is ``symbols[start:start + length]`` of the fragment symbols.
-    ways
-        int32 (n,): in how many ways it is cut from its D.
+    Those of choice f are ``first[f]`` to ``first[f + 1]``, (choices + 1,); each is
+    ``symbols[start:start + length]`` of the fragment symbols and is cut from its D in `ways` ways, all (n,).
+    All are int32.
     """
 
     first: Any
@@ -52,16 +47,9 @@ class Fragments(NamedTuple):
 def word_of(spread: Any, string: Any, n: Any, word: Any) -> Any:
     """One-hot bytes of an N string: its last four symbols in word 0, the four before in word 1, and so on.
 
-    Parameters
-    ----------
-    spread
-        int32 (256,): the four bytes of every four symbols, the last symbol in the lowest byte.
-    string
-        Its number: symbol k is ``string >> 2 * k & 3``.
-    n
-        Symbols in it.
-    word
-        0, 1 or 2. Where the string has fewer symbols, bytes are 0.
+    Symbol k is ``string >> 2 * k & 3``, n symbols in all; where there are fewer than `word` (0, 1 or 2) asks
+    for, bytes are 0. `spread`, int32 (256,), has the four bytes of every four symbols, the last in the lowest
+    byte.
     """
     last = n - 4 * word
     if last <= 0:
@@ -83,22 +71,10 @@ def piece(words: Any, first: Any, bit: Any, bits: Any) -> Any:
 class ByteLetters(NamedTuple):
     """Texts and germline parts, one mask per byte.
 
-    Attributes
-    ----------
-    symbols
-        uint8 (total,).
-    start
-        int64 (texts,).
-    length, prefix, suffix
-        int32 (texts,).
-    prefix_symbols, suffix_symbols
-        uint8 (n, width): suffixes last symbol first.
-    prefix_length, suffix_length
-        int32 (n,).
-    fragment_symbols
-        uint8 (m,).
-    allowed
-        uint8 (suffixes, choices): which choices of D a suffix may follow.
+    `symbols` uint8 (total,); `start` int64, `length`, `prefix` and `suffix` int32, all (texts,).
+    `prefix_symbols` and `suffix_symbols`, uint8 (n, width), suffixes last symbol first, with lengths int32
+    (n,); `fragment_symbols` uint8 (m,). `allowed`, uint8 (suffixes, choices): which choices of D a suffix may
+    follow.
     """
 
     symbols: Any
@@ -117,26 +93,11 @@ class ByteLetters(NamedTuple):
 class PackedLetters(NamedTuple):
     """Texts and germline parts, 2 bits a symbol: A=0, T=1, G=2, C=3.
 
-    Attributes
-    ----------
-    records
-        uint32 (texts * record_words + 2,): the bits of a text from the lowest on.
-    record_words
-        Words of a record.
-    field_bits
-        Bits of the number of the prefix, and of that of the suffix.
-    length_bits
-        Bits of the length.
-    prefix_words, suffix_words
-        uint32: `end_words` for each end, suffixes last symbol first; two more at the end.
-    prefix_length, suffix_length
-        int32 (n,).
-    end_words
-        Words of an end.
-    fragment_words
-        uint32 (m,): fragment symbols, and two words more.
-    allowed
-        uint8 (suffixes, choices): which choices of D a suffix may follow.
+    `records`, uint32 (texts * record_words + 2,), have the bits of a text from the lowest on; `field_bits` is
+    for the number of the prefix and that of the suffix each, `length_bits` for the length. `prefix_words` and
+    `suffix_words`, uint32: `end_words` for each end, suffixes last symbol first, and two more at the end,
+    with lengths int32 (n,). `fragment_words`, uint32 (m,), are the fragment symbols and two words more.
+    `allowed`, uint8 (suffixes, choices): which choices of D a suffix may follow.
     """
 
     records: Any
@@ -306,24 +267,10 @@ def find_wanted(
 ) -> None:
     """Wanted strings of texts `first` to `last`, each text with each choice of D: a thread per pair of these.
 
-    Parameters
-    ----------
-    letters, fragments
-        Texts and D fragments; the last choice of D is to have none.
-    first, last
-        Which texts.
-    most
-        Most N symbols.
-    table
-        int64 (pairs, most + 1): gets the numbers of wanted strings; where they are written, it is cleared.
-    edges
-        uint64 ((most + 1) * (pairs + 1),): where in `lists` those of each n and pair begin.
-    lists
-        int32: gets entries of `entry` numbers.
-    entry
-        `PACKED_ENTRY` or `BYTE_ENTRY`.
-    fill
-        Write them, rather than their numbers.
+    The last choice of D is to have none. `table`, int64 (pairs, most + 1), gets the numbers of wanted strings
+    of up to `most` N symbols. With `fill` they are written to `lists` instead, in entries of `entry` int32
+    numbers (`PACKED_ENTRY` or `BYTE_ENTRY`), and `table` is cleared; those of each n and pair begin at
+    `edges`, uint64 ((most + 1) * (pairs + 1),).
     """
     items = last - first
     thread = cuda.grid(1)

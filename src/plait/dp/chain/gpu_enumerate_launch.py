@@ -54,17 +54,7 @@ _WINDOW = 240
 
 
 class Group(NamedTuple):
-    """Texts that share a layout.
-
-    Attributes
-    ----------
-    items
-        int64 (n,): which texts of the batch.
-    letters
-        `ByteLetters` or `PackedLetters`, in host memory.
-    fragments
-        The D fragments.
-    """
+    """Texts that share a layout: `items` of the batch, int64 (n,), with `letters` in host memory."""
 
     items: NDArray[np.int64]
     letters: ByteLetters | PackedLetters
@@ -74,21 +64,8 @@ class Group(NamedTuple):
 def arrange(tables: ChainTables, texts: Texts, layout: Layout) -> list[Group]:
     """Put every text of a batch into one of at most three groups.
 
-    Parameters
-    ----------
-    tables
-        The chain.
-    texts
-        The batch.
-    layout
-        Which layouts to use.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such layout.
-    Unsupported
-        If two bits a symbol are asked for, and some text, end or fragment holds ambiguity codes.
+    Raises `InvalidInput` if there is no such layout, and `Unsupported` if two bits a symbol are asked for and
+    some text, end or fragment holds ambiguity codes.
     """
     if layout not in ("auto", "8bit", "2bit"):
         raise InvalidInput("layout", found=repr(layout), expected="one of auto, 8bit, 2bit")
@@ -344,34 +321,14 @@ def run_enumeration(
     share: tuple[int, int] = (0, 1),
     observe: Observe | None = None,
 ) -> None:
-    """Count by comparing all N strings of up to `most` symbols, as `enumerate_item` does.
+    """Count by comparing all N strings of up to `most` (at most 10) symbols, as `enumerate_item` does.
 
-    Parameters
-    ----------
-    devices
-        Numbers of CUDA devices; the texts are shared out over them.
-    tables
-        The chain, of rows `PerInsertions`.
-    texts
-        The batch.
-    most
-        Largest total number of N symbols, at most 10.
-    out
-        int64 (texts, fragments + 1, most + 1): per fragment, and in the last row without a fragment.
-    layout
-        How symbols are stored; ``"auto"`` packs the texts that two bits a symbol can hold.
-    share
-        ``(k, m)``: only the k-th of m shares of the N strings, for work shared out further. The results of
-        all shares add up to the counts.
-    observe
-        Called after every launch, on the thread of its device, which then waits for each.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such layout or share.
-    Unsupported
-        If `most` is too large, or the layout cannot hold the texts.
+    Texts are shared out over CUDA devices; `tables` has rows `PerInsertions`. `out` is int64
+    (texts, fragments + 1, most + 1): per fragment, and in the last row without one. Layout ``"auto"`` packs
+    the texts that two bits a symbol can hold. `share` ``(k, m)`` does only the k-th of m shares of the N
+    strings; the results of all shares add up to the counts. `observe` is called after every launch, on the
+    thread of its device, which then waits for each. Raises `InvalidInput` if there is no such layout or
+    share, `Unsupported` if `most` is too large or the layout cannot hold the texts.
     """
     if not 0 <= most <= MOST:
         raise Unsupported(f"enumeration of {most} N symbols", why=f"{MOST} are the most")

@@ -50,10 +50,7 @@ def own_symbols(
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """The symbols of some texts with few others, and where each text starts there.
 
-    Parameters
-    ----------
-    symbols, start, length
-        Text i is ``symbols[start[i]:start[i] + length[i]]``; there is at least one.
+    Text i is ``symbols[start[i]:start[i] + length[i]]``; there is at least one.
     """
     begin, end = int(start.min()), int((start + length).max())
     if end - begin <= 2 * int(length.sum()) + _APART:
@@ -72,16 +69,9 @@ _SMALLER = "choose a device with more memory, cut the input into smaller parts, 
 
 
 class Plan(NamedTuple):
-    """How work is cut.
+    """How work is cut: batch b is items ``edges[b]`` to ``edges[b + 1]``, int64.
 
-    Attributes
-    ----------
-    edges
-        Where each batch starts, and the end of the last; int64.
-    slots
-        Batches under way at a time.
-    batch_bytes
-        Bytes of device memory of the largest batch.
+    `slots` batches are under way at a time; the largest takes `batch_bytes` of device memory.
     """
 
     edges: NDArray[np.int64]
@@ -107,29 +97,10 @@ def plan(
 ) -> Plan:
     """Cut items, in order, into batches of which several fit the free memory at a time.
 
-    Parameters
-    ----------
-    items
-        Number of items.
-    item_bytes
-        Bytes of device memory that an item needs, or those of each, (items,).
-    fixed_bytes
-        Bytes that are needed once, whatever the batches.
-    free_bytes
-        Free bytes of the device, of which some are spared.
-    most_items
-        Items of a batch at the most, where a larger one does not gain.
-    least_items
-        Items of a batch below which none is cut for the sake of overlapping alone.
-    slots
-        Batches under way at a time; fewer if there are not so many.
-    device
-        Name of the device, for errors.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If an item does not fit even on its own.
+    Sizes are bytes of device memory: `item_bytes` of every item, or (items,) of each, `fixed_bytes` once, and
+    `free_bytes`, of which some are spared. A batch has at most `most_items`, where a larger one does not
+    gain; none is cut below `least_items` for the sake of overlapping alone. At most `slots` are under way at
+    a time. Raises `DeviceMemoryError`, naming `device`, if an item does not fit even on its own.
     """
     spare = max(free_bytes // _SPARE_SHARE, min(_LEAST_SPARE, free_bytes // 2))
     room = free_bytes - spare - fixed_bytes

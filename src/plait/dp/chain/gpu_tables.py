@@ -35,47 +35,23 @@ _PATTERNS = 32
 class WarpTables(NamedTuple):
     """A chain of prefixes, F fragments and suffixes, for M models of P patterns.
 
-    Attributes
-    ----------
-    prefix_symbols, suffix_symbols, prefix_length, suffix_length, allowed, mirror
-        As in `ChainTables`.
-    prefix_sums, suffix_sums
-        int32 (n, width, P): weight of all that keeps fewer than so many symbols of an end.
-    places
-        (F, 16): for each text mask, the bits of a fragment's symbols that match it.
-    starts, joined
-        (F,): bits of the whole fragment, and of the part of it that takes part in the chain.
-    early
-        (F,): bits below that part; in the chain they stand for mirrored ends.
-    origin
-        int32 (F,): first bit of that part.
-    alike
-        (F, width): for each number of symbols, the bits of starts that weigh the same as the first.
-    weight
-        int32 (F * width * width * P,): weights by fragment, number of symbols, first bit and pattern.
-    width
-        One more than the symbols of the longest fragment.
-    empty
-        int64 (F, M): weight of a fragment of which nothing is left.
-    region_left, region_right
-        int32 (F,): as in `ChainTables`.
-    unit
-        uint8 (16,): 1 for text masks opposite which an insertion weighs one.
-    left_reach, right_reach, single_reach
-        int32 (M,): P times one more than the most insertions before the fragment, after it, and where there
-        is none.
-    out_lane
-        int32 (M,): where a model stands in the output.
-    fragments
-        F.
-    hidden
-        Longest mirrored end.
-    levels
-        One more than the most insertions.
-    patterns
-        P.
-    bound_ends, bound_fragment
-        As in `ChainTables`.
+    `prefix_symbols`, `suffix_symbols`, `prefix_length`, `suffix_length`, `allowed`, `mirror`, `bound_ends`
+    and `bound_fragment` are as in `plait.dp.chain.tables.ChainTables`, as are `region_left` and
+    `region_right`, here int32 (F,). `prefix_sums` and `suffix_sums`, int32 (n, width, P): weight of all that
+    keeps fewer than so many symbols of an end.
+
+    `places`, (F, 16): for each text mask, the bits of a fragment's symbols that match it. `starts` and
+    `joined`, (F,): bits of the whole fragment and of the part that takes part in the chain; `origin`, int32
+    (F,), is the first bit of that part, and `early`, (F,), the bits below it, which stand for palindromic
+    ends. `alike`, (F, width): for each number of symbols, the bits of starts that weigh the same as the
+    first. `weight`, int32 (F * width * width * P,): by fragment, number of symbols, first bit and pattern.
+    `empty`, int64 (F, M): weight of a fully deleted fragment. `width` is one more than the symbols of the
+    longest fragment, `hidden` the longest palindromic end.
+
+    `unit`, uint8 (16,): 1 for text masks opposite which an insertion weighs one. `levels` is one more than
+    the most insertions; `left_reach`, `right_reach` and `single_reach`, int32 (M,), are P times one more than
+    the most insertions before the fragment, after it, and without one. `out_lane`, int32 (M,): where a model
+    stands in the output. `fragments` is F, `patterns` P.
     """
 
     prefix_symbols: Any
@@ -111,13 +87,7 @@ class WarpTables(NamedTuple):
 
 
 def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
-    """Whether a warp can run the chain: counting, with one fragment or none, and weights that are not huge.
-
-    Parameters
-    ----------
-    kind, alg, tables
-        As for `plait.dp.chain.count.chain_item`.
-    """
+    """Whether a warp can run the chain: counting, at most one fragment, and weights that are not huge."""
     weights = tables.end_weights, tables.fragment_weights
     if type(alg) is not Count or any(values.dtype != np.int64 for values in weights):
         return False
@@ -137,13 +107,7 @@ def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
 
 
 def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
-    """The tables for a warp.
-
-    Parameters
-    ----------
-    kind, tables
-        A chain that `warp_serves`.
-    """
+    """The tables for a warp, of a chain that `warp_serves`."""
     words, models = tables.words, tables.out_lane.size
     by_model = isinstance(kind.rows, PerModel)
     patterns = int(tables.level_step) if by_model else 1
@@ -228,24 +192,12 @@ _MOST_ABREAST = 16
 
 
 class LevelTrees(NamedTuple):
-    """Trees, one after the other, each level by level.
+    """Tries, one after the other, each level by level.
 
-    Attributes
-    ----------
-    child
-        int32 (4 * nodes,): the node that a symbol leads to, or -1.
-    weight
-        float64 (nodes * contexts,).
-    label
-        uint8 (nodes,): the symbol that leads to a node.
-    above
-        int32 (nodes,): which node of the level above it follows.
-    level
-        int32 (levels + 1,): first node of every level of every tree.
-    first
-        int32 (trees + 1,): first level of every tree.
-    contexts
-        Weights of a node.
+    `child`, int32 (4 * nodes,): the node that a symbol leads to, or -1; `weight`, float64
+    (nodes * contexts,); `label`, uint8 (nodes,): the symbol that leads to a node; `above`, int32 (nodes,):
+    which node of the level above it follows. `level`, int32 (levels + 1,): first node of every level of every
+    trie; `first`, int32 (trees + 1,): first level of every trie.
     """
 
     child: Any
@@ -258,24 +210,11 @@ class LevelTrees(NamedTuple):
 
 
 class WordTrees(NamedTuple):
-    """Trees of all words of fragments; a node is followed by all that is below it.
+    """Tries of all words of fragments in preorder: a node is followed by all that is below it.
 
-    Attributes
-    ----------
-    child
-        int32 (4 * nodes,): as in `LevelTrees`.
-    weight
-        float64 (nodes,).
-    label
-        uint8 (nodes,).
-    depth
-        int32 (nodes,): symbols on the way to a node.
-    beyond
-        int32 (nodes,): the first node that is not below it.
-    first
-        int32 (fragments + 1,): the root of every fragment.
-    deepest
-        Symbols of the longest word.
+    `child`, int32 (4 * nodes,), as in `LevelTrees`; `weight` float64, `label` uint8 and `depth` int32, the
+    symbols on the way to a node, all (nodes,). `beyond`, int32 (nodes,): the first node that is not below it;
+    `first`, int32 (fragments + 1,): the root of every fragment. `deepest` is the symbols of the longest word.
     """
 
     child: Any
@@ -288,32 +227,13 @@ class WordTrees(NamedTuple):
 
 
 class WarpChain(NamedTuple):
-    """A weighted chain; see `plait.dp.chain.weigh.WeightedChain`.
+    """A weighted chain for a warp, float64; see `plait.dp.chain.weigh.WeightedChain`.
 
-    Attributes
-    ----------
-    insertion
-        The recurrence of insertions.
-    prefix, suffix
-        `LevelTrees`.
-    fragment
-        `WordTrees`.
-    none
-        float64 (2,): weight of no insertion, left and right.
-    length
-        float64 (2 * (most + 1),): weight of 0 (not read), 1, .. `most` insertions, left and right.
-    first
-        float64 (2 * 4,): weight of the first inserted symbol, left and right.
-    step
-        float64 (2 * 16,): weight of an inserted symbol after another, by the one before it.
-    most
-        Most insertions of either side.
-    contexts
-        Of suffixes: as many as there are fragments, where there are any.
-    group
-        Contexts at a time.
-    widest
-        Nodes of the widest level of a tree of ends.
+    `prefix` and `suffix` are `LevelTrees`, `fragment` is `WordTrees`. Left first, then right: `none`, (2,),
+    weight of no insertion; `length`, (2 * (most + 1),), of 0 (not read), 1, .. `most` insertions; `first`,
+    (2 * 4,), of the first inserted symbol; `step`, (2 * 16,), of one after another, by the one before it.
+    `contexts` of suffixes are as many as there are fragments, where there are any; `group` of them are taken
+    at a time. `widest` is the nodes of the widest level of a trie of ends.
     """
 
     insertion: Any
@@ -333,25 +253,13 @@ class WarpChain(NamedTuple):
 class WarpParts(NamedTuple):
     """`plait.dp.chain.texts.GraphParts`, of which all stand for equally many places.
 
-    Attributes
-    ----------
-    nodes, exits
-        int32 (codes,): how many there are, and how many of them are at the last place.
-    symbol, place
-        uint8 (codes * most,): of each node; places are counted from 1.
-    behind
-        int32 (codes * most,): first node of the place before, numbered in the part, times 65536, and a bit
-        for each of those which a node follows; -1 for nodes that follow the part before.
-    ahead
-        int32 (codes * most * 4,): the node that a symbol leads to; -1 if it is none of the part.
-    entry
-        int32 (codes * 4,): the same for whatever is before the part.
-    begin
-        int32 (codes * places,): first node of each place.
-    most
-        Most nodes of a part.
-    places
-        Places of a part.
+    `nodes` and `exits`, int32 (codes,): how many there are, and how many of them are at the last place.
+    `symbol` and `place`, uint8 (codes * most,); places are counted from 1. `behind`, int32 (codes * most,):
+    first node of the place before, numbered in the part, times 65536, and a bit for each of those which a
+    node follows; -1 for nodes that follow the part before. `ahead`, int32 (codes * most * 4,): the node that
+    a symbol leads to, -1 if it is none of the part; `entry`, int32 (codes * 4,): the same for whatever is
+    before the part. `begin`, int32 (codes * places,): first node of each place. `most` nodes and `places` are
+    those of the largest part.
     """
 
     nodes: Any
@@ -367,16 +275,9 @@ class WarpParts(NamedTuple):
 
 
 def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain:
-    """The tables of a chain.
+    """The tables of a chain; `group` is the contexts that a warp takes at a time, at most 16.
 
-    Parameters
-    ----------
-    chain
-        What texts are made of; without fragments, prefixes have a context for every one of the suffixes.
-    group
-        Contexts that a warp takes at a time; at most 16.
-    zero
-        Of the algebra: what cannot be.
+    Without fragments, prefixes have a context for every one of the suffixes. `zero` is that of the algebra.
     """
     prefix, suffix = _by_levels(chain.prefix), _by_levels(chain.suffix)
     fragments = _fragments(chain)
@@ -406,13 +307,7 @@ def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain
 
 
 def warp_roots(trees: EndTrees) -> _Ints:
-    """The number of the tree of each root, and -1 for other nodes: int32 (nodes,).
-
-    Parameters
-    ----------
-    trees
-        Prefixes or suffixes of a chain.
-    """
+    """The number of the trie of each root, and -1 for other nodes: int32 (nodes,)."""
     roots = _roots(trees.child)
     found = np.full(len(trees.child), _NONE, np.int32)
     found[roots] = np.arange(roots.size)
@@ -426,14 +321,10 @@ def _roots(child: NDArray[Any]) -> NDArray[np.int64]:
 
 
 class _Levels(NamedTuple):
-    """Nodes of trees in the order of their depth.
+    """Nodes of tries in the order of their depth.
 
-    Attributes
-    ----------
-    node, tree, depth, label
-        Of each: its number in the table, the tree that it is of, symbols on the way, the last symbol.
-    parent
-        Which of them it follows; -1 for roots.
+    `node` is its number in the table, `tree` the trie that it is of, `depth` the symbols on the way, `label`
+    the last symbol, and `parent` which node here it follows, -1 for roots.
     """
 
     node: NDArray[np.int64]
@@ -527,13 +418,7 @@ def _fragments(chain: WeightedChain) -> WordTrees:
 
 
 def warp_parts(parts: GraphParts) -> WarpParts | None:
-    """What codes stand for; None if a warp cannot read them.
-
-    Parameters
-    ----------
-    parts
-        As the other schedules read them.
-    """
+    """What codes stand for, as lanes read it; None if a warp cannot read them."""
     codes, most = parts.symbol.shape
     length = np.array([parts.place[c, max(parts.nodes[c] - 1, 0)] for c in range(codes)])
     places = int(length[0])

@@ -23,21 +23,11 @@ _NODES = (1 << _SET) - 1
 class GraphMemory(NamedTuple):
     """A graph, which the lanes of a warp share.
 
-    Attributes
-    ----------
-    symbol
-        uint8 (nodes,).
-    place
-        int16 (nodes,): symbols on the way to a node.
-    behind
-        int32 (nodes,): the first node of the place before, times 65536, and bits for those that a node
-        follows.
-    ahead
-        int16 (4 * nodes,): the node that a symbol leads to, or -1.
-    begin
-        int16 (places + 1,): first node of every place, and the number of nodes.
-    found
-        int32 (2, widest): nodes that a level of a tree has come to.
+    `symbol` uint8 (nodes,) and `place` int16 (nodes,), the symbols on the way to a node. `behind`, int32
+    (nodes,): the first node of the place before, times 65536, and bits for those that a node follows;
+    `ahead`, int16 (4 * nodes,): the node that a symbol leads to, or -1. `begin`, int16 (places + 1,): first
+    node of every place, and the number of nodes; `found`, int32 (2, widest): nodes that a level of a trie has
+    come to.
     """
 
     symbol: Any
@@ -49,16 +39,9 @@ class GraphMemory(NamedTuple):
 
 
 class EndRows(NamedTuple):
-    """Where the weights of ends are added up.
+    """Where the weights of ends are added up: `cells`, (nodes, stride), cleared before the first trie.
 
-    Attributes
-    ----------
-    cells
-        (nodes, stride): cleared before the first tree.
-    context, number
-        The first context, and how many there are; at most as many as lanes.
-    stride
-        Cells of a node.
+    `context` is the first of `number` contexts, at most as many as lanes.
     """
 
     cells: Any
@@ -70,14 +53,8 @@ class EndRows(NamedTuple):
 class Visits(NamedTuple):
     """Where it is noted which ends there are.
 
-    Attributes
-    ----------
-    node
-        int32 (2, most): nodes of the trees, and nodes of the graph.
-    count
-        int32 (1,): how many there are; more than `most` if some are missing.
-    most
-        How many have room.
+    `node`, int32 (2, most): nodes of the tries, and nodes of the graph. `count`, int32 (1,): how many there
+    are, more than `most` if some are missing for lack of room.
     """
 
     node: Any
@@ -182,22 +159,10 @@ def without_lowest(word: Any) -> Any:
 
 @shared
 def enter_prefixes(alg: Any, trees: Any, widest: Any, tree: Any, graph: Any, ends: Any) -> None:
-    """Find the prefixes of a tree; a prefix belongs to the node that it ends with.
+    """Find the prefixes of a trie; a prefix belongs to the node that it ends with.
 
-    Parameters
-    ----------
-    alg
-        The algebra.
-    trees
-        `plait.dp.chain.gpu_tables.LevelTrees`.
-    widest
-        Nodes of the widest level.
-    tree
-        Which tree.
-    graph
-        `GraphMemory`.
-    ends
-        `EndRows` or `Visits`.
+    `trees` are `plait.dp.chain.gpu_tables.LevelTrees` with levels of at most `widest` nodes; `ends` is
+    `EndRows` or `Visits`.
     """
     lane = np.int32(lane_index())
     level = trees.first[at(tree)]
@@ -237,7 +202,7 @@ def enter_prefixes(alg: Any, trees: Any, widest: Any, tree: Any, graph: Any, end
 
 @shared
 def add_to_rows(ends: Any, alg: Any, trees: Any, t: Any, first: Any, nodes: Any) -> None:
-    """Add what a node of a tree weighs to some nodes of the graph: a lane for each context."""
+    """Add what a node of a trie weighs to some nodes of the graph: a lane for each context."""
     lane = np.int32(lane_index())
     if lane < ends.number:
         weight = trees.weight[at(t * trees.contexts + ends.context + lane)]
@@ -250,7 +215,7 @@ def add_to_rows(ends: Any, alg: Any, trees: Any, t: Any, first: Any, nodes: Any)
 
 @shared
 def add_visits(ends: Any, alg: Any, trees: Any, t: Any, first: Any, nodes: Any) -> None:
-    """Note some nodes of the graph with a node of a tree, if that weighs anything."""
+    """Note some nodes of the graph with a node of a trie, if that weighs anything."""
     lane = np.int32(lane_index())
     weighs = False
     c: Any = lane
@@ -274,7 +239,7 @@ add_end = by_type_of({EndRows: add_to_rows, Visits: add_visits})
 
 @shared
 def enter_suffixes(alg: Any, trees: Any, widest: Any, tree: Any, places: Any, graph: Any, ends: Any) -> None:
-    """Find the suffixes of a tree, as `enter_prefixes` does; they belong to the node that they are behind."""
+    """Find the suffixes of a trie, as `enter_prefixes` does; they belong to the node that they are behind."""
     lane = np.int32(lane_index())
     level = trees.first[at(tree)]
     last = trees.first[at(tree + 1)]
@@ -330,19 +295,10 @@ def read_back(graph: Any, first: Any, nodes: Any, symbol: Any) -> Any:
 class ChainMemory(NamedTuple):
     """Memory that the lanes of a warp share, besides the graph.
 
-    Attributes
-    ----------
-    before
-        (nodes,): what the prefix before each node weighs.
-    after
-        (nodes, group): the suffix behind each node, in each context.
-    entered
-        (1 + group, nodes): what begins an insertion with a node: the leftmost, and in each context the
-        rightmost. Later all that is before a node, and behind it.
-    levels
-        (2, 1 + group, nodes): two levels.
-    trail
-        int16 (deepest + 1, lanes): nodes on the way of each lane.
+    `before`, (nodes,): what the prefix before each node weighs; `after`, (nodes, group): the suffix behind
+    it, in each context. `entered`, (1 + group, nodes): what begins an insertion with a node, the leftmost,
+    and in each context the rightmost; later all that is before a node, and behind it. `levels`,
+    (2, 1 + group, nodes): two levels. `trail`, int16 (deepest + 1, lanes): nodes on the way of each lane.
     """
 
     before: Any
@@ -358,22 +314,8 @@ def weigh_graph(
 ) -> None:
     """Weight of everything that a text stands for, into ``out[item]``.
 
-    Parameters
-    ----------
-    alg
-        The algebra.
-    chain, parts
-        See `plait.dp.chain.gpu_tables`.
-    texts
-        As in `plait.dp.chain.texts.WeightedTexts`.
-    item
-        Which text.
-    graph
-        `plait.dp.chain.gpu_weigh.GraphMemory`.
-    memory
-        `ChainMemory`.
-    out
-        Weights.
+    `chain` and `parts` as in `plait.dp.chain.gpu_tables`, `texts` as in `plait.dp.chain.texts.WeightedTexts`;
+    `graph` is a `GraphMemory`, `memory` a `ChainMemory`.
     """
     nodes, places = lay_warp_graph(parts, texts, item, graph)
     clear_rows(alg, nodes, memory.before)
@@ -605,14 +547,9 @@ def read_words(alg: Any, words: Any, fragment: Any, u: Any, row: Any, graph: Any
 
 
 class PairMemory(NamedTuple):
-    """Memory that the lanes of a warp share, besides the graph.
+    """Memory that the lanes of a warp share, besides the graph; `prefixes` and `suffixes` are `Visits`.
 
-    Attributes
-    ----------
-    inserted
-        (nodes, lanes): what insertions from each start to each node weigh.
-    prefixes, suffixes
-        `plait.dp.chain.gpu_weigh.Visits`.
+    `inserted`, (nodes, lanes): what insertions from each start to each node weigh.
     """
 
     inserted: Any
@@ -626,10 +563,7 @@ def weigh_pair_graph(
 ) -> None:
     """Weight of everything that a text stands for, into ``out[item]``; NaN if it has too many ends.
 
-    Parameters
-    ----------
-    alg, chain, parts, texts, item, graph, memory, out
-        As for `plait.dp.chain.gpu_weigh.weigh_graph`, with `PairMemory`.
+    As `weigh_graph`, without fragments and with `PairMemory`.
     """
     lane = np.int32(lane_index())
     prefixes, suffixes = memory.prefixes, memory.suffixes

@@ -49,18 +49,9 @@ _WEIGHTS, _WORDS, _HALVES, _OCTETS = (np.dtype(kind) for kind in (np.float64, np
 class DeviceWeightedTexts(NamedTuple):
     """`plait.dp.chain.texts.WeightedTexts` in fewer bytes, and the order in which they are taken.
 
-    Attributes
-    ----------
-    codes
-        uint8 (total,).
-    start, length
-        int32 (n,).
-    prefix_first, suffix_first
-        int32 (n + 1,).
-    prefix_root, suffix_root
-        int32: numbers of trees.
-    order
-        int32 (n,): texts of about one size stand together.
+    `codes` uint8 (total,), `start` and `length` int32 (n,), `prefix_first` and `suffix_first` int32 (n + 1,),
+    `prefix_root` and `suffix_root` int32, numbers of tries. `order`, int32 (n,), puts texts of about one size
+    together.
     """
 
     codes: Any
@@ -76,12 +67,7 @@ class DeviceWeightedTexts(NamedTuple):
 class PathRoom(NamedTuple):
     """Elements of each array of `plait.dp.chain.gpu_weigh_plain.PathMemory`, for one warp.
 
-    Attributes
-    ----------
-    cells, steps
-        Of 64 bits; there are two arrays of `cells`.
-    symbols
-        Bytes, a multiple of 8.
+    `cells` (two arrays) and `steps` are of 64 bits, `symbols` bytes, a multiple of 8.
     """
 
     cells: Any
@@ -97,20 +83,10 @@ class PathRoom(NamedTuple):
 class ChainRoom(NamedTuple):
     """Elements of each array of a graph and of what is found on it, for one warp.
 
-    Attributes
-    ----------
-    nodes
-        Of the graph: a multiple of 8.
-    places
-        Of the graph, and one more: a multiple of 4.
-    found
-        Nodes of a level of a tree, twice: even.
-    before, after, entered, levels
-        Of 64 bits: as in `ChainMemory`; ``entered`` also as what is inserted in `PairMemory`.
-    trail
-        Of 16 bits, a multiple of 4.
-    noted
-        Of 32 bits: two `plait.dp.chain.gpu_weigh.Visits`.
+    `nodes` of the graph is a multiple of 8, `places`, one more than the graph has, of 4; `found`, nodes of a
+    level of a trie, twice, is even. `before`, `after`, `entered` and `levels` are of 64 bits, as in
+    `ChainMemory`; `entered` also as what is inserted in `PairMemory`. `trail` is of 16 bits, a multiple of 4,
+    `noted` of 32: two `plait.dp.chain.gpu_weigh.Visits`.
     """
 
     nodes: Any
@@ -132,45 +108,23 @@ class ChainRoom(NamedTuple):
 
 
 def path_room(group: int, longest: int) -> PathRoom:
-    """Shared memory of a warp for plain texts.
-
-    Parameters
-    ----------
-    group
-        Contexts at a time.
-    longest
-        Symbols of the longest text.
-    """
+    """Shared memory of a warp for plain texts of up to `longest` symbols, `group` contexts at a time."""
     cells = (1 + group) * (longest + 1)
     return PathRoom(np.int32(cells), np.int32(2 * (longest + 2)), np.int32(_up(longest, 8)))
 
 
 def chain_room(group: int, widest: int, deepest: int, nodes: int, places: int) -> ChainRoom:
-    """Shared memory of a warp for graphs.
+    """Shared memory of a warp for graphs of up to `nodes` and `places`, `group` contexts at a time.
 
-    Parameters
-    ----------
-    group
-        Contexts at a time.
-    widest
-        Nodes of the widest level of a tree of ends.
-    deepest
-        Symbols of the longest word of a fragment.
-    nodes, places
-        Of the largest graph.
+    `widest` is the nodes of the widest level of a trie of ends, `deepest` the symbols of the longest word of
+    a fragment.
     """
     rows = [nodes, group * nodes, (1 + group) * nodes, 2 * (1 + group) * nodes]
     return _room(widest, nodes, places, rows, (deepest + 1) * WARP)
 
 
 def pair_room(widest: int, nodes: int, places: int) -> ChainRoom:
-    """The same without fragments: what is inserted, and noted ends in the place of a trail.
-
-    Parameters
-    ----------
-    widest, nodes, places
-        As for `chain_room`.
-    """
+    """As `chain_room`, without fragments: what is inserted, and noted ends in the place of a trail."""
     return _room(widest, nodes, places, [0, 0, nodes * WARP, 0], 0, 2 * (2 * ENDS + 1))
 
 
@@ -335,14 +289,7 @@ _TABLES: Final = 16
 class WeightedLaunch:
     """A weighted chain on a device, ready for texts that are there; for the device that is current.
 
-    Parameters
-    ----------
-    chain
-        What texts are made of.
-    device
-        Number of the device.
-    algebra
-        Of which the chain's weights are values, in float64.
+    The chain's weights are values of `algebra`, in float64.
     """
 
     def __init__(self, chain: WeightedChain, device: int, algebra: Any = PROBABILITY) -> None:
@@ -354,12 +301,7 @@ class WeightedLaunch:
     def warps(self, parts: Any, nodes: int, places: int) -> tuple[Any, int]:
         """Shared memory of a warp, and how many warps a block has; 0 if none fits.
 
-        Parameters
-        ----------
-        parts
-            `plait.dp.chain.gpu_tables.WarpParts`; None for plain texts.
-        nodes, places
-            Of the largest graph.
+        `parts` is None for plain texts; `nodes` and `places` are those of the largest graph.
         """
         tables = self.tables
         room: Any
@@ -374,20 +316,9 @@ class WeightedLaunch:
         return room, min(_WARPS, self._shared // room.bytes)
 
     def launch(self, parts: Any, texts: DeviceWeightedTexts, size: Size, out: Any, stream: Any = 0) -> None:
-        """Weigh texts of the device.
+        """Weigh the texts of `size` on the device, into `out`, float64 (n,).
 
-        Parameters
-        ----------
-        parts
-            What codes stand for, on the device; None for plain texts of a chain with fragments.
-        texts
-            The texts.
-        size
-            Which of them, in their order.
-        out
-            float64 (n,).
-        stream
-            In which stream.
+        `parts` are on the device, and None for plain texts of a chain with fragments.
         """
         room, warps = size.room, size.warps
         blocks = min(-(-(size.last - size.first) // warps), _BLOCKS)
@@ -400,16 +331,9 @@ class WeightedLaunch:
 
 
 class Size(NamedTuple):
-    """Texts of about one size.
+    """Texts of about one size, `first` to `last` in their order.
 
-    Attributes
-    ----------
-    first, last
-        Which of them, in their order.
-    room
-        Shared memory of a warp.
-    warps
-        Of a block.
+    `room` is the shared memory of a warp, `warps` how many a block has.
     """
 
     first: int
@@ -419,18 +343,11 @@ class Size(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A batch with what all its pieces share.
+    """A batch with what all its pieces share; codes are symbols where texts are plain.
 
-    Attributes
-    ----------
-    texts
-        Codes are symbols where they are plain.
-    parts, host_parts
-        What codes stand for, for the lanes of a warp and on the host; None for plain texts.
-    nodes
-        int64 (total + 1,): nodes of all codes before each one; None for plain texts.
-    prefix_tree, suffix_tree
-        int32 (nodes,): numbers of trees, by their roots.
+    `parts` and `host_parts` are what codes stand for, for the lanes of a warp and on the host, `nodes`, int64
+    (total + 1,), the nodes of all codes before each one; all None for plain texts. `prefix_tree` and
+    `suffix_tree`, int32 (nodes,): numbers of tries, by their roots.
     """
 
     texts: WeightedTexts
@@ -442,17 +359,7 @@ class Batch(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of a batch on a device.
-
-    Attributes
-    ----------
-    texts
-        The texts.
-    sizes
-        What is launched.
-    left
-        int64: those that have no room.
-    """
+    """A piece of a batch on a device: `sizes` are launched; `left`, int64, are texts that have no room."""
 
     texts: DeviceWeightedTexts
     sizes: list[Size]
@@ -470,22 +377,8 @@ def run_weighted(
 ) -> _Ints:
     """Fill `out`, pieces of the batch in parallel on devices; returns the texts that are left to the caller.
 
-    Parameters
-    ----------
-    devices
-        Numbers of devices.
-    chain
-        What texts are made of.
-    parts
-        What codes stand for.
-    texts
-        The batch; no text is empty.
-    plain
-        Whether every code stands for a single symbol.
-    out
-        Weights; NaN for those that are left.
-    algebra
-        Of which the chain's weights are values.
+    No text is empty; `plain` says that every code stands for a single symbol. The chain's weights are values
+    of `algebra`; those of the texts that are left are NaN.
     """
     everything = np.arange(texts.start.size)
     batch = batch_of(chain, parts, texts, plain)
@@ -505,13 +398,7 @@ def run_weighted(
 
 
 def batch_of(chain: WeightedChain, parts: GraphParts, texts: WeightedTexts, plain: bool) -> Batch | None:
-    """A batch, with what pieces share; None if a GPU cannot read it.
-
-    Parameters
-    ----------
-    chain, parts, texts, plain
-        As for `run_weighted`.
-    """
+    """A batch, with what pieces share; None if a GPU cannot read it."""
     trees = warp_roots(chain.prefix), warp_roots(chain.suffix)
     if plain and len(chain.fragment_root):
         symbols = texts.codes
@@ -564,19 +451,7 @@ def _weigh(
 
 
 def place(slot: Slot, launch: WeightedLaunch, batch: Batch, first: int, last: int) -> Piece:
-    """Copy a piece of a batch to the current device.
-
-    Parameters
-    ----------
-    slot
-        Where it goes.
-    launch
-        The chain there.
-    batch
-        The batch.
-    first, last
-        Which of its texts.
-    """
+    """Copy texts `first` to `last` of a batch to the current device."""
     texts = batch.texts
     start, length = texts.start[first:last], texts.length[first:last]
     nodes = 1 + (length if batch.nodes is None else batch.nodes[start + length] - batch.nodes[start])
@@ -594,7 +469,7 @@ def place(slot: Slot, launch: WeightedLaunch, batch: Batch, first: int, last: in
 def _list(
     edges: _Ints, roots: NDArray[np.int32], trees: NDArray[np.int32], first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Lists of some texts, with numbers of trees for their roots; at least one element."""
+    """Lists of some texts, with numbers of tries for their roots; at least one element."""
     begin, end = int(edges[first]), int(edges[last])
     found = trees[roots[begin:end]]
     return edges[first : last + 1] - begin, found if found.size else np.zeros(1, np.int32)

@@ -1,6 +1,6 @@
 """The weighted chain of one plain text, by the lanes of a warp together.
 
-A text of which every symbol is known is a path, so an end of it is a walk down a tree. Insertions that begin
+A text of which every symbol is known is a path, so an end of it is a walk down a trie. Insertions that begin
 at one place belong to one lane, which follows them symbol by symbol: no two lanes come to one place at once.
 Fragments that begin at one place belong to one lane again. Lanes are shared out over places and contexts.
 
@@ -23,20 +23,11 @@ __all__ = ["PathMemory", "Span", "over_warp", "weigh_path"]
 
 
 class PathMemory(NamedTuple):
-    """Memory that the lanes of a warp share.
+    """Memory that the lanes of a warp share; `symbols`, uint8 (symbols,), is the text.
 
-    Attributes
-    ----------
-    symbols
-        uint8 (symbols,): the text.
-    entered
-        (1 + group, places): what the prefix before each place weighs, and in each context the suffix behind
-        it.
-    joined
-        The same with insertions.
-    step
-        (2, places + 1): weight of each symbol, if it is inserted after its neighbour; left and right, with
-        one element before them.
+    `entered`, (1 + group, places): what the prefix before each place weighs, and in each context the suffix
+    behind it; `joined` is the same with insertions. `step`, (2, places + 1): weight of each symbol inserted
+    after its neighbour, left and right, with one element before them.
     """
 
     symbols: Any
@@ -46,15 +37,7 @@ class PathMemory(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where a text is entered.
-
-    Attributes
-    ----------
-    low, before
-        First and last place behind a prefix.
-    after, high
-        First and last place before a suffix.
-    """
+    """First and last place behind a prefix, `low` and `before`, and before a suffix, `after` and `high`."""
 
     low: Any
     before: Any
@@ -63,18 +46,10 @@ class Span(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Insertions that begin at one place.
+    """Insertions that begin at one place: at most `most`, 0 for a lane without work.
 
-    Attributes
-    ----------
-    side
-        0 to the right of a prefix, 1 to the left of a suffix.
-    row
-        Of what is entered and joined.
-    place
-        Where they begin.
-    most
-        How many they are at most; 0 for a lane without work.
+    `side` is 0 to the right of a prefix, 1 to the left of a suffix; `row` is that of what is entered and
+    joined.
     """
 
     side: Any
@@ -85,22 +60,9 @@ class Way(NamedTuple):
 
 @shared
 def weigh_path(alg: Any, chain: Any, texts: Any, item: Any, memory: Any, out: Any) -> None:
-    """Weight of a text, into ``out[item]``.
+    """Weight of a text, whose codes are symbols, into ``out[item]``; `memory` is a `PathMemory`.
 
-    Parameters
-    ----------
-    alg
-        The algebra.
-    chain
-        See `plait.dp.chain.gpu_tables`.
-    texts
-        As in `plait.dp.chain.texts.WeightedTexts`, with symbols as codes.
-    item
-        Which text.
-    memory
-        `PathMemory`.
-    out
-        Weights.
+    `chain` as in `plait.dp.chain.gpu_tables`, `texts` as in `plait.dp.chain.texts.WeightedTexts`.
     """
     lane = lane_index()
     places = np.int32(texts.length[at(item)] + 1)
@@ -181,7 +143,7 @@ def enter_path(
 
 @shared
 def enter_prefix_path(alg: Any, trees: Any, tree: Any, places: Any, memory: Any) -> None:
-    """Add what the prefixes of a tree weigh; the first lane adds."""
+    """Add what the prefixes of a trie weigh; the first lane adds."""
     lane = lane_index()
     t = trees.level[at(trees.first[at(tree)])]
     u = np.int32(0)
@@ -198,7 +160,7 @@ def enter_prefix_path(alg: Any, trees: Any, tree: Any, places: Any, memory: Any)
 def enter_suffix_path(
     alg: Any, trees: Any, tree: Any, places: Any, context: Any, number: Any, own: Any, memory: Any
 ) -> None:
-    """Add what the suffixes of a tree weigh; a lane for each context adds."""
+    """Add what the suffixes of a trie weigh; a lane for each context adds."""
     t = trees.level[at(trees.first[at(tree)])]
     u = np.int32(places - 1)
     while t >= 0:

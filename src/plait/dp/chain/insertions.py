@@ -11,13 +11,7 @@ __all__ = ["Insertion", "Occurrences", "insert", "keep", "start"]
 
 
 class Insertion(NamedTuple):
-    """Insertions of up to ``levels - 1`` nucleotides.
-
-    Attributes
-    ----------
-    levels
-        Number of levels, counted from no insertion.
-    """
+    """Insertions of up to ``levels - 1`` nucleotides; `levels` counts from no insertion."""
 
     levels: Any
 
@@ -28,31 +22,16 @@ class Insertion(NamedTuple):
 
 @by_type
 def insert(p: Any, alg: Any, entered: Any, shorter: Any, weight: Any) -> Any:
-    """Value of a level at a position.
+    """Value of a level at a position: of arriving here without an insertion, or from the level below.
 
-    Parameters
-    ----------
-    p
-        The recurrence.
-    alg
-        The algebra.
-    entered
-        Weight of arriving here, at this level, with no insertion.
-    shorter
-        The level below at the neighbouring position; zero for level 0.
-    weight
-        Weight of the nucleotide between the two positions (its multiplicity, when counting).
+    `entered` is the weight of arriving here, at this level, with no insertion; `shorter` the level below at
+    the neighbouring position, zero for level 0; `weight` that of the nucleotide between the two positions
+    (its multiplicity, when counting).
     """
 
 
 class Occurrences(NamedTuple):
-    """Occurrences inside fragments of at most 62 positions in all.
-
-    Attributes
-    ----------
-    starts
-        Bits of the positions from which an occurrence may start.
-    """
+    """Occurrences inside fragments of at most 62 positions in all; `starts` has a bit for each start."""
 
     starts: Any
 
@@ -74,14 +53,6 @@ def start(p: Any) -> Any:
 def keep(p: Any, starts: Any, places: Any, read: Any) -> Any:
     """State after one more symbol.
 
-    Parameters
-    ----------
-    p
-        The automaton.
-    starts
-        State after `read` symbols.
-    places
-        Bits of the fragment positions that match the next symbol.
-    read
-        Number of symbols read before this one.
+    `starts` is the state after `read` symbols; `places` has the bits of the fragment positions that match the
+    next one.
     """

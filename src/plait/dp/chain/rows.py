@@ -48,14 +48,8 @@ class PerInsertions(NamedTuple):
 class Kind(NamedTuple):
     """Everything about a chain run that is fixed when it is compiled.
 
-    Attributes
-    ----------
-    insertion
-        The recurrence of the junctions.
-    rows
-        `PerModel` or `PerInsertions`.
-    lanes
-        Width of lane groups.
+    `insertion` is the recurrence of the junctions, `rows` is `PerModel` or `PerInsertions`, `lanes` the width
+    of lane groups.
     """
 
     insertion: Any
@@ -66,18 +60,8 @@ class Kind(NamedTuple):
 class Span(NamedTuple):
     """Where a text matches its ends.
 
-    Attributes
-    ----------
-    prefix, suffix
-        The ends.
-    m_prefix, m_suffix
-        How much of each matches.
-    length
-        Length of the text.
-    first
-        Leftmost position at which a fragment may end.
-    last
-        Rightmost position at which a fragment may start.
+    `m_prefix` and `m_suffix` are the symbols of each that match; `first` is the leftmost position at which a
+    fragment may end, `last` the rightmost at which one may start.
     """
 
     prefix: Any

@@ -1,4 +1,4 @@
-"""Junctions drawn from the weighted chain."""
+"""Junctions drawn from the weighted chain, by alias tables."""
 
 from __future__ import annotations
 
@@ -31,16 +31,10 @@ _HALF = 2.0**-53
 
 
 class AliasTables(NamedTuple):
-    """Discrete distributions, for draws by Walker's method in Vose's form.
+    """Discrete distributions, for draws by Walker's alias method in Vose's form.
 
-    Attributes
-    ----------
-    first
-        int64 (tables + 1,): where each distribution begins.
-    keep
-        float64 (total,): probability of keeping a place.
-    other
-        int64 (total,): what is drawn otherwise.
+    `first`, int64 (tables + 1,), are offsets into `keep`, float64 (total,), the probability of keeping a
+    place, and `other`, int64 (total,), what is drawn otherwise.
     """
 
     first: Any
@@ -51,24 +45,13 @@ class AliasTables(NamedTuple):
 class ChainDraws(NamedTuple):
     """What is drawn from.
 
-    Attributes
-    ----------
-    tables
-        `AliasTables`: in order prefix; fragment and suffix, once for all prefixes or for each; cuts of each
-        prefix, fragment and suffix; both lengths; symbols after each of four, and the first one, left and
-        right.
-    joint, prefix_cut, fragment_cut, suffix_cut, length, left_step, right_step
-        The first table of each kind.
-    joints
-        1, or the number of prefixes.
-    suffixes
-        Number of suffixes; a joint draw is ``fragment * suffixes + suffix``.
-    cuts_right
-        Numbers of cuts on the right of a fragment; a draw is ``left * cuts_right + right``.
-    symbols
-        uint8: symbols of all ends and fragments.
-    prefix_first, fragment_first, suffix_first
-        int64 (n + 1,): where each begins.
+    `tables` holds, in this order: prefix; fragment and suffix, once for all prefixes or for each; cuts of
+    each prefix, fragment and suffix; both insertion lengths; symbols after each of four, and the first one,
+    left and right. `joint`, `prefix_cut`, `fragment_cut`, `suffix_cut`, `length`, `left_step` and
+    `right_step` are the first table of each kind. `joints` is 1 or the number of prefixes. A joint draw is
+    ``fragment * suffixes + suffix``, a fragment cut ``left * cuts_right + right``. `symbols`, uint8, are
+    those of all ends and fragments; `prefix_first`, `fragment_first` and `suffix_first`, int64 (n + 1,), are
+    offsets.
     """
 
     tables: Any
@@ -89,16 +72,9 @@ class ChainDraws(NamedTuple):
 
 
 class DrawOutput(NamedTuple):
-    """What was drawn.
+    """What was drawn: `symbols` uint8 (n, most) and `fields` int32 (n, len(FIELDS)).
 
-    Attributes
-    ----------
-    symbols
-        uint8 (n, most): the texts.
-    length
-        int64 (n,): of each; -1 where an end was cut to nothing.
-    fields
-        int32 (n, len(FIELDS)).
+    `length`, int64 (n,), is -1 where an end was cut to nothing.
     """
 
     symbols: Any

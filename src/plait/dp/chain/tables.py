@@ -1,4 +1,7 @@
-"""The arrays that the chain reads and writes, named, and gene ends as trees."""
+"""The arrays that the chain reads and writes, named, and germline ends as tries.
+
+A text is a junction; a prefix is its V end, a suffix its J end and a fragment a D.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +52,8 @@ ALIVE_ROWS = FRAGMENT_BITS + 1
 class Texts(NamedTuple):
     """A batch of texts as symbol masks; several may share their symbols.
 
-    Attributes
-    ----------
-    symbols
-        uint8 (total,): masks of all texts.
-    start, length
-        int64 (n,): text i is ``symbols[start[i]:start[i] + length[i]]``.
-    prefix, suffix
-        int64 (n,): which prefix and suffix make text i.
+    Text i is ``symbols[start[i]:start[i] + length[i]]``; `symbols` is uint8 (total,), all others int64 (n,).
+    `prefix` and `suffix` say which prefix and suffix make text i.
     """
 
     symbols: Any
@@ -69,20 +66,11 @@ class Texts(NamedTuple):
 class FragmentWords(NamedTuple):
     """Fragments packed into words: one bit per symbol, an empty bit between two fragments.
 
-    Attributes
-    ----------
-    places
-        int64 (words, 16): for each text mask, the bits of the positions that match it.
-    word, first, length
-        int64 (n,): the word of each fragment, its first bit and its number of symbols.
-    every_start
-        int64 (words,): the bits of all fragments of a word.
-    fragment_of
-        int64 (words, FRAGMENT_BITS): which fragment a bit belongs to.
-    allowed_starts
-        int64 (suffixes, words): the bits of the fragments that may precede a suffix.
-    longest
-        Symbols in the longest fragment.
+    `places`, int64 (words, 16), has for each text mask the bits of the positions that match it. `word`,
+    `first` and `length`, int64 (n,): the word of each fragment, its first bit and its number of symbols.
+    `every_start`, int64 (words,): bits of all fragments of a word; `fragment_of`, int64
+    (words, FRAGMENT_BITS): the fragment of each bit; `allowed_starts`, int64 (suffixes, words): bits of the
+    fragments that may precede a suffix. `longest` is in symbols.
     """
 
     places: Any
@@ -98,53 +86,30 @@ class FragmentWords(NamedTuple):
 class ChainTables(NamedTuple):
     """What the chain is made of. M lanes are the models asked for, K x P the insertion levels.
 
-    Attributes
-    ----------
-    prefix_symbols, suffix_symbols
-        uint8 (n, width): extended ends as masks; suffixes are stored last symbol first.
-    prefix_length, suffix_length
-        int64 (n,): symbols in each.
-    prefix_row, suffix_row
-        int32 (n, width + 1): row of the end weights for each kept length; row 0 is all zero.
-    words
-        The fragments, extended at both ends.
-    joined_starts, joined_left, joined_length
-        int64 (n,): the part of each fragment that takes part in the chain: its bits, the symbols before it,
-        and its length.
-    fragment_row
-        int32 (n, width + 1, width + 1): row of the fragment weights for fragment[s:t).
-    hidden_row
-        int32 (n, hidden + 1, width + 1): row for a mirrored end of p symbols before fragment[0:t).
-    empty_row
-        int32 (n,): row for a fragment of which nothing is left.
-    region_left, region_right
-        int64 (n,): where the unextended part of a fragment starts and ends.
-    allowed
-        uint8 (suffixes, fragments): which fragments may precede a suffix.
-    pair_allowed
-        uint8 (fragments, fragments): which fragment may precede which; all 0 where pairs are not asked for.
-    end_weights, fragment_weights
-        (rows, M padded): weights per model; rows of lanes are padded to `plait.lang.lanes.PADDING`.
-    level_weights
-        (rows, K * P padded): end weights per insertion level; lane ``k * P + p``.
-    symbol_weight
-        (16,): weight of inserting a symbol opposite each text mask.
-    mirror
-        uint8 (16,): the mask that stands opposite each text mask in a mirrored end.
-    level_step
-        P, the distance between two levels of a lane.
-    plain_starts
-        int64 (n, width + 1): for each length, the bits of the starts whose row is that of the first one:
-        they are counted, not visited.
-    out_lane
-        int64 (M,): where lane x stands in the output.
-    left_lane, right_lane, single_lane
-        int32 (M,): insertion level read by each model left and right of the fragment, and where there is
-        no fragment; all three empty where M = K * P and every model reads its own lane.
-    middle_limit
-        int64 (M,): longest insertion between two fragments, model by model.
-    bound_ends, bound_fragment, bound_symbol
-        float and float64 (16,): factors of an upper bound of every count.
+    Ends: `prefix_symbols` and `suffix_symbols` are extended ends as masks, uint8 (n, width), suffixes stored
+    last symbol first; `prefix_length` and `suffix_length` int64 (n,). `prefix_row` and `suffix_row`, int32
+    (n, width + 1), give the row of `end_weights` for each kept length; row 0 is all zero.
+
+    Fragments: `words` packs them, extended at both ends. `joined_starts`, `joined_left` and `joined_length`,
+    int64 (n,), are the bits, the symbols before and the length of the part that takes part in the chain.
+    `fragment_row`, int32 (n, width + 1, width + 1), is the row of `fragment_weights` for fragment[s:t),
+    `hidden_row`, int32 (n, hidden + 1, width + 1), that of p palindromic symbols before fragment[0:t), and
+    `empty_row`, int32 (n,), that of a fully deleted fragment. `plain_starts`, int64 (n, width + 1), has for
+    each length the bits of the starts whose row is that of the first one: they are counted, not visited.
+    `region_left` and `region_right`, int64 (n,), are start and end of the unextended part. `allowed`, uint8
+    (suffixes, fragments): which fragments may precede a suffix; `pair_allowed`, uint8 (fragments, fragments):
+    which fragment may precede which, all 0 where pairs are not asked for.
+
+    Weights: `end_weights` and `fragment_weights` are (rows, M), `level_weights` (rows, K * P) with lane
+    ``k * P + p``, all padded to `plait.lang.lanes.PADDING` lanes; `level_step` is P. `symbol_weight`, (16,),
+    is the weight of inserting a symbol opposite each text mask; `mirror`, uint8 (16,), the complement of each
+    mask.
+
+    Models: `left_lane`, `right_lane` and `single_lane`, int32 (M,), are the insertion levels read left and
+    right of the fragment, and without one; all three are empty where M = K * P and every model reads its own
+    lane. `middle_limit`, int64 (M,), is the longest insertion between two fragments; `out_lane`, int64 (M,),
+    where lane x stands in the output. `bound_ends`, `bound_fragment` (floats) and `bound_symbol` (float64
+    (16,)) are factors of an upper bound of every count.
     """
 
     prefix_symbols: Any
@@ -184,8 +149,8 @@ class ChainTables(NamedTuple):
 class ChainScratch(NamedTuple):
     """Working memory of one worker.
 
-    Rows f of `total` and `carry` belong to fragment f, the last two rows to a fragment of which nothing is
-    left, and to no fragment.
+    Rows f of `total` and `carry` belong to fragment f, the last two rows to a fully deleted fragment and to
+    no fragment.
     """
 
     masks: Any
@@ -209,23 +174,13 @@ class ChainScratch(NamedTuple):
 
 
 class ChainOutput(NamedTuple):
-    """Results of a batch of n texts.
+    """Results of a batch of n texts; what is not wanted has no columns, which saves writing and copying.
 
-    What is not wanted has no columns, which spares the time to write it, and to copy it from a device.
-
-    Attributes
-    ----------
-    full, empty
-        (n, fragments, M): all paths, and those with nothing left of the fragment; or `full` is (n, 1, M): the
-        sum over the fragments, and `empty` (n, 0, M).
-    none
-        (n, M): paths without a fragment; or (n, 0).
-    pair
-        (n, pairs, M): paths with two fragments, pair ``first * fragments + second``.
-    regions
-        int64 (n, len(REGION_FIELDS)), or (n, 0).
-    bound
-        float64 (n,): no exact count of the text, final or intermediate, exceeds this.
+    `full` and `empty`, (n, fragments, M): all paths, and those with the fragment fully deleted; or `full` is
+    (n, 1, M), summed over fragments, and `empty` (n, 0, M). `none`, (n, M) or (n, 0): paths without a
+    fragment. `pair`, (n, pairs, M): two fragments, pair ``first * fragments + second``. `regions` is int64
+    (n, len(REGION_FIELDS)) or (n, 0). No exact count of a text, final or intermediate, exceeds `bound`,
+    float64 (n,).
     """
 
     full: Any
@@ -239,19 +194,7 @@ class ChainOutput(NamedTuple):
 def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
     """Working memory for texts of up to `longest` symbols.
 
-    Parameters
-    ----------
-    alg
-        The algebra; its neutral elements are the numbers 0 and 1.
-    tables
-        The chain.
-    longest
-        Length of the longest text.
-
-    Raises
-    ------
-    Unsupported
-        If the algebra is another, of which numbers of ways are no values.
+    Raises `Unsupported` for an algebra whose neutral elements are not the numbers 0 and 1.
     """
     if not (alg.zero == 0 and alg.one == 1):
         why = f"its zero is {alg.zero} and its one {alg.one}; the tables hold numbers of ways, 0 and 1"
@@ -291,14 +234,10 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
 
 
 class EndTrees(NamedTuple):
-    """Trees of prefixes, of suffixes read backwards, or of all words of fragments.
+    """Tries of prefixes, of suffixes read backwards, or of all words of fragments.
 
-    Attributes
-    ----------
-    child
-        int32 (nodes, 4): the node that a symbol leads to, or -1.
-    weight
-        (nodes, contexts): of all ends that are cut here.
+    `child`, int32 (nodes, 4), is the node that a symbol leads to, or -1; `weight`, (nodes, contexts), is that
+    of all ends that are cut here.
     """
 
     child: Any
@@ -321,7 +260,7 @@ def enter_ends(alg: Any, chain: Any, texts: Any, item: int, graph: Any, nodes: i
 
 @shared
 def enter_prefix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any) -> None:
-    """Add to `before` what the prefixes of a tree weigh."""
+    """Add to `before` what the prefixes of a trie weigh."""
     before = scratch.before
     t, u, top = root, 0, 0
     while t >= 0:
@@ -332,7 +271,7 @@ def enter_prefix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch
 
 @shared
 def enter_suffix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any) -> None:
-    """Add to `after` what the suffixes of a tree weigh."""
+    """Add to `after` what the suffixes of a trie weigh."""
     after = scratch.after
     for end in range(nodes - 1, -1, -1):
         if place_of(graph, end) != place_of(graph, nodes - 1):

@@ -1,9 +1,8 @@
-"""Texts of which not every symbol is known, as graphs: a path from the first node to a last one is a text.
+"""Texts with ambiguous symbols as graphs: a path from the first node to a last one is a text.
 
 Every node carries the symbol that leads to it, and no two nodes that follow the same one carry the same
-symbol, so that different paths are different texts. A text is written in *codes*, of which each stands for
-one or more places: a nucleotide for one, an amino acid for three. What a code stands for is a `GraphParts`
-entry.
+symbol, so that different paths are different texts. A text is written in *codes*, each standing for one or
+more places: a nucleotide for one, an amino acid for three (`GraphParts`).
 
 Schedules ask a graph by functions. A text of which every symbol is known needs no lists of edges
 (`PathGraph`): loops over what is before or behind a node have one round, and the same bodies become those of
@@ -36,17 +35,10 @@ __all__ = [
 class GraphParts(NamedTuple):
     """What each code stands for: nodes in order of place, of which the first ones enter, the last leave.
 
-    Attributes
-    ----------
-    nodes, entries, exits
-        int64 (codes,): how many there are.
-    symbol
-        uint8 (codes, most nodes).
-    place
-        int64 (codes, most nodes): symbols read with this one, from 1.
-    before_first, before
-        int64 (codes, most nodes + 1) and (codes, most edges): nodes before each node, numbered in the part;
-        none for entries, which follow all exits of the part before.
+    `nodes`, `entries` and `exits` are int64 (codes,) counts; `symbol` uint8 and `place` int64, both
+    (codes, most nodes), places counted from 1. `before_first`, int64 (codes, most nodes + 1), are offsets
+    into `before`, int64 (codes, most edges): nodes before each node, numbered in the part; none for entries,
+    which follow all exits of the part before.
     """
 
     nodes: Any
@@ -59,18 +51,10 @@ class GraphParts(NamedTuple):
 
 
 class WeightedTexts(NamedTuple):
-    """A batch of texts.
+    """A batch of texts: text i is ``codes[start[i]:start[i] + length[i]]``, uint8.
 
-    Attributes
-    ----------
-    codes
-        uint8 (total,): codes of all texts.
-    start, length
-        int64 (n,): text i is ``codes[start[i]:start[i] + length[i]]``.
-    prefix_first, prefix_root
-        int64 (n + 1,) and int32: roots of the trees of prefixes that text i may begin with.
-    suffix_first, suffix_root
-        The same for suffixes.
+    `prefix_first` (n + 1,) are offsets into `prefix_root` (int32): roots of the tries of prefixes that text i
+    may begin with; `suffix_first` and `suffix_root` likewise. All offsets and lengths are int64.
     """
 
     codes: Any
@@ -85,16 +69,9 @@ class WeightedTexts(NamedTuple):
 class TextGraph(NamedTuple):
     """One graph; node 0 begins all paths, and nodes are in order of their place.
 
-    Attributes
-    ----------
-    symbol
-        uint8 (nodes,); that of node 0 is not read.
-    place
-        int64 (nodes,): symbols on the way to a node.
-    before_first, before
-        int64 (nodes + 1,) and (edges,): nodes before each node.
-    after_first, after
-        int64 (nodes + 2,) and (edges,): nodes after each node.
+    `symbol` is uint8 (nodes,), not read for node 0; `place` int64 (nodes,), the symbols on the way to a node.
+    `before_first`, int64 (nodes + 1,), are offsets into `before` (edges,), and `after_first`, int64
+    (nodes + 2,), into `after` (edges,): the nodes before and after each node.
     """
 
     symbol: Any
@@ -130,13 +107,7 @@ class TextGraph(NamedTuple):
 
 
 class PathGraph(NamedTuple):
-    """The graph of a plain text: node u is its u-th symbol.
-
-    Attributes
-    ----------
-    symbol
-        uint8 (nodes,); that of node 0 is not read.
-    """
+    """The graph of a plain text: node u is its u-th symbol; `symbol` is uint8 (nodes,), not read at 0."""
 
     symbol: Any
 

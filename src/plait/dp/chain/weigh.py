@@ -1,7 +1,8 @@
-"""The chain of weighted choices, with a fragment between prefix and suffix, and without.
+"""Weight of a junction in the chain of weighted choices, with a fragment (D) and without.
 
-Without one, prefix and suffix are chosen together, and the suffixes are the contexts: what a prefix weighs
-depends on them. Lanes run over contexts, of which only those are read that some suffix of the text has.
+Suffixes carry contexts: one per fragment, or, where prefix and suffix are chosen together and there is no
+fragment, one per suffix. Lanes run over contexts, of which only those are read that some suffix of the text
+has.
 """
 
 from __future__ import annotations
@@ -29,31 +30,18 @@ __all__ = ["WeightedChain", "WeightedScratch", "weigh_pair_text", "weigh_text"]
 class WeightedChain(NamedTuple):
     """What the chain is made of; all weights are values of one algebra.
 
-    Attributes
-    ----------
-    insertion
-        The recurrence of insertions, of which a level holds those that begin at one place.
-    prefix, suffix
-        `EndTrees`; suffixes have a context for every fragment.
-    fragment
-        `EndTrees` of all words in fragments; a word's weight is that of all parts that read so.
-    fragment_root
-        int32 (fragments,): the tree of each fragment.
-    words
-        `EndTrees`: all those trees as one, the weights of each fragment in its own context; contexts are
-        padded to whole groups of lanes. Its root is node 0.
-    left_none, right_none
-        (1,): weight of no insertion.
-    left_length, right_length
-        (1, ...): weight of 1, 2, ... insertions, of 2 and more backwards on the left, between `margin` zeros.
-    margin
-        Zeros before and behind the lengths: any group of lanes that holds one of them lies within the table.
-    pick
-        (1, ...): one in the middle of zeros, more than there are lengths: it puts a value into one lane.
-    left_first, right_first
-        (4,): weight of the first inserted symbol: left the leftmost, right the rightmost.
-    left_step, right_step
-        (4, 4): weight of an inserted symbol (column) after the one inserted before it (row).
+    A level of `insertion` holds the insertions that begin at one place. `prefix`, `suffix`, `fragment` and
+    `words` are `EndTrees`; suffixes have a context for every fragment. `fragment` has all words in fragments,
+    a word weighing what all parts that read so weigh; `fragment_root`, int32 (fragments,), is the root of
+    each. `words` is all those tries as one with root 0, each fragment in its own context, contexts padded to
+    whole groups of lanes.
+
+    `left_none` and `right_none`, (1,): weight of no insertion. `left_length` and `right_length`, (1, ...):
+    weight of 1, 2, ... insertions, of 2 and more backwards on the left, between `margin` zeros, so that any
+    group of lanes that holds one of them lies within the table. `pick`, (1, ...), is a one in the middle of
+    more zeros than there are lengths: it puts a value into one lane. `left_first` and `right_first`, (4,):
+    weight of the first inserted symbol, left the leftmost, right the rightmost; `left_step` and `right_step`,
+    (4, 4): weight of an inserted symbol (column) after the one inserted before it (row).
     """
 
     insertion: Any
@@ -75,22 +63,13 @@ class WeightedChain(NamedTuple):
 
 
 class WeightedScratch(NamedTuple):
-    """Working memory of one worker.
+    """Working memory of one worker; `graph` is a `plait.dp.chain.texts.TextGraph` or `PathGraph`.
 
-    Attributes
-    ----------
-    graph
-        `plait.dp.chain.texts.TextGraph` or `PathGraph`.
-    before, left
-        (nodes, 1): of everything before a node: the prefix alone, and with insertions.
-    after, right
-        (nodes, contexts padded): of everything behind a node, likewise.
-    left_levels, right_levels
-        (nodes, levels padded), and the latter as many for each context: by the place where insertions begin.
-    inserted
-        (nodes, contexts padded): insertions that begin with a node, and all behind them.
-    stack
-        int64 (most, 2): what is still to be visited.
+    `before` and `left`, (nodes, 1): everything before a node, the prefix alone and with insertions. `after`
+    and `right`, (nodes, contexts padded): everything behind a node, likewise. `left_levels` and
+    `right_levels`, (nodes, levels padded), and the latter as many for each context: by the place where
+    insertions begin. `inserted`, (nodes, contexts padded): insertions that begin with a node, and all behind
+    them. `stack`, int64 (most, 2): what is still to be visited.
     """
 
     graph: Any
@@ -108,25 +87,7 @@ class WeightedScratch(NamedTuple):
 def weigh_text(
     lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, item: int, scratch: Any, out: Any
 ) -> None:
-    """Weight of everything that a text stands for, into ``out[item]``.
-
-    Parameters
-    ----------
-    lanes
-        Width of lane groups.
-    alg
-        The algebra.
-    chain
-        What texts are made of.
-    parts, texts
-        See `plait.dp.chain.texts`.
-    item
-        Which text.
-    scratch
-        Memory of this worker.
-    out
-        (n,): weights.
-    """
+    """Weight of everything that a text stands for, into ``out[item]``; scratch from the caller."""
     graph = scratch.graph
     nodes = lay_graph(parts, texts, item, graph)
     enter_ends(alg, chain, texts, item, graph, nodes, scratch)
@@ -295,13 +256,9 @@ def read_fragments(
 def weigh_pair_text(
     lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, item: int, scratch: Any, out: Any
 ) -> None:
-    """Weight of everything that a text stands for, into ``out[item]``.
+    """Weight of everything that a text stands for, into ``out[item]``, without fragments.
 
-    Parameters
-    ----------
-    lanes, alg, chain, parts, texts, item, scratch, out
-        As for `plait.dp.chain.weigh.weigh_text`; there are no fragments, and `before` has as many
-        contexts as `after`.
+    As `weigh_text`; `before` has as many contexts as `after`.
     """
     graph = scratch.graph
     nodes = lay_graph(parts, texts, item, graph)
