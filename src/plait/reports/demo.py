@@ -70,10 +70,10 @@ def run_demo(
 ) -> str:
     """Count the repertoires under 55 models, study who shares what, write the report, and tell what is seen.
 
-    Writes ``samples.csv`` and the folder ``study`` to `folder`; `rows` are evenly spread over the donors, all
-    by default. The last line of what is returned is the path of the page. InvalidInput if the data are not
-    installed, `rows` is less than 1, or the folder holds something else or an earlier demo; TargetUnavailable
-    if figures cannot be drawn.
+    Writes ``samples.csv`` and ``study`` to `folder`; `rows` are evenly spread over the donors, all by
+    default. The last line returned is the path of the page. InvalidInput if data are missing, `rows` is less
+    than 1, or the folder holds something else or an earlier demo; TargetUnavailable if figures cannot be
+    drawn.
     """
     if rows is not None and rows < 1:
         raise InvalidInput("rows", found=rows, expected="at least 1")

@@ -161,12 +161,11 @@ SECTIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StudyFigure:
-    """A figure, or the sentence that stands in its place.
+    """A figure, or the sentence (its `caption`) that stands in its place.
 
-    `name` is that of its files, and its anchor in the page; `section` is of `SECTIONS`; `caption` says how to
-    read it, from how many, and what it cannot say, or is the sentence. `spec` is Vega-Lite, with colours by
-    name; None where there is nothing to draw. `cell`, for small multiples: the least width of one in pixels,
-    and the most columns; (0, 0) otherwise. `half`: two such figures fit beside each other on a wide page.
+    `name` is that of its files and its anchor in the page, `section` of `SECTIONS`. `spec` is Vega-Lite, with
+    colours by name; None where there is nothing to draw. `cell`, for small multiples: least width of one in
+    pixels, and most columns; (0, 0) otherwise. `half`: two such figures fit beside each other on a wide page.
     """
 
     name: str
@@ -230,7 +229,7 @@ def number_text(value: float | None) -> str:
 
 
 def short_names(names: Sequence[str], most: int = 12) -> dict[str, str]:
-    """Names that fit above a small figure, each its own.
+    """Names of at most `most` letters that fit above a small figure, each its own.
 
     >>> short_names(["mouse41", "a patient with a long name 1", "a patient with a long name 2"])["mouse41"]
     'mouse41'

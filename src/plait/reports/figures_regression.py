@@ -37,7 +37,7 @@ _ROC_COLOURS: Final = {
 
 
 def prediction_figures(study: Study) -> list[StudyFigure]:
-    """Calibration and ROC."""
+    """Calibration and ROC curves of held-out predictions."""
     figures = []
     for name, draw in (("calibration", _calibration), ("roc", _roc)):
         table = study.table(name)
@@ -204,7 +204,7 @@ def group_colour(groups: list[str]) -> Spec:
 
 
 def predictor_meanings(study: Study) -> dict[str, str]:
-    """What predictors mean."""
+    """What predictors mean, by name; empty without predictors."""
     table = study.table("predictors")
     if table is None or "meaning" not in table:
         return {}

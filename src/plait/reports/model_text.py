@@ -60,7 +60,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def pgen_text(made: PgenFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal."""
+    """What came of a run of generation probabilities, in lines that fit a terminal."""
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
     if not made.rows:
@@ -124,7 +124,7 @@ _MEANINGS = {
 
 
 def scenario_text(made: ScenarioFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal."""
+    """What came of a search for scenarios, in lines that fit a terminal."""
     summary = made.summary
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]

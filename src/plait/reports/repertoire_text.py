@@ -49,7 +49,7 @@ _MOST_FILES = 40
 
 
 def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal."""
+    """What came of an annotation, in lines that fit a terminal."""
     total = found.total
     paired = any(file.mate_path for file in found.files)
     rate = f", {total.reads / seconds:,.0f}/s" if total.reads and seconds > 0 else ""
@@ -187,7 +187,10 @@ LEFT_OUT_MEANINGS = {
 def alleles_text(
     found: NewAlleles, output: str | os.PathLike[str], extended: str | os.PathLike[str] | None = None
 ) -> str:
-    """What was found, in lines that fit a terminal; `extended` is the germline set, if there is one."""
+    """What was found of new alleles, in lines that fit a terminal.
+
+    `output` has the table of candidates, `extended` the germline set, if there is one.
+    """
     lines = [
         f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",
         *_left_out(found),

@@ -119,7 +119,7 @@ class StudyTable:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A finished study: folder, content of ``study.json``, and tables by name, those without rows left out."""
+    """A finished study: folder, content of ``study.json``, tables by name, those without rows left out."""
 
     folder: Path
     description: Mapping[str, Any]

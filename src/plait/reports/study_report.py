@@ -247,10 +247,10 @@ def write_study_report(
 ) -> StudyReport:
     """Write the report of a finished study: a page, by default ``report.html`` in its folder, and figures.
 
-    Figures go to ``figures`` in the folder. Only ``study.json`` and ``tables`` are read; `progress` gets the
-    name of each figure before it is drawn. TargetUnavailable if what draws figures is not installed,
-    InvalidInput if the folder is no finished study, or the output cannot be named so, FormatError if the
-    study is not what it should be, or the disk does not take the report.
+    Reads only ``study.json`` and ``tables``; writes figures to ``figures`` there. `progress` gets each
+    figure's name before it is drawn. TargetUnavailable if what draws is not installed; InvalidInput if it is
+    no finished study, or the output cannot have its name; FormatError if the study is damaged, or the page
+    cannot be written.
     """
     check_report_drawing()
     study = read_study(folder)

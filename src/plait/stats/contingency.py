@@ -215,12 +215,10 @@ class Pairs(NamedTuple):
 class ContingencyTable:
     """How often each pair of values (x, y) occurs, in each stratum: one entry per distinct pair. Picklable.
 
-    With a bound of `most` entries, values, whole ones included, are rounded towards zero to as many leading
-    binary digits as keep the table within it: the same for x, y and all strata. Order stays; some become
-    equal. Up to `exact` entries, if that is more than `most`, nothing is rounded.
-
-    What it holds depends on the rows alone, not on their order or parts, as long as an axis is of one kind,
-    whole or floating-point, in all of them.
+    To keep within `most` entries (None: no bound), values, whole ones too, are rounded towards zero to some
+    leading binary digits, as many for x, y and all strata; their order stays. Up to `exact` entries nothing
+    is. What is held depends on the rows alone, not their order or parts, if an axis is all whole or all
+    floating-point.
     """
 
     most: int | None = None

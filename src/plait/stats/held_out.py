@@ -230,12 +230,11 @@ def wilson(events: int, n: int, confidence: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
-    """Held-out deviance and AUC of models of some predictors each.
+    """Held-out deviance and AUC of models of some predictors each, with intervals.
 
-    `table`: one row a model; cv_deviance (mean a row), auc, and delta_vs_all, the mean row-by-row difference
-    of its deviance to that of the reference (positive: it predicts worse). `roc`: at most 200 points a model.
-    `paired`: one row a pair; deviance_less (negative: `model` predicts better than `other`) and auc_more. All
-    with intervals.
+    `table`, one row a model: cv_deviance (mean a row), auc, and delta_vs_all, the mean difference by row of
+    its deviance to the reference's (positive: it predicts worse). `paired`, one row a pair: deviance_less
+    (negative: `model` predicts better than `other`), auc_more. `roc` has at most 200 points a model.
     """
 
     table: pa.Table

@@ -184,9 +184,9 @@ class Sums(NamedTuple):
     """What grows, in `PARTS` partial sums each; all float64.
 
     `gradients` (models * predictors, PARTS): ``weight * (probability - y) * x``. `losses` (models * 2,
-    PARTS): negative log-likelihood, where fitted and where judged. `curvature` (predictors * predictors,
-    PARTS), of one model: ``weight * probability * (1 - probability) * x * x'``, above the diagonal and in
-    squares of ``SIDE`` on it.
+    PARTS): negative log-likelihood, fitted and judged. `curvature` (predictors * predictors, PARTS), of one
+    model: ``weight * probability * (1 - probability) * x * x'``, above the diagonal and in squares of
+    ``SIDE`` on it.
     """
 
     gradients: Any

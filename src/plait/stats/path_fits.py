@@ -169,12 +169,11 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class PathSpec:
-    """Models with falling penalties, fitted on rows of one kind. Picklable.
+    """Models with falling penalties, fitted on rows of one kind, with their loss on another. Picklable.
 
-    `penalties` (width,) are the shares of the coefficients in each of the `lambdas`: 0 for the intercept,
+    `penalties` (width,) are shares of the coefficients in each of the `lambdas`: 0 for the intercept,
     infinite for what is not in the model. `ridge` penalises half the squares, of all but the intercept.
-    `start` is (width,); models that are `fixed` stay there. The loss is wanted on rows of the kind `judged`,
-    too.
+    Models begin at `start` (width,), and stay there if `fixed`.
     """
 
     fitted: int

@@ -53,10 +53,9 @@ _SHARES: Final = {"all": 1, "j_gene": 2, "v_gene": 4, "vj": 8}
 class GeneStrata:
     """Counted pairs by V and J gene. Instances can be pickled.
 
-    Up to `exact` distinct (V, J, x, y), one exact table of them is all that is held. Then each kind of strata
-    gets a table of its own, of at most `rounded` entries without strata, and two, four and eight times as
-    many by J gene, by V gene and by both. What is held depends on the rows alone, not on their order or
-    parts.
+    Up to `exact` distinct (V, J, x, y), one exact table holds them. Then each kind of strata has a table of
+    its own, of at most `rounded` entries without strata, two, four and eight times that by J gene, V gene and
+    both. What is held depends on the rows alone, not on their order or parts.
     """
 
     exact: int
@@ -157,10 +156,8 @@ class FigureSettings:
     """Settings of the tables.
 
     Shared are clonotypes of `shared_by` subjects or more. Entry ``i * len(nu) + k`` of path_count_sweep
-    belongs to pi[i] and nu[k]. Strata of fewer than `fewest` rows get no correlation. Up to `exact_pairs`
-    distinct (stratum, x, y) the tables behind the correlations are exact; see `GeneStrata` for
-    `rounded_pairs`. `most_shared` is the number of rows of top_shared.tsv; `pgen`: whether clonotypes have
-    generation probabilities.
+    belongs to pi[i] and nu[k]. Strata of fewer than `fewest` rows get no correlation. For `exact_pairs` and
+    `rounded_pairs` see `GeneStrata`. `most_shared` rows are in top_shared.tsv.
     """
 
     shared_by: int = 2

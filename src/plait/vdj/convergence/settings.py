@@ -19,13 +19,12 @@ DEFAULT_PREDICTOR_MODELS = ((4, 10), (0, 10), (4, 4))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Parameters of a study; picklable.
+    """Parameters of a study, as those of `plait.vdj.study`, resolved; picklable.
 
-    InvalidInput if one is out of range, or a predictor is of a model that is not counted. `germline` is a
-    name, file or folder, `anchors` a CSV that replaces its anchors, `subject` a column (None: that of the
-    layout), `recombination_model` a name (None: no generation probabilities); the other parameters have the
-    meaning they have in `plait.vdj.study`. `overflow`: ``"null"``, whole numbers, with a status where they do
-    not fit; ``"float"``, floating-point numbers.
+    `germline` is a name, file or folder, `anchors` a CSV that replaces its anchors; without a
+    `recombination_model` (a name) there are no generation probabilities. `overflow`: ``"null"``, whole
+    numbers, with a status where they do not fit; ``"float"``. InvalidInput if one is out of range, or a
+    predictor's model is not counted.
     """
 
     germline: str

@@ -105,10 +105,10 @@ _KIND: Final = "plait study"
 class StudyFolder:
     """A folder that belongs to one study; made if it is not there, but its parent must be.
 
-    `counts`, by default inside, has path counts and generation probabilities that several studies share.
-    `parts` are rows put aside while the study runs, `progress` what of it is done, `design` predictors, kept
-    as long as the parts are; `study`, study.json, is there when it is finished. InvalidInput if the folder
-    holds something else, or its parent is missing; FormatError if it cannot be written.
+    `counts`, by default inside, are path counts and Pgen that several studies share; `parts` rows put aside
+    while the study runs, `progress` what of it is done. `study`, study.json, is there when it is finished.
+    InvalidInput if the folder holds something else, or its parent is missing; FormatError if it cannot be
+    written.
     """
 
     def __init__(self, path: Path, *, counts: Path | None = None) -> None:
