@@ -1,4 +1,7 @@
-"""An explanation as text: the matches drawn under the junction, the counts, and what limits them."""
+"""Path counts as text: the summary of a run, and an explanation of one junction.
+
+An explanation has the matches drawn under the junction, the counts, and what limits them.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,7 @@ _MOST_CALLS = 6
 
 
 def count_text(counted: CountedFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    counted
-        The run.
-    seconds
-        How long it took.
-    """
+    """What came of a run, in lines that fit a terminal."""
     summary = counted.summary
     rate = f", {summary.rows / seconds:,.0f} rows/s" if summary.rows and seconds > 0 else ""
     lines = [f"{summary.rows:,} rows in {seconds:.1f} s{rate}"]
@@ -60,13 +55,7 @@ def _status_lines(summary: CountSummary) -> list[str]:
 
 
 def blamed_lines(calls_of: Callable[[str], Mapping[str, int]]) -> list[str]:
-    """The calls behind statuses that blame a call.
-
-    Parameters
-    ----------
-    calls_of
-        From a status to rows of each call, the most frequent first.
-    """
+    """The calls behind statuses that blame a call; `calls_of` gives rows by call, the most frequent first."""
     lines: list[str] = []
     for status in BLAMED:
         names = calls_of(status)
@@ -132,12 +121,7 @@ _SHORT_MATCH = 6
 def explanation_text(told: Explanation, *, guessed: bool = False) -> str:
     """All of an explanation, in lines that fit a terminal.
 
-    Parameters
-    ----------
-    told
-        What to write.
-    guessed
-        Whether nobody named the germline set, and the calls told which one is meant.
+    `guessed`: nobody named the germline set, the calls told which one is meant.
     """
     lines = _title(told)
     if guessed:

@@ -33,10 +33,7 @@ _FILE = "_data/immdata.parquet"
 def demo_repertoires() -> Path:
     """The file, in immunarch's layout; the package is found and never imported.
 
-    Raises
-    ------
-    InvalidInput
-        If the package is not installed, or lacks the file.
+    InvalidInput if the package is not installed, or lacks the file.
     """
     spec = importlib.util.find_spec(_PACKAGE)
     folders = list(spec.submodule_search_locations or ()) if spec is not None else []
@@ -73,29 +70,10 @@ def run_demo(
 ) -> str:
     """Count the repertoires under 55 models, study who shares what, write the report, and tell what is seen.
 
-    Parameters
-    ----------
-    folder
-        Where to write ``samples.csv`` and the folder ``study``; made if it is not there.
-    rows
-        How many rows to take, evenly spread over the donors; all by default.
-    device
-        As for `plait.vdj.count_paths`.
-    force, progress
-        As for `plait.vdj.study`.
-
-    Returns
-    -------
-    str
-        What is seen; its last line is the path of the page.
-
-    Raises
-    ------
-    InvalidInput
-        If the data are not installed, `rows` is less than 1, or the folder holds something else or an earlier
-        demo.
-    TargetUnavailable
-        If figures cannot be drawn.
+    Writes ``samples.csv`` and ``study`` to `folder`; `rows` are evenly spread over the donors, all by
+    default. The last line returned is the path of the page. InvalidInput if data are missing, `rows` is less
+    than 1, or the folder holds something else or an earlier demo; TargetUnavailable if figures cannot be
+    drawn.
     """
     if rows is not None and rows < 1:
         raise InvalidInput("rows", found=rows, expected="at least 1")

@@ -35,19 +35,7 @@ _TOLD = ("avx2", "avx512bw", "avx512vbmi", "neon", "sve")
 
 
 class CacheFacts(NamedTuple):
-    """The folder of compiled code.
-
-    Attributes
-    ----------
-    path
-        Where it is.
-    entries
-        Files in it.
-    bytes
-        What they take.
-    problem
-        Why nothing can be kept there, or empty.
-    """
+    """The folder of compiled code: its files, their bytes, and why nothing can be kept there, or empty."""
 
     path: str
     entries: int
@@ -56,22 +44,9 @@ class CacheFacts(NamedTuple):
 
 
 class DeviceFacts(NamedTuple):
-    """A GPU.
+    """A GPU, named as for ``--device``; memory in bytes.
 
-    Attributes
-    ----------
-    name
-        As for ``--device``.
-    model
-        What the driver calls it.
-    capability
-        Compute capability.
-    multiprocessors
-        How many it has.
-    memory, free
-        Bytes of memory in all, and free ones where known.
-    problem
-        Why it cannot be used, or empty.
+    `problem`: why it cannot be used, or empty.
     """
 
     name: str
@@ -84,22 +59,11 @@ class DeviceFacts(NamedTuple):
 
 
 class CudaFacts(NamedTuple):
-    """CUDA on this machine.
+    """CUDA on this machine: whether ``--device cuda`` works, or why not and what to do.
 
-    Attributes
-    ----------
-    usable
-        Whether ``--device cuda`` works.
-    problem, fix
-        Why not, and what to do.
-    driver
-        Release of the driver, where known.
-    serves
-        Newest version of CUDA that it serves, where known.
-    libraries
-        Versions of what is installed of the libraries that compile kernels.
-    devices
-        All GPUs that this process may see.
+    `driver` is its release, `serves` the newest version of CUDA that it serves, where known; `libraries` are
+    versions of what is installed of those that compile kernels; `devices` are all GPUs that this process may
+    see.
     """
 
     usable: bool
@@ -112,17 +76,7 @@ class CudaFacts(NamedTuple):
 
 
 class ExtraFacts(NamedTuple):
-    """An extra.
-
-    Attributes
-    ----------
-    name
-        As in ``pip install 'plait[NAME]'``.
-    found
-        Versions of its packages that are installed.
-    missing
-        Its other packages.
-    """
+    """An extra, as in ``pip install 'plait[NAME]'``: versions of its packages found, and those missing."""
 
     name: str
     found: dict[str, str]
@@ -132,24 +86,8 @@ class ExtraFacts(NamedTuple):
 class Machine(NamedTuple):
     """What `examine` has found.
 
-    Attributes
-    ----------
-    plait, folder
-        Version, and where it is installed.
-    python, system
-        Interpreter, and operating system.
-    packages
-        Versions of what the core needs; None where a package is missing.
-    processor, vector_bits, features
-        Name of the processor, width of its vectors, and the instruction sets that matter.
-    processors, threads, threads_problem
-        Processors of the machine, threads that plait takes by default, and what is wrong with the setting.
-    cache
-        The folder of compiled code.
-    cuda
-        GPUs.
-    extras
-        Optional parts.
+    `packages` are versions of what the core needs, None where one is missing; `features` the instruction sets
+    that matter; `threads` what plait takes by default, `threads_problem` what is wrong with the setting.
     """
 
     plait: str
@@ -185,10 +123,7 @@ def _plain(value: Any) -> Any:
 def examine(*, try_devices: bool = True) -> Machine:
     """Find out what this machine offers.
 
-    Parameters
-    ----------
-    try_devices
-        Run a small kernel on every GPU that looks usable; that takes a few seconds.
+    `try_devices` runs a small kernel on every GPU that looks usable; that takes a few seconds.
     """
     from plait.lang.compile import host_features, host_vector_bits
 
@@ -300,13 +235,7 @@ _GIB = 2**30
 
 
 def doctor_text(machine: Machine) -> str:
-    """Lines that fit a terminal.
-
-    Parameters
-    ----------
-    machine
-        What was found.
-    """
+    """What was found, in lines that fit a terminal."""
     lines = [f"plait {machine.plait}", "", *aligned(_rows(machine), "<<", indent=0)]
     if machine.cuda.devices:
         lines += ["", *aligned(_devices(machine.cuda), "<<>>>>", indent=0)]

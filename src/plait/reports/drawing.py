@@ -28,10 +28,7 @@ _CAPTION_LETTERS = 118
 def check_report_drawing() -> None:
     """Make sure, before any work, that a report can be made.
 
-    Raises
-    ------
-    TargetUnavailable
-        If vl-convert or Jinja is not installed.
+    TargetUnavailable if vl-convert or Jinja is not installed.
     """
     try:
         import jinja2  # noqa: F401
@@ -62,13 +59,7 @@ def drawn_with() -> str:
 
 
 def compiled_figure(figure: StudyFigure) -> Mapping[str, Any] | None:
-    """A figure as Vega, colours still by name; None where there is nothing to draw.
-
-    Parameters
-    ----------
-    figure
-        What to compile.
-    """
+    """A figure as Vega, colours still by name; None where there is nothing to draw."""
     if figure.spec is None:
         return None
     import vl_convert
@@ -78,13 +69,7 @@ def compiled_figure(figure: StudyFigure) -> Mapping[str, Any] | None:
 
 
 def figure_files(figure: StudyFigure) -> tuple[bytes, bytes]:
-    """A figure with its title and caption, in light colours, as PNG and as SVG.
-
-    Parameters
-    ----------
-    figure
-        What to draw; it has a specification.
-    """
+    """A figure with its title and caption, in light colours, as PNG and as SVG; it has a specification."""
     import vl_convert
 
     painted = paint(_titled(figure), {**THEMES["light"], "font": FILE_FONT})

@@ -1,4 +1,10 @@
-"""One figure of a study report: what it is defined by, and the parts that figures share."""
+"""One figure of a study report: what it is defined by, and the parts that figures share.
+
+Figures name colours, by what they mean, with a dollar sign before them, and are painted last, so that one
+definition serves the light page, the dark one and the files. The hues are Okabe and Ito's, made lighter or
+darker until each stands out from its background (at least 3 to 1 for marks and 4.5 to 1 for text; a test
+computes it).
+"""
 
 from __future__ import annotations
 
@@ -115,15 +121,7 @@ FILE_FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def paint(spec: Any, colours: Mapping[str, str]) -> Any:
-    """Put values in place of names such as ``$ink`` everywhere but in data.
-
-    Parameters
-    ----------
-    spec
-        A figure, or a part of one.
-    colours
-        Values by name.
-    """
+    """Put colours in place of names such as ``$ink`` everywhere but in data."""
     if isinstance(spec, str):
         return colours.get(spec[1:], spec) if spec.startswith("$") else spec
     if isinstance(spec, dict):
@@ -163,26 +161,11 @@ SECTIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StudyFigure:
-    """A figure, or the sentence that stands in its place.
+    """A figure, or the sentence (its `caption`) that stands in its place.
 
-    Attributes
-    ----------
-    name : str
-        Of its files, and its anchor in the page.
-    section : str
-        Of `SECTIONS`.
-    title : str
-        What it shows, or what is seen.
-    caption : str
-        How to read it, from how many, and what it cannot say. The sentence, where there is no figure.
-    alt : str
-        The same for those who do not see it.
-    spec : Spec or None
-        Vega-Lite, with colours by name; None where there is nothing to draw.
-    cell : tuple of int
-        For small multiples: the least width of one in pixels, and the most columns; (0, 0) otherwise.
-    half : bool
-        Whether two such figures fit beside each other on a wide page.
+    `name` is that of its files and its anchor in the page, `section` of `SECTIONS`. `spec` is Vega-Lite, with
+    colours by name; None where there is nothing to draw. `cell`, for small multiples: least width of one in
+    pixels, and most columns; (0, 0) otherwise. `half`: two such figures fit beside each other on a wide page.
     """
 
     name: str
@@ -196,36 +179,12 @@ class StudyFigure:
 
 
 def absent(name: str, section: str, title: str, why: str, *, half: bool = False) -> StudyFigure:
-    """A sentence in place of a figure.
-
-    Parameters
-    ----------
-    name
-        As in `StudyFigure`.
-    section
-        As in `StudyFigure`.
-    title
-        As in `StudyFigure`.
-    why
-        The sentence.
-    half
-        As in `StudyFigure`.
-    """
+    """A sentence in place of a figure."""
     return StudyFigure(name, section, title, why, half=half)
 
 
 def spec_of(values: Sequence[Mapping[str, Any]], body: Spec, alt: str) -> Spec:
-    """A whole figure from its data and what is drawn.
-
-    Parameters
-    ----------
-    values
-        The data, one mapping a row.
-    body
-        Marks and encodings, or layers, or facets.
-    alt
-        The text for those who do not see it.
-    """
+    """A whole figure from its data, one mapping a row, and its marks and encodings, layers or facets."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "description": alt,
@@ -237,26 +196,15 @@ def spec_of(values: Sequence[Mapping[str, Any]], body: Spec, alt: str) -> Spec:
 
 
 def axis(title: str, **others: Any) -> Spec:
-    """An axis.
-
-    Parameters
-    ----------
-    title
-        What it measures, with the unit.
-    **others
-        Other properties.
-    """
+    """An axis; its title is what it measures, with the unit."""
     return {"title": title, **others}
 
 
 def tooltips(**fields: str) -> list[Spec]:
-    """What is shown under the pointer.
+    """What is shown under the pointer: titles by field.
 
-    Parameters
-    ----------
-    **fields
-        Titles by field; a field that ends in ``__N`` is shown by the number format named ``N``: ``i`` whole
-        numbers, ``f`` four digits, ``p`` per cent.
+    A field that ends in ``__N`` is shown by the number format named ``N``: ``i`` whole numbers, ``f`` four
+    digits, ``p`` per cent.
     """
     formats = {"i": ",.0f", "f": ",.4~g", "p": ".1%"}
     shown = []
@@ -281,19 +229,12 @@ def number_text(value: float | None) -> str:
 
 
 def short_names(names: Sequence[str], most: int = 12) -> dict[str, str]:
-    """Names that fit above a small figure, each its own.
+    """Names of at most `most` letters that fit above a small figure, each its own.
 
     >>> short_names(["mouse41", "a patient with a long name 1", "a patient with a long name 2"])["mouse41"]
     'mouse41'
     >>> list(short_names(["a patient with a long name 1", "a patient with a long name 2"]).values())
-    ['a pat\u2026name 1', 'a pat\u2026name 2']
-
-    Parameters
-    ----------
-    names
-        Of subjects.
-    most
-        Most letters.
+    ['a pat…name 1', 'a pat…name 2']
     """
     found: dict[str, str] = {}
     for name in names:
@@ -306,18 +247,11 @@ def short_names(names: Sequence[str], most: int = 12) -> dict[str, str]:
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share.
+    """Wilson's 95 % interval of a share; n is at least 1.
 
     >>> low, high = wilson_interval(10, 40)
     >>> round(low, 4), round(high, 4)
     (0.1419, 0.4019)
-
-    Parameters
-    ----------
-    successes
-        How many.
-    n
-        Of how many; at least 1.
     """
     z = 1.959964
     centre = (successes + z * z / 2) / (n + z * z)
@@ -332,13 +266,6 @@ def grouped_levels(levels: Mapping[int, int], most: int) -> list[tuple[str, rang
     [('1', range(1, 2)), ('2', range(2, 3)), ('3', range(3, 4))]
     >>> [label for label, _ in grouped_levels({k: 1 for k in range(1, 41)}, 5)]
     ['1', '2', '3', '4-13', '14-40']
-
-    Parameters
-    ----------
-    levels
-        Clonotypes by number of subjects.
-    most
-        Most groups.
     """
     present = sorted(level for level, n in levels.items() if n)
     if len(present) <= most:

@@ -1,4 +1,4 @@
-"""Figures of path-counting models and of generation probability beside them."""
+"""Figures of the sweep, counts under every path-counting model, and of Pgen beside path counts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ _NO_SWEEP = "The study has no counts of other models: it was run without a sweep
 
 
 def sweep_figures(study: Study) -> list[StudyFigure]:
-    """Median counts and shares of zero counts, one panel for every pi.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Median counts and shares of zero counts, one panel for every pi."""
     titles = {"sweep_medians": "Median path count of each model", "sweep_zeros": "Counts of 0 in each model"}
     table = study.table("sweep")
     if table is None:
@@ -116,13 +110,7 @@ def _levels_text(points: list[dict[str, Any]], levels: list[int]) -> str:
 
 
 def panels_by_pi(spec: Spec) -> Spec:
-    """Small multiples, one for every pi.
-
-    Parameters
-    ----------
-    spec
-        Marks and encodings of each.
-    """
+    """Small multiples of marks and encodings, one for every pi."""
     return {
         "facet": {
             "field": "pi",
@@ -170,13 +158,7 @@ _NUMBERS: Final = (
 
 
 def pgen_figures(study: Study) -> list[StudyFigure]:
-    """How much better Pgen goes with sharing than path counts do; none where there is no Pgen.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """How much better Pgen goes with sharing than path counts do; none where there is no Pgen."""
     table = study.table("pgen_comparison")
     if table is None:
         return []
@@ -287,13 +269,7 @@ def _body(rows: int, over_subjects: bool) -> Spec:
 
 
 def pgen_sweep_figures(study: Study) -> list[StudyFigure]:
-    """How well path counts of every model tell shared clonotypes, and Pgen; none where there is no Pgen.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """How well path counts of every model tell shared clonotypes, and Pgen; none where there is no Pgen."""
     table = study.table("pgen_comparison")
     if table is None:
         return []

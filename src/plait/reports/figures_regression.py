@@ -1,7 +1,4 @@
-"""Figures of the regression.
-
-Coefficients along the penalty, models beside each other, held-out predictions.
-"""
+"""Figures of the regression: coefficients along the penalty, models compared, held-out predictions."""
 
 from __future__ import annotations
 
@@ -40,13 +37,7 @@ _ROC_COLOURS: Final = {
 
 
 def prediction_figures(study: Study) -> list[StudyFigure]:
-    """Calibration and ROC.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Calibration and ROC curves of held-out predictions."""
     figures = []
     for name, draw in (("calibration", _calibration), ("roc", _roc)):
         table = study.table(name)
@@ -192,26 +183,14 @@ _GROUPS: Final = {
 
 
 def predictor_groups(study: Study) -> dict[str, str]:
-    """Names of groups by predictor.
-
-    Parameters
-    ----------
-    study
-        What has predictors, or has not.
-    """
+    """Names of groups by predictor."""
     table = study.table("predictors")
     found = table.rows("predictor", "group") if table else ()
     return {predictor: _GROUPS.get(group, group) for predictor, group in found}
 
 
 def group_colour(groups: list[str]) -> Spec:
-    """The colour channel of marks that have a field ``group``.
-
-    Parameters
-    ----------
-    groups
-        Names of all groups that are drawn.
-    """
+    """The colour channel of marks that have a field ``group``, of all groups that are drawn."""
     colours = {_GROUPS.get(group, group): colour for group, colour in GROUP_COLOURS.items()}
     names = [group for group in colours if group in groups]
     names += sorted(set(groups) - set(names))
@@ -225,13 +204,7 @@ def group_colour(groups: list[str]) -> Spec:
 
 
 def predictor_meanings(study: Study) -> dict[str, str]:
-    """What predictors mean.
-
-    Parameters
-    ----------
-    study
-        What has predictors, or has not.
-    """
+    """What predictors mean, by name; empty without predictors."""
     table = study.table("predictors")
     if table is None or "meaning" not in table:
         return {}
@@ -254,13 +227,7 @@ _NOT_PREDICTORS: Final = frozenset(
 
 
 def penalty_figures(study: Study) -> list[StudyFigure]:
-    """Coefficients and held-out error along the penalty.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Coefficients and held-out error along the penalty."""
     table = study.table("lambda_path")
     if table is None:
         return [
@@ -482,13 +449,7 @@ _REGRESSION_TITLES: Final = {
 
 
 def regression_figures(study: Study) -> list[StudyFigure]:
-    """Models of predictor groups beside each other, and coefficients.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Models of predictor groups beside each other, and coefficients."""
     drawn = {
         "group_comparison": ("group_comparison", _comparison),
         "coefficients": ("coefficients", _coefficients),

@@ -29,11 +29,6 @@ def gene_order(name: str) -> list[tuple[int, int, str]]:
 
     >>> sorted(["TRBV13-1", "TRBV2", "TRBV13", "TRBV4"], key=gene_order)
     ['TRBV2', 'TRBV4', 'TRBV13', 'TRBV13-1']
-
-    Parameters
-    ----------
-    name
-        Of a gene, or of anything else.
     """
     return [
         (0, len(part.lstrip("0")), part.lstrip("0")) if part.isascii() and part.isdigit() else (1, 0, part)
@@ -43,13 +38,7 @@ def gene_order(name: str) -> list[tuple[int, int, str]]:
 
 
 def gene_figures(study: Study) -> list[StudyFigure]:
-    """Heat maps of V and J genes: clonotypes, and the share of shared ones.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Heat maps of V and J genes: clonotypes, and the share of shared ones."""
     titles = {"vj_usage": "Clonotypes by V and J gene", "vj_shared": "Shared clonotypes by V and J gene"}
     table = study.table("vj_usage")
     if table is None:
@@ -154,13 +143,7 @@ _SPANS: Final = {"n1": "N1 (V-D)", "n2": "N2 (D-J)", "ndn": "V-J gap (N1, D, N2)
 
 
 def repertoire_figures(study: Study) -> list[StudyFigure]:
-    """Gene usage, CDR3 lengths and N composition.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Gene usage, CDR3 lengths and N composition."""
     return [*gene_figures(study), _length_figure(study), _composition_figure(study)]
 
 

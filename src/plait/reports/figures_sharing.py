@@ -48,13 +48,7 @@ _MOST_STRATA = 48
 
 
 def correlation_figures(study: Study) -> list[StudyFigure]:
-    """Spearman's rank correlations with intervals, by subject and by gene.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Spearman's rank correlations with intervals, by subject and by gene."""
     titles = {
         "correlations_by_subject": "Rank correlations, all together and by subject",
         "correlations_by_gene": "Rank correlations by V and J gene",
@@ -249,13 +243,7 @@ _OUTERMOST = 0.002
 
 
 def distribution_figures(study: Study) -> list[StudyFigure]:
-    """Distributions of path count, N2 length and, where there is one, Pgen: one for every number of subjects.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """Distributions of path count, N2 length and, if computed, Pgen: one for every number of subjects."""
     figures = []
     for measure in drawn_measures(study):
         name = f"{measure.name.lower().replace(' ', '_')}_distributions"
@@ -467,13 +455,7 @@ _ONE_SUBJECT: Final = "There is one subject only, so nothing can be shared, and 
 
 
 def driver_figures(study: Study) -> list[StudyFigure]:
-    """The share of shared clonotypes by path count, N2 length and, where there is one, Pgen, on one scale.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-    """
+    """The share of shared clonotypes by path count, N2 length and, where there is one, Pgen, on one scale."""
     several = study.number("subjects") > 1
     measures = drawn_measures(study)
     found = {measure.name: measure_bins(study.table(measure.table), measure) for measure in measures}

@@ -1,4 +1,4 @@
-"""Figures of an inference: deletions and insertions."""
+"""Figures of an inference: fit, genes and entropy, deletions and insertions."""
 
 from __future__ import annotations
 
@@ -38,13 +38,7 @@ _GROUPS: Final = {"V": "genes", "J": "genes", "D": "genes", "deletions": "deleti
 
 
 def fit_figures(result: Study) -> list[StudyFigure]:
-    """Log-likelihood by iteration, and the bits of each choice.
-
-    Parameters
-    ----------
-    result
-        What to draw.
-    """
+    """Log-likelihood by iteration, and the bits of each choice."""
     return [_likelihood(result), _gain(result), _entropy(result)]
 
 
@@ -164,15 +158,7 @@ def _entropy(result: Study) -> StudyFigure:
 
 
 def ranked_genes(result: Study, segment: str) -> tuple[list[dict[str, Any]], int]:
-    """Genes that were seen, in order of their names, and how many of the rarest ones have no room.
-
-    Parameters
-    ----------
-    result
-        What to draw.
-    segment
-        ``"V"``, ``"D"`` or ``"J"``.
-    """
+    """Genes (of V, D or J) that were seen, by name, and how many of the rarest ones have no room."""
     table = result.table("genes")
     if table is None:
         return [], 0
@@ -209,15 +195,7 @@ def ranked_genes(result: Study, segment: str) -> tuple[list[dict[str, Any]], int
 
 
 def usage_figure(result: Study, segment: str) -> StudyFigure:
-    """How often genes are chosen.
-
-    Parameters
-    ----------
-    result
-        What to draw.
-    segment
-        ``"V"`` or ``"J"``.
-    """
+    """How often V or J genes are chosen."""
     name, title = f"{segment.lower()}_usage", f"{segment} genes"
     rows, left = ranked_genes(result, segment)
     if not rows:
@@ -269,13 +247,7 @@ def usage_figure(result: Study, segment: str) -> StudyFigure:
 
 
 def genes_together(table: StudyTable) -> StudyFigure:
-    """D and J, or V and J, as a heat map.
-
-    Parameters
-    ----------
-    table
-        The table of evidence.
-    """
+    """D and J, or V and J, as a heat map, from the table of evidence."""
     name = "genes_together"
     cells = list(
         zip(
@@ -368,13 +340,7 @@ class _Evidence:
 
 
 def end_figures(result: Study) -> list[StudyFigure]:
-    """Genes with their deletions, insertions, and N nucleotides.
-
-    Parameters
-    ----------
-    result
-        What to draw.
-    """
+    """Genes with their deletions, insertions, and N nucleotides."""
     evidence = _Evidence(result)
     figures = [_mean_deletions(evidence)]
     for segment, event in (("V", "v_3_deletion"), ("J", "j_5_deletion")):

@@ -59,17 +59,8 @@ _NAMES: Final[Mapping[str, str]] = {
 def read_inference(folder: str | os.PathLike[str]) -> Study:
     """Read what ``plait vdj infer`` left in its folder: a description and tables.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no folder of a finished inference.
-    FormatError
-        If the description or a table is not what it should be.
+    InvalidInput if it is no folder of a finished inference; FormatError if the description or a table is not
+    what it should be.
     """
     path = Path(folder)
     described = path / "inference.json"
@@ -84,41 +75,17 @@ def read_inference(folder: str | os.PathLike[str]) -> Study:
 
 
 def inference_figures(result: Study) -> list[StudyFigure]:
-    """All figures, in the order of the page.
-
-    Parameters
-    ----------
-    result
-        From `read_inference`.
-    """
+    """All figures, in the order of the page."""
     return [*fit_figures(result), *end_figures(result)]
 
 
 def write_inference_report(
     folder: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Write the report of a finished inference.
+    """Write the report of a finished inference; by default ``report.html`` in its folder. Returns the page.
 
-    Parameters
-    ----------
-    folder
-        What ``plait vdj infer`` wrote.
-    output
-        The page; ``report.html`` in the folder by default.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    TargetUnavailable
-        If what draws figures is not installed.
-    InvalidInput
-        If the folder is no finished inference.
-    FormatError
-        If it is not what it should be, or the disk does not take the report.
+    TargetUnavailable if what draws figures is not installed, InvalidInput if the folder is no finished
+    inference, FormatError if it is not what it should be, or the disk does not take the report.
     """
     check_report_drawing()
     result = read_inference(folder)

@@ -60,15 +60,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def pgen_text(made: PgenFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    made
-        The run.
-    seconds
-        How long it took.
-    """
+    """What came of a run of generation probabilities, in lines that fit a terminal."""
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
     if not made.rows:
@@ -83,12 +75,7 @@ def pgen_text(made: PgenFiles, *, seconds: float) -> str:
 def run_lines(renamed: Mapping[str, str], blank_lines: int, resumed_blocks: int) -> list[str]:
     """What a user should know of a run over tables besides its results.
 
-    Parameters
-    ----------
-    renamed
-        Input columns with new names.
-    blank_lines, resumed_blocks
-        Numbers of them.
+    `renamed`: input columns with new names.
     """
     lines: list[str] = []
     for name, new in renamed.items():
@@ -103,18 +90,9 @@ def run_lines(renamed: Mapping[str, str], blank_lines: int, resumed_blocks: int)
 def status_lines(
     column: str, meanings: Mapping[str, str], statuses: Mapping[str, int], blamed: BlamedCalls
 ) -> list[str]:
-    """How many rows have each status, and the calls that are to blame.
+    """How many rows have each status of a column, and the calls that are to blame.
 
-    Parameters
-    ----------
-    column
-        Name of the column.
-    meanings
-        Every status in plain words.
-    statuses
-        Rows of each status.
-    blamed
-        The calls.
+    `meanings`: every status in plain words.
     """
     whole = sum(statuses.values())
     rows = [["rows", "share", column, ""]]
@@ -146,15 +124,7 @@ _MEANINGS = {
 
 
 def scenario_text(made: ScenarioFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    made
-        The run.
-    seconds
-        How long it took.
-    """
+    """What came of a search for scenarios, in lines that fit a terminal."""
     summary = made.summary
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
@@ -175,17 +145,7 @@ def scenario_text(made: ScenarioFiles, *, seconds: float) -> str:
 
 
 def inference_text(made: InferredFiles, *, seconds: float, page: Path | None) -> str:
-    """What came of an inference, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    made
-        The run.
-    seconds
-        How long it took.
-    page
-        Its report, if there is one.
-    """
+    """What came of an inference, in lines that fit a terminal; `page` is its report, if there is one."""
     facts = made.facts
     rows = facts["rows"]
     rate = f", {rows / seconds:,.0f} rows/s" if rows and seconds > 0 else ""

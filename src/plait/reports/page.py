@@ -1,4 +1,4 @@
-"""A page of figures, tables and words in one HTML file that needs no network."""
+"""A page of figures, tables and words in one HTML file that needs no network, and its words for readers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,9 @@ __all__ = ["answer_card", "as_given", "as_read", "html_page", "page_tables", "ta
 def html_page(
     content: Mapping[str, Any], figures: Sequence[StudyFigure], tables: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """A whole page.
+    """A whole page; `tables` as `page_tables` gives them.
 
-    Parameters
-    ----------
-    content
-        What stands in the page besides: the names of ``data/study_report.html``.
-    figures
-        All figures of its sections.
-    tables
-        Its tables by name, as `plait.reports.page.page_tables` gives them.
+    `content` is what stands in it besides: the names of ``data/study_report.html``.
     """
     import jinja2
     from markupsafe import Markup
@@ -105,13 +98,7 @@ def _panels(figure: StudyFigure) -> int:
 
 
 def when_text(created: object) -> str:
-    """A time for readers.
-
-    Parameters
-    ----------
-    created
-        As it is written in a description.
-    """
+    """A time, as it is written in a description, for readers."""
     try:
         when = datetime.fromisoformat(str(created))
     except ValueError:
@@ -120,15 +107,7 @@ def when_text(created: object) -> str:
 
 
 def answer_card(answer: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """An answer as the page has it.
-
-    Parameters
-    ----------
-    answer
-        Headline, text and figures.
-    names
-        Numbers whose names are not plain words.
-    """
+    """An answer as the page has it; `names` are of numbers whose names are not plain words."""
     figures = answer.get("figures")
     text = str(answer.get("text", ""))
     # What comes after the first sentence is for those who want to know more.
@@ -157,13 +136,7 @@ def _numbers(figures: Mapping[str, Any], names: Mapping[str, str]) -> list[tuple
 
 
 def as_read(value: object) -> str:
-    """A value for readers, numbers rounded.
-
-    Parameters
-    ----------
-    value
-        Of a description.
-    """
+    """A value for readers, numbers rounded."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, int | float):
@@ -176,28 +149,14 @@ def as_read(value: object) -> str:
 
 
 def as_given(value: object) -> str:
-    """Parameters as they were given: rounding one would tell another.
-
-    Parameters
-    ----------
-    value
-        Of a description.
-    """
+    """Parameters as they were given: rounding one would tell another."""
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     return as_read(value) if isinstance(value, bool) or value is None else str(value)
 
 
 def table_heading(name: str, table: Mapping[str, Any]) -> dict[str, str]:
-    """What stands above a table, and where all of it is.
-
-    Parameters
-    ----------
-    name
-        Of its file.
-    table
-        As `plait.reports.page.page_tables` gives it.
-    """
+    """What stands above a table of `page_tables`, and where all of it is."""
     shown, total = len(table["rows"]), table["total"]
     size = f"{total:,} row{'' if total == 1 else 's'}"
     note = "" if shown == total else f"The first {shown:,} rows; all are in tables/{name}.tsv."
@@ -252,12 +211,7 @@ def page_tables(
 ) -> dict[str, dict[str, Any]]:
     """Tables by name: title, note, columns, which of these are numbers or sequences, rows, and how many.
 
-    Parameters
-    ----------
-    study
-        Where they are.
-    titles
-        Title and note of each table, in the order of the page; by default those of a study.
+    `titles` has title and note of each table, in the order of the page; by default those of a study.
     """
     found = {}
     for name, (title, note) in (titles or _TITLES).items():

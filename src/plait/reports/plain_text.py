@@ -15,13 +15,6 @@ WIDTH = 80
 def as_options(text: str) -> str:
     """What to do about a device, worded for those who gave it as an option.
 
-    Parameters
-    ----------
-    text
-        Worded for Python.
-
-    Examples
-    --------
     >>> as_options("update the driver, or use device='cpu'")
     'update the driver, or use --device cpu'
     """
@@ -29,17 +22,10 @@ def as_options(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], alignment: str, *, indent: int = 2) -> list[str]:
-    """Lines of a table whose columns are as wide as their widest cell.
+    """Lines of a table whose columns are as wide as their widest cell; all rows have one length.
 
-    Parameters
-    ----------
-    rows
-        The cells, all rows of one length.
-    alignment
-        One ``<`` or ``>`` per column. A last column that is aligned left is wrapped where it would leave
-        the terminal.
-    indent
-        Spaces before every line.
+    `alignment` has one ``<`` or ``>`` per column. A last column that is aligned left is wrapped where it
+    would leave the terminal.
     """
     widths = [max(len(row[k]) for row in rows) for k in range(len(alignment))]
     last = len(alignment) - 1
@@ -56,15 +42,7 @@ def aligned(rows: Sequence[Sequence[str]], alignment: str, *, indent: int = 2) -
 
 
 def paragraph(text: str, *, indent: int = 0) -> list[str]:
-    """Lines of running text.
-
-    Parameters
-    ----------
-    text
-        The text; a word that is wider than the terminal stays whole.
-    indent
-        Spaces before every line.
-    """
+    """Lines of running text; a word that is wider than the terminal stays whole."""
     space = " " * indent
     return textwrap.wrap(
         text,

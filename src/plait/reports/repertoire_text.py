@@ -49,15 +49,7 @@ _MOST_FILES = 40
 
 
 def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
-    """What came of a run, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    found
-        The run.
-    seconds
-        How long it took.
-    """
+    """What came of an annotation, in lines that fit a terminal."""
     total = found.total
     paired = any(file.mate_path for file in found.files)
     rate = f", {total.reads / seconds:,.0f}/s" if total.reads and seconds > 0 else ""
@@ -79,13 +71,7 @@ def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
 
 
 def lost_text(found: AnnotatedFiles) -> str | None:
-    """What share of the reads is lost for their quality, if it is a large one.
-
-    Parameters
-    ----------
-    found
-        The run.
-    """
+    """What share of the reads is lost for their quality, if it is a large one."""
     low = found.total.statuses["low_quality"]
     junctions = found.total.junction_lengths.total() + low
     lost = low if found.clonotypes is None else low - found.clonotypes.joined
@@ -201,14 +187,9 @@ LEFT_OUT_MEANINGS = {
 def alleles_text(
     found: NewAlleles, output: str | os.PathLike[str], extended: str | os.PathLike[str] | None = None
 ) -> str:
-    """What was found, in lines that fit a terminal.
+    """What was found of new alleles, in lines that fit a terminal.
 
-    Parameters
-    ----------
-    found
-        What to write.
-    output, extended
-        Where the table of candidates is, and the germline set.
+    `output` has the table of candidates, `extended` the germline set, if there is one.
     """
     lines = [
         f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",
@@ -259,15 +240,7 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def sharing_text(found: SharingTable, output: str | os.PathLike[str]) -> str:
-    """The distribution of sharing, in lines that fit a terminal.
-
-    Parameters
-    ----------
-    found
-        What to write.
-    output
-        Where the table of clonotypes is.
-    """
+    """The distribution of sharing, in lines that fit a terminal."""
     lines = [
         f"{found.rows:,} rows, {len(found.subjects):,} individuals, {found.clonotypes.num_rows:,} clonotypes",
     ]
@@ -279,15 +252,7 @@ def sharing_text(found: SharingTable, output: str | os.PathLike[str]) -> str:
 
 
 def distribution_lines(found: SharingTable, subject: str) -> list[str]:
-    """A table of clonotypes by the number of individuals.
-
-    Parameters
-    ----------
-    found
-        What to write.
-    subject
-        What individuals are called, in the plural.
-    """
+    """A table of clonotypes by the number of individuals, whom `subject` names in the plural."""
     table = found.distribution().to_pylist()
     rows = [[subject, "clonotypes"]]
     counted = bool(table) and "counted" in table[0]

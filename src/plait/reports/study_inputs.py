@@ -1,4 +1,8 @@
-"""What clonotypes are measured by, path count and N2 length, in bins by number of subjects."""
+"""What ``plait vdj study`` left in its folder, read for a report: a description and small tables.
+
+Only these are read, never rows or clonotypes, so that a report of any study is quick and small. Also what
+clonotypes are measured by, path count, N2 length and Pgen, in bins by number of subjects.
+"""
 
 from __future__ import annotations
 
@@ -60,15 +64,7 @@ _LARGEST = 1e18
 
 @dataclass(frozen=True, slots=True)
 class StudyTable:
-    """One table, its cells as they are written.
-
-    Attributes
-    ----------
-    path : Path
-        Where it was read.
-    columns : Mapping[str, Sequence[str]]
-        Cells by column; a missing value is an empty one.
-    """
+    """One table, its cells as they are written; a missing value is an empty one."""
 
     path: Path
     columns: Mapping[str, Sequence[str]]
@@ -80,18 +76,7 @@ class StudyTable:
         return name in self.columns
 
     def texts(self, name: str) -> Sequence[str]:
-        """Cells of a column.
-
-        Parameters
-        ----------
-        name
-            The column.
-
-        Raises
-        ------
-        FormatError
-            If there is no such column.
-        """
+        """Cells of a column; FormatError if there is no such column."""
         if name not in self.columns:
             raise FormatError(
                 self.path,
@@ -104,46 +89,19 @@ class StudyTable:
     def numbers(self, name: str) -> list[float | None]:
         """Cells of a column as numbers; None where missing or not finite.
 
-        Parameters
-        ----------
-        name
-            The column.
-
-        Raises
-        ------
-        FormatError
-            If a cell is no number, with its line.
+        FormatError, with the line, if a cell is no number.
         """
         return [self._number(name, row, cell) for row, cell in enumerate(self.texts(name))]
 
     def integers(self, name: str) -> list[int]:
         """Cells of a column as whole numbers; missing ones are 0.
 
-        Parameters
-        ----------
-        name
-            The column.
-
-        Raises
-        ------
-        FormatError
-            If a cell is no number, with its line.
+        FormatError, with the line, if a cell is no number.
         """
         return [round(number or 0) for number in self.numbers(name)]
 
     def rows(self, *names: str) -> Iterator[tuple[str, ...]]:
-        """Rows of some columns, as written.
-
-        Parameters
-        ----------
-        *names
-            The columns.
-
-        Yields
-        ------
-        tuple of str
-            One row.
-        """
+        """Rows of some columns, as written."""
         yield from zip(*(self.texts(name) for name in names), strict=True)
 
     def _number(self, name: str, row: int, cell: str) -> float | None:
@@ -161,57 +119,22 @@ class StudyTable:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A finished study.
-
-    Attributes
-    ----------
-    folder : Path
-        Where it is.
-    description : Mapping
-        The content of ``study.json``.
-    tables : Mapping[str, StudyTable]
-        Tables by name, those without rows left out.
-    """
+    """A finished study: folder, content of ``study.json``, tables by name, those without rows left out."""
 
     folder: Path
     description: Mapping[str, Any]
     tables: Mapping[str, StudyTable] = field(default_factory=dict)
 
     def table(self, name: str) -> StudyTable | None:
-        """A table, or None where the study has none of the name, or an empty one.
-
-        Parameters
-        ----------
-        name
-            Of `COLUMNS`.
-        """
+        """A table of `COLUMNS`, or None where the study has none of the name, or an empty one."""
         return self.tables.get(name)
 
     def number(self, name: str) -> int:
-        """A whole number of the description; 0 where it is missing.
-
-        Parameters
-        ----------
-        name
-            The key.
-        """
+        """A whole number of the description; 0 where it is missing."""
         return int(self.decimal(self.description, name))
 
     def decimal(self, entries: Mapping[str, Any], name: str) -> float:
-        """A number of some entries of the description; 0 where it is missing.
-
-        Parameters
-        ----------
-        entries
-            From `entries`, or the description.
-        name
-            The key.
-
-        Raises
-        ------
-        FormatError
-            If it is no number.
-        """
+        """A number of some entries of the description, 0 where missing; FormatError if it is no number."""
         found = entries.get(name) or 0
         if not isinstance(found, int | float) or not abs(found) < _LARGEST:
             told = f"{found!r:.40}" if not isinstance(found, int) else "a number that is too large"
@@ -219,24 +142,12 @@ class Study:
         return float(found)
 
     def entries(self, name: str) -> Mapping[str, Any]:
-        """A mapping of the description; an empty one where it is missing.
-
-        Parameters
-        ----------
-        name
-            The key.
-        """
+        """A mapping of the description; an empty one where it is missing."""
         found = self.description.get(name)
         return found if isinstance(found, dict) else {}
 
     def items(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """A list of mappings of the description; an empty one where it is missing.
-
-        Parameters
-        ----------
-        name
-            The key.
-        """
+        """A list of mappings of the description; an empty one where it is missing."""
         found = self.description.get(name)
         return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
@@ -249,17 +160,8 @@ class Study:
 def read_study(folder: str | os.PathLike[str]) -> Study:
     """Read the description and the tables of a study.
 
-    Parameters
-    ----------
-    folder
-        What ``plait vdj study`` was told to write.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no folder of a finished study.
-    FormatError
-        If the description or a table is not what it should be.
+    InvalidInput if it is no folder of a finished study; FormatError if the description or a table is not what
+    it should be.
     """
     path = Path(folder)
     described = path / "study.json"
@@ -274,21 +176,10 @@ def read_study(folder: str | os.PathLike[str]) -> Study:
 
 
 def read_results(folder: Path, described: Path, columns: Mapping[str, Sequence[str]]) -> Study:
-    """Read a description and the tables beside it, in the folder ``tables``.
+    """Read a description, a JSON object, and the tables beside it, in the folder ``tables``.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    described
-        Its description, a file with a JSON object.
-    columns
-        Columns that each table must have.
-
-    Raises
-    ------
-    FormatError
-        If the description or a table is not what it should be.
+    `columns` are those that each table must have. FormatError if the description or a table is not what it
+    should be.
     """
     tables = {}
     for name, needed in columns.items():
@@ -388,26 +279,12 @@ class Bin(NamedTuple):
 
 
 def drawn_measures(study: Study) -> tuple[Measure, ...]:
-    """What clonotypes of a study are measured by: Pgen only where it was computed.
-
-    Parameters
-    ----------
-    study
-        The study.
-    """
+    """What clonotypes of a study are measured by: Pgen only where it was computed."""
     return (COUNT, PGEN, N2) if study.table(PGEN.table) is not None else (COUNT, N2)
 
 
 def measure_bins(table: StudyTable | None, measure: Measure) -> list[Bin]:
-    """Clonotypes in bins of a measure, those without a place first.
-
-    Parameters
-    ----------
-    table
-        What tells the distribution, or None.
-    measure
-        Which one.
-    """
+    """Clonotypes in bins of a measure, those without a place first."""
     if table is None:
         return []
     lows = table.numbers(measure.low)
@@ -422,15 +299,7 @@ def measure_bins(table: StudyTable | None, measure: Measure) -> list[Bin]:
 
 
 def bin_middle(measure: Measure, bin_: Bin) -> float:
-    """Where a bin is on the axis of its measure.
-
-    Parameters
-    ----------
-    measure
-        Which one.
-    bin_
-        The bin; it has a place.
-    """
+    """Where a bin, which has a place, is on the axis of its measure."""
     # An N2 length is a number of its own, a bin of path counts has a width.
     low, high = bin_.low or 0.0, bin_.high or 0.0
     return (low + high) / 2 if measure.high else low

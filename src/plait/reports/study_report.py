@@ -82,20 +82,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def study_page(study: Study, figures: Sequence[StudyFigure]) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    study
-        What it is about.
-    figures
-        From `plait.reports.study_report.study_figures`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """The whole page as HTML; figures are those of `study_figures`."""
     tables = page_tables(study)
     content = {
         **_words(study),
@@ -224,18 +211,9 @@ def _methods(study: Study) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """What was written.
+    """What was written: the page, its bytes, PNG and SVG of each figure.
 
-    Attributes
-    ----------
-    page : Path
-        The HTML file.
-    page_bytes : int
-        Its size.
-    figures : tuple of Path
-        Files of figures; PNG and SVG of each.
-    missing : tuple of str
-        Titles of figures that the study has no data for.
+    `missing`: titles of figures that the study has no data for.
     """
 
     page: Path
@@ -245,18 +223,7 @@ class StudyReport:
 
 
 def study_figures(study: Study) -> list[StudyFigure]:
-    """All figures, in the order of the page.
-
-    Parameters
-    ----------
-    study
-        What to draw.
-
-    Raises
-    ------
-    FormatError
-        If a table is not what it should be.
-    """
+    """All figures, in the order of the page; FormatError if a table is not what it should be."""
     return [
         *driver_figures(study),
         *pgen_figures(study),
@@ -278,32 +245,12 @@ def write_study_report(
     figures: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> StudyReport:
-    """Write the report of a finished study.
+    """Write the report of a finished study: a page, by default ``report.html`` in its folder, and figures.
 
-    Parameters
-    ----------
-    folder
-        What ``plait vdj study`` wrote; only ``study.json`` and ``tables`` are read.
-    output
-        The page to write; ``report.html`` in the folder by default.
-    figures
-        Whether to write every figure to ``figures`` in the folder, too.
-    progress
-        Called with the name of each figure before it is drawn.
-
-    Returns
-    -------
-    StudyReport
-        What was written.
-
-    Raises
-    ------
-    TargetUnavailable
-        If what draws figures is not installed.
-    InvalidInput
-        If the folder is no finished study, or the output cannot be named so.
-    FormatError
-        If the study is not what it should be, or the disk does not take the report.
+    Reads only ``study.json`` and ``tables``; writes figures to ``figures`` there. `progress` gets each
+    figure's name before it is drawn. TargetUnavailable if what draws is not installed; InvalidInput if it is
+    no finished study, or the output cannot have its name; FormatError if the study is damaged, or the page
+    cannot be written.
     """
     check_report_drawing()
     study = read_study(folder)

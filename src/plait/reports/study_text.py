@@ -1,4 +1,4 @@
-"""What ``plait vdj report`` says when it is done."""
+"""What ``plait vdj study`` and ``plait vdj report`` say when they are done."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ _MOST_LEVELS = 10
 
 
 def study_text(found: Study, *, seconds: float) -> str:
-    """The study in lines that fit a terminal.
-
-    Parameters
-    ----------
-    found
-        The study.
-    seconds
-        How long it took.
-    """
+    """The study in lines that fit a terminal."""
     facts = found.facts
     reused = sum(entry["counts_reused"] for entry in facts["inputs"])
     rate = f", {facts['rows'] / seconds:,.0f} rows/s" if facts["rows"] and seconds > 0 else ""
@@ -126,13 +118,7 @@ def _regression_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def report_text(written: StudyReport) -> str:
-    """Where figures and page are; the page last, so that a script finds it.
-
-    Parameters
-    ----------
-    written
-        What to tell.
-    """
+    """Where figures and page are; the page last, so that a script finds it."""
     lines = []
     if written.missing:
         missing = "; ".join(written.missing)

@@ -1,4 +1,8 @@
-"""Logistic regression with an adaptive LASSO penalty, over a whole path, out of core."""
+"""Logistic regression with an adaptive LASSO penalty, over a whole path, out of core.
+
+Here: the penalties of the path, the choice among its models, how often a predictor is chosen in random halves
+of the rows, and the fit with its tables.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,7 @@ __all__ = ["AdaptiveLassoFit", "fit_adaptive_lasso"]
 
 
 def lasso_tables(fit: AdaptiveLassoFit) -> dict[str, pa.Table]:
-    """See `plait.stats.adaptive_lasso.AdaptiveLassoFit.tables`.
-
-    Parameters
-    ----------
-    fit
-        The path.
-    """
+    """The tables of `AdaptiveLassoFit.tables`."""
     names = pa.array(fit.predictors, pa.string())
     notes = pa.array([fit.notes.get(name) for name in fit.predictors], pa.string())
     rules = [",".join(rule for rule, at in fit.chosen.items() if at == k) for k in range(fit.lambdas.size)]
@@ -94,16 +92,9 @@ _NOTHING: Final = 1e-12
 
 
 class PathChoice(NamedTuple):
-    """How good each model of a path is, and which are chosen.
+    """How good each model of a path is, which are chosen (place on the path by rule), and what to warn of.
 
-    Attributes
-    ----------
-    explained, bic, cv_deviance, cv_se
-        float64, shape (lambdas,), see `plait.stats.adaptive_lasso.AdaptiveLassoFit`.
-    chosen
-        Place on the path by rule.
-    warnings
-        What the reader has to know.
+    Arrays are (lambdas,), with the meaning they have in `AdaptiveLassoFit`.
     """
 
     explained: NDArray[np.float64]
@@ -115,15 +106,7 @@ class PathChoice(NamedTuple):
 
 
 def penalty_path(data: RegressionData, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Penalties from the smallest one without predictors downwards.
-
-    Parameters
-    ----------
-    data
-        Of which the covariances with the outcome and the settings are used.
-    weights
-        Adaptive weights of the kept predictors.
-    """
+    """Penalties, falling from the smallest one that leaves no predictor; `weights` of the kept predictors."""
     slopes = np.abs(data.moments.slope[data.kept])
     first = max(float((slopes / weights).max()) * _ABOVE, _NOTHING)
     steps = np.arange(data.settings.lambdas) / max(data.settings.lambdas - 1, 1)
@@ -131,17 +114,7 @@ def penalty_path(data: RegressionData, weights: NDArray[np.float64]) -> NDArray[
 
 
 def choose(data: RegressionData, paths: Sequence[PathFit], lambdas: NDArray[np.float64]) -> PathChoice:
-    """Judge all models and choose among them.
-
-    Parameters
-    ----------
-    data
-        The rows.
-    paths
-        Of all rows, and of those outside each fold that has rows.
-    lambdas
-        The penalties.
-    """
+    """Judge all models and choose among them; `paths`: of all rows, then outside each fold that has rows."""
     rows, events = data.moments.rows, data.moments.events
     loss = paths[0].losses[:, 0]
     null = -events * math.log(events / rows) - (rows - events) * math.log1p(-events / rows)
@@ -168,26 +141,11 @@ def choose(data: RegressionData, paths: Sequence[PathFit], lambdas: NDArray[np.f
 def half_stability(
     data: RegressionData, penalty: float, finite: bool
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Share of the halves in whose model each predictor is.
+    """Share of the random halves in whose model each kept predictor is (NaN without halves), and warnings.
 
     Each half makes its own weights and is fitted with the same penalty. Halves come in pairs that make up all
-    rows, as in the stability selection of Shah and Samworth (J. R. Stat. Soc. B 75, 2013).
-
-    Parameters
-    ----------
-    data
-        The rows.
-    penalty
-        The penalty.
-    finite
-        Whether maximum likelihood estimates are tried for the weights, or squares are penalised at once.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (kept predictors,); NaN without halves.
-    list
-        What the reader has to know.
+    rows, as in the stability selection of Shah and Samworth (J. R. Stat. Soc. B 75, 2013). With `finite`,
+    maximum likelihood is tried for the weights; else squares are penalised at once.
     """
     draws, counts = data.fits.draws, data.fits.counts
     every = [(draws.half(k), NO_ROWS) for k in range(data.settings.halves)]
@@ -218,45 +176,16 @@ def half_stability(
 class AdaptiveLassoFit:
     """A fitted path, what was chosen on it, and how well it predicts.
 
-    Coefficients are those of standardised predictors (mean 0, standard deviation 1): the change of the log
-    odds for a change by one standard deviation. Arrays over predictors hold all predictors of the design, in
-    its order; one that was dropped has the coefficient 0 on the path and NaN elsewhere.
+    Coefficients are changes of the log odds by one standard deviation of a predictor. Arrays over predictors
+    hold all of the design, in its order; a dropped one (see `notes`) is 0 on the path, NaN elsewhere.
+    `coefficients` is (lambdas, predictors), `lambdas` falls; `chosen` is the place on the path by rule:
+    ``cv_min``, ``cv_1se``, ``bic``.
 
-    Attributes
-    ----------
-    predictors
-        Names.
-    notes
-        Why a predictor was dropped, or what is odd about it, by name.
-    rows, events
-        Rows, and those in which the event happened.
-    mean, sd, vif
-        Of each predictor; `vif` is the variance inflation factor among those that were kept.
-    condition_number
-        Of the correlation matrix of the kept predictors: square root of the ratio of its extreme eigenvalues.
-    weights
-        Adaptive weight of each predictor: its share of the penalty.
-    lambdas
-        The penalties, falling; float64, shape (lambdas,).
-    intercepts
-        float64, shape (lambdas,), for standardised predictors.
-    coefficients
-        float64, shape (lambdas, predictors).
-    nonzero, deviance_explained, bic, cv_deviance, cv_se
-        Of each penalty: predictors in the model; share of the null deviance; Bayesian information criterion;
-        mean deviance a row of held-out rows, and its standard error over folds.
-    chosen
-        Place on the path by rule: ``cv_min``, ``cv_1se`` and ``bic``.
-    mle, mle_low, mle_high
-        Unpenalised estimate with its interval (Wald).
-    stability
-        Share of the random halves in whose model the predictor is, NaN without halves.
-    auc, auc_low, auc_high
-        Area under the ROC curve of held-out predictions at ``cv_min``, with its interval.
-    calibration, roc
-        Tables of held-out predictions at ``cv_min``, see `tables`.
-    warnings
-        What the reader has to know: separation, collinearity, models that did not converge, few events.
+    `condition_number` is the root of the ratio of the extreme eigenvalues of the correlation matrix of the
+    kept predictors, `vif` their variance inflation factor. `deviance_explained` is a share of the null
+    deviance, `cv_deviance` a mean a held-out row, `cv_se` its standard error over folds. `mle` is
+    unpenalised, with Wald's interval. `stability` is NaN without halves; `auc`, `calibration` and `roc` are
+    of held-out predictions at ``cv_min``.
     """
 
     predictors: tuple[str, ...]
@@ -289,16 +218,10 @@ class AdaptiveLassoFit:
     warnings: tuple[str, ...]
 
     def tables(self) -> dict[str, pa.Table]:
-        """Tables for people: predictors, lambda_path, coefficients, calibration and roc.
+        """Tables for people: predictors, lambda_path, coefficients, calibration and roc; the unknown is null.
 
-        Returns
-        -------
-        dict
-            ``predictors`` (predictor, mean, sd, vif, note), ``lambda_path`` (index, lambda, nonzero,
-            deviance_explained, bic, cv_deviance, cv_se, chosen, then one column a predictor),
-            ``coefficients`` (predictor, mle, mle_low, mle_high, cv_min, cv_1se, bic, stability,
-            odds_ratio_per_sd), ``calibration`` (bin, predicted, observed, low, high, n) and ``roc`` (model,
-            false_positive_rate, true_positive_rate). What is not known is null.
+        ``lambda_path`` has one row a penalty and, last, one column a predictor. ``coefficients`` has one row
+        a predictor: mle with its interval, the models chosen by each rule, stability, odds_ratio_per_sd.
         """
         return lasso_tables(self)
 
@@ -330,28 +253,8 @@ def fit_adaptive_lasso(
 ) -> AdaptiveLassoFit:
     """Fit a path of adaptive LASSO models, choose among them, and say how well they predict.
 
-    Parameters
-    ----------
-    design
-        Predictors and outcomes.
-    settings
-        The defaults, if None.
-    executor
-        Where passes over the rows run; threads of this process, if None. No result depends on it.
-    threads
-        Number of threads without an executor; as many as there are processors, if None.
-    progress
-        Called in this thread.
-
-    Returns
-    -------
-    AdaptiveLassoFit
-        The path and what was chosen on it.
-
-    Raises
-    ------
-    InvalidInput
-        If there are no rows, all of them have the same outcome, or no predictor varies.
+    No result depends on the executor or the threads. `progress` is called in this thread. InvalidInput if
+    there are no rows, all of them have the same outcome, or no predictor varies.
     """
     chosen = settings or AdaptiveLassoSettings()
     with running_executor(executor, threads) as running:

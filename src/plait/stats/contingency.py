@@ -1,4 +1,10 @@
-"""Counts of distinct pairs of values: all that a rank correlation needs to know of any number of rows."""
+"""Counts of distinct pairs of values: all that a rank correlation needs to know of any number of rows.
+
+Values are held as keys: whole numbers in the same order. At level 0 the key of a whole number is the number
+itself, and that of a floating-point number its bits, as a negative number for values below zero. At level k >
+0 both are the bits of the floating-point number without the lowest k: values rounded towards zero. A key of
+one level tells that of every higher one, and all keep the order.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +26,9 @@ _REST: Final = np.int64(np.iinfo(np.int64).max)
 
 
 def keys_of(values: NDArray[Any], whole: bool, level: int) -> _Ints:
-    """Keys of values.
+    """Keys of numbers at a level; ValueError if one is NaN.
 
-    Parameters
-    ----------
-    values
-        Whole or floating-point numbers.
-    whole
-        Whether keys of level 0 are those of whole numbers; all values are whole then.
-    level
-        Of the keys.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN.
+    With `whole`, all values are whole, and keys of level 0 are the numbers themselves.
     """
     numbers = np.asarray(values)
     if numbers.dtype.kind in "iub":
@@ -45,17 +39,7 @@ def keys_of(values: NDArray[Any], whole: bool, level: int) -> _Ints:
 
 
 def recoded(keys: NDArray[Any], whole: bool, level: int, to_whole: bool, to_level: int) -> _Ints:
-    """Keys as those of another kind or of a higher level.
-
-    Parameters
-    ----------
-    keys
-        Keys.
-    whole, level
-        Their kind and level.
-    to_whole, to_level
-        Kind and level of the new ones.
-    """
+    """Keys of one kind and level as those of another kind or of a higher level."""
     wide = keys.astype(np.int64, copy=False)
     if whole and level == 0:
         if to_whole and to_level == 0:
@@ -66,15 +50,7 @@ def recoded(keys: NDArray[Any], whole: bool, level: int, to_whole: bool, to_leve
 
 
 def values_of(keys: NDArray[Any], whole: bool, level: int) -> NDArray[Any]:
-    """Values that keys stand for.
-
-    Parameters
-    ----------
-    keys
-        Keys.
-    whole, level
-        Their kind and level.
-    """
+    """Values that keys stand for."""
     wide = keys.astype(np.int64)
     if whole and level == 0:
         return wide
@@ -88,13 +64,7 @@ def _float_keys(values: NDArray[np.float64]) -> _Ints:
 
 
 class CountedKeys(NamedTuple):
-    """Rows of (stratum, x, y), each with how often it is meant; of any integer types.
-
-    Attributes
-    ----------
-    stratum, x, y, counts
-        (n,) each.
-    """
+    """Rows of (stratum, x, y), each with how often it is meant; columns (n,) of any integer types."""
 
     stratum: NDArray[Any]
     x: NDArray[Any]
@@ -108,35 +78,17 @@ def no_keys() -> CountedKeys:
 
 
 def joined(blocks: Sequence[CountedKeys]) -> CountedKeys:
-    """Rows of blocks one after the other.
-
-    Parameters
-    ----------
-    blocks
-        One or more.
-    """
+    """Rows of one or more blocks, one block after the other."""
     return CountedKeys(*(np.concatenate(columns) for columns in zip(*blocks, strict=True)))
 
 
 def narrowed(block: CountedKeys) -> CountedKeys:
-    """The same rows in as few bytes as the numbers need.
-
-    Parameters
-    ----------
-    block
-        Rows.
-    """
+    """The same rows, each column in the narrowest integer type that holds it."""
     return CountedKeys(*(column.astype(_narrowest(column), copy=False) for column in block))
 
 
 def summed(block: CountedKeys) -> CountedKeys:
-    """Distinct triples in order, with the sums of their counts.
-
-    Parameters
-    ----------
-    block
-        Rows.
-    """
+    """Distinct triples in order, with the sums of their counts."""
     if not len(block.counts):
         return block
     order = _order(block)
@@ -149,17 +101,7 @@ def summed(block: CountedKeys) -> CountedKeys:
 
 
 def least_level(block: CountedKeys, whole: Sequence[bool], level: int, most: int) -> int:
-    """The least level above one that leaves few enough entries, or the coarsest of all.
-
-    Parameters
-    ----------
-    block
-        Distinct triples.
-    whole, level
-        Kinds of x and y, and their level.
-    most
-        Most entries.
-    """
+    """The least level above `level` that leaves at most `most` distinct triples, or the coarsest of all."""
 
     def fits(at: int) -> bool:
         return _entries(block, whole, level, at) <= most
@@ -259,14 +201,9 @@ _WAITING: Final = 1 << 18
 
 
 class Pairs(NamedTuple):
-    """Distinct pairs of values, in order of x, then y.
+    """Distinct pairs of values, in order of x, then y; columns are (m,), and no count is zero.
 
-    Attributes
-    ----------
-    x, y
-        (m,): int64 where only whole numbers came, else float64.
-    counts
-        int64 (m,): rows with this pair; none is zero.
+    Values are int64 where only whole numbers came, else float64.
     """
 
     x: NDArray[Any]
@@ -276,21 +213,12 @@ class Pairs(NamedTuple):
 
 @dataclass(slots=True)
 class ContingencyTable:
-    """How often each pair of values (x, y) occurs, in each stratum.
+    """How often each pair of values (x, y) occurs, in each stratum: one entry per distinct pair. Picklable.
 
-    What it holds depends on the rows alone, not on their order or on how they came in parts, as long as an
-    axis is of one kind, whole or floating-point, in all of them. There is one entry per distinct pair. With
-    a bound on their number, values are rounded towards zero to as many leading binary digits as keep the
-    table within it, whole numbers included: x and y to the same number of digits, and all strata alike.
-    Rounding keeps the order of values, and can only make some of them equal. Instances can be pickled.
-
-    Attributes
-    ----------
-    most
-        Most entries; None for no bound, and no rounding.
-    exact
-        Entries up to which nothing is rounded, if that is more than `most`: a table that has to be rounded
-        may then hold less than one that need not be.
+    To keep within `most` entries (None: no bound), values, whole ones too, are rounded towards zero to some
+    leading binary digits, as many for x, y and all strata; their order stays. Up to `exact` entries nothing
+    is. What is held depends on the rows alone, not their order or parts, if an axis is all whole or all
+    floating-point.
     """
 
     most: int | None = None
@@ -309,21 +237,10 @@ class ContingencyTable:
         *,
         strata: tuple[NDArray[Any], Sequence[Stratum]] | None = None,
     ) -> None:
-        """Add rows.
+        """Add rows (n,), each meant `count` times (once by default); those meant 0 times are passed over.
 
-        Parameters
-        ----------
-        x, y
-            (n,): whole or floating-point numbers, none of them NaN.
-        count
-            (n,): how often each row is meant; once by default. Rows meant 0 times are passed over.
-        strata
-            (n,) numbers of strata, and the names of these by number; one stratum named ``()`` by default.
-
-        Raises
-        ------
-        ValueError
-            If a value is NaN or a count negative, or the lengths differ.
+        `strata` are (n,) numbers and the names by number; by default one stratum named ``()``. ValueError if
+        a value is NaN, a count negative, or lengths differ.
         """
         n = len(x)
         counts = np.ones(n, np.int64) if count is None else np.asarray(count).astype(np.int64)
@@ -344,18 +261,7 @@ class ContingencyTable:
         self._wait(block if kept.all() else CountedKeys(*(column[kept] for column in block)))
 
     def merge(self, other: ContingencyTable) -> None:
-        """Add all that another table holds.
-
-        Parameters
-        ----------
-        other
-            A table with the same bound. It stays as it is.
-
-        Raises
-        ------
-        ValueError
-            If the bounds differ.
-        """
+        """Add all that another table holds, which stays as it is; ValueError if the bounds differ."""
         if (other.most, other.exact) != (self.most, self.exact):
             raise ValueError(f"bounds {self.most}, {self.exact} and {other.most}, {other.exact}")
         places = np.array([self._names.setdefault(name, len(self._names)) for name in other._names], np.int64)
@@ -387,18 +293,7 @@ class ContingencyTable:
         return sorted(name for name, number in self._names.items() if number in used)
 
     def pairs(self, stratum: Stratum = ()) -> Pairs:
-        """Distinct pairs of one stratum.
-
-        Parameters
-        ----------
-        stratum
-            Its name.
-
-        Returns
-        -------
-        Pairs
-            None where there is no such stratum.
-        """
+        """Distinct pairs of one stratum; no pairs where there is no such stratum."""
         self._compact()
         number = self._names.get(stratum, -1)
         first, last = np.searchsorted(self._counted.stratum, [number, number + 1])
@@ -410,20 +305,7 @@ class ContingencyTable:
         )
 
     def grouped(self, name: Callable[[Stratum], Stratum], *, most: int | None = None) -> ContingencyTable:
-        """The same rows in fewer strata.
-
-        Parameters
-        ----------
-        name
-            Gives every stratum its new name.
-        most
-            Bound of the new table.
-
-        Returns
-        -------
-        ContingencyTable
-            A new table, rounded as this one is, or more.
-        """
+        """A new table of the same rows in strata named by `name`; rounded as this one, or more."""
         self._compact()
         found = ContingencyTable(most, 0, self._level, list(self._whole))
         new = [found._names.setdefault(name(old), len(found._names)) for old in self._names]

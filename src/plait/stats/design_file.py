@@ -43,24 +43,8 @@ _SUFFIX: Final = ".design"
 class DesignWriter:
     """Writes a design file; a context manager. The file appears when it is complete.
 
-    Parameters
-    ----------
-    path
-        The file, of any name; ``DesignFile(folder)`` takes those that end with ``.design``.
-    predictors
-        Names of the predictors, in the order of the columns.
-    chunk_rows
-        Rows of a chunk. It has no influence on results.
-
-    Attributes
-    ----------
-    rows
-        Number of rows written so far.
-
-    Raises
-    ------
-    InvalidInput
-        If there are no predictors, or two of one name.
+    ``DesignFile(folder)`` takes files that end with ``.design``. `chunk_rows` has no influence on results;
+    `rows` are those written so far. InvalidInput if there are no predictors, or two of one name.
     """
 
     def __init__(self, path: _Path, predictors: Sequence[str], *, chunk_rows: int = _CHUNK_ROWS) -> None:
@@ -85,20 +69,10 @@ class DesignWriter:
             self._file.stream.write(_MAGIC)
 
     def write(self, values: ArrayLike, outcome: ArrayLike) -> None:
-        """Append rows.
+        """Append rows: values (n, predictors), and outcomes (n,), bool or numbers that are 0 or 1.
 
-        Parameters
-        ----------
-        values
-            One row a line; shape (n, predictors).
-        outcome
-            Whether the event happened; bool, or numbers that are 0 or 1; shape (n,).
-
-        Raises
-        ------
-        InvalidInput
-            If a value is missing or infinite, an outcome is neither 0 nor 1, or shapes do not fit. Nothing
-            of this call is written then.
+        InvalidInput if a value is missing or infinite, an outcome is neither 0 nor 1, or shapes do not fit;
+        nothing of this call is written then.
         """
         columns = np.asarray(values, np.float64)
         events = np.asarray(outcome)
@@ -216,35 +190,11 @@ class _Index(NamedTuple):
 
 
 class DesignFile:
-    """Predictors and outcomes of all rows of one or more design files.
+    """Predictors and outcomes of all rows of one or more design files; a pickled copy opens the same paths.
 
-    Parameters
-    ----------
-    parts
-        A file, a folder of which all files that end with ``.design`` are taken in the order of their names,
-        or a sequence of files in the order of their rows.
-
-    Attributes
-    ----------
-    paths
-        The files.
-    predictors
-        Names of the predictors.
-    rows, events
-        Number of rows, and of those in which the event happened.
-    low, high
-        Smallest and largest value of each predictor; float64, shape (predictors,), NaN without rows.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no file.
-    FormatError
-        If a file is no design file, is damaged, or has other predictors than the first.
-
-    Notes
-    -----
-    A design can be pickled; the copy opens the same paths.
+    `parts` is a file, a folder of which all ``.design`` files are taken by name, or files in the order of
+    their rows. `low` and `high` are (predictors,), NaN without rows. InvalidInput if there is no file;
+    FormatError if one is no design file, is damaged, or has other predictors than the first.
     """
 
     def __init__(self, parts: _Path | Sequence[_Path]) -> None:
@@ -270,24 +220,9 @@ class DesignFile:
         return DesignFile, (self.paths,)
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Rows from `start` up to `stop`.
+        """Rows ``[start, stop)`` over all files: float64 (predictors, rows), and outcomes, bool (rows,).
 
-        Parameters
-        ----------
-        start, stop
-            Numbers of rows, over all files.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64, one predictor a line; shape (predictors, stop - start).
-        numpy.ndarray
-            Outcomes; bool, shape (stop - start,).
-
-        Raises
-        ------
-        FormatError
-            If a file ends too early.
+        FormatError if a file ends too early.
         """
         values = np.empty((len(self.predictors), stop - start))
         outcome = np.empty(stop - start, np.bool_)
@@ -304,18 +239,7 @@ class DesignFile:
         return values, outcome
 
     def spans(self, rows: int) -> Iterator[tuple[int, int]]:
-        """All rows, cut into spans of so many; the last one may be shorter.
-
-        Parameters
-        ----------
-        rows
-            Rows of a span.
-
-        Yields
-        ------
-        tuple
-            Start and stop.
-        """
+        """All rows as spans (start, stop) of so many; the last one may be shorter."""
         for start in range(0, self.rows, rows):
             yield start, min(start + rows, self.rows)
 

@@ -1,4 +1,9 @@
-"""Which groups of predictors predict: models with and without them, on the same held-out rows."""
+"""How well models predict rows that they have not seen, and what is lost without groups of predictors.
+
+The linear predictor (score) of each row, by the model of its own fold, is rounded to 1/512 and counted in
+bins. ROC curves, areas and calibration are exact for these rounded scores, and take the same memory for any
+number of rows. Score counts are (2, bins): rows without, then with the event.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +46,8 @@ _MOST_POINTS: Final = 200
 class ScorePass:
     """Work on a piece: scores of held-out rows under several models. Picklable.
 
-    Attributes
-    ----------
-    rows, draws
-        The data, and its folds.
-    coefficients
-        Of each model, fitted without each fold; float64, shape (models, folds, width).
-    reference
-        Number of the model with which the others are compared.
+    `coefficients` are (models, folds, width), each fitted without its fold; `reference` is the number of the
+    model that the others are compared with.
     """
 
     rows: StandardRows
@@ -57,10 +56,9 @@ class ScorePass:
     reference: int = 0
 
     def __call__(self, start: int, stop: int) -> Values:
-        """Rows by score: int64, shape (models, 2, bins), without and with the event; and sums of deviances.
+        """Rows by score, int64 (models, 2, bins), and sums (models, 3).
 
-        These are float64, shape (models, 3): of the deviance, of its difference to that of the reference, and
-        of the square of that.
+        Sums are of the deviance, of its difference to that of the reference, and of the square of that.
         """
         deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
         counts = np.zeros((len(places), 2, _BINS), np.int64)
@@ -74,14 +72,8 @@ class ScorePass:
 class PairPass:
     """Work on a piece: differences of two models each, row by row. Picklable.
 
-    Attributes
-    ----------
-    rows, draws, coefficients
-        As for `ScorePass`.
-    pairs
-        Numbers of the two models of each pair.
-    placements
-        From `placement_values` of each model; float64, shape (models, 2, bins).
+    `coefficients` as for `ScorePass`; `pairs` are numbers of models; `placements` (models, 2, bins) are from
+    `placement_values`.
     """
 
     rows: StandardRows
@@ -91,10 +83,10 @@ class PairPass:
     placements: NDArray[np.float64]
 
     def __call__(self, start: int, stop: int) -> Values:
-        """Sums of differences; float64, shape (pairs, 6).
+        """Sums of differences, first model of a pair less the second; float64 (pairs, 6).
 
-        These are, of the first model of a pair less the second: of the deviance and its square; of the
-        placement and its square among rows without the event, and among those with it.
+        These are of the deviance and its square; of the placement and its square among rows without the
+        event, and among those with it.
         """
         deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
         kind = event.astype(np.int64)
@@ -130,15 +122,7 @@ def _scored(
 def placement_values(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Share of the rows of the other kind that a row with each score is on the right side of; ties half.
 
-    Parameters
-    ----------
-    counts
-        Rows by score, without and with the event; shape (2, bins).
-
-    Returns
-    -------
-    NDArray
-        float64, shape (2, bins): of rows without and with the event. Either mean is the area under the curve.
+    Counts and shares are (2, bins), without and with the event. Either mean is the area under the curve.
     """
     without, having = (row.astype(np.float64) for row in counts)
     below = (np.cumsum(without) - 0.5 * without) / max(without.sum(), 1.0)
@@ -147,13 +131,7 @@ def placement_values(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 class Area(NamedTuple):
-    """Area under a ROC curve with its interval; NaN where it cannot be known.
-
-    Attributes
-    ----------
-    area, low, high
-        From 0 to 1.
-    """
+    """Area under a ROC curve (0 to 1) with its interval; NaN where it cannot be known."""
 
     area: float
     low: float
@@ -161,14 +139,9 @@ class Area(NamedTuple):
 
 
 def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
-    """Area under the ROC curve, and its interval on the logit scale (DeLong and others, Biometrics 44, 1988).
+    """Area under the ROC curve from score counts (2, bins), with its interval on the logit scale.
 
-    Parameters
-    ----------
-    counts
-        Rows by score, without and with the event; shape (2, bins).
-    confidence
-        Level of the interval.
+    The variance is that of DeLong and others, Biometrics 44, 1988.
     """
     without, having = (row.astype(np.float64) for row in counts)
     negatives, positives = without.sum(), having.sum()
@@ -192,13 +165,7 @@ def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
 
 
 def roc_points(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """False and true positive rates along the ROC curve, at most 200 points.
-
-    Parameters
-    ----------
-    counts
-        Rows by score, without and with the event; shape (2, bins).
-    """
+    """False and true positive rates along the ROC curve, at most 200 points; score counts are (2, bins)."""
     falling = counts[:, ::-1]
     filled = falling.any(axis=0)
     rates = np.cumsum(falling[:, filled], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -210,18 +177,7 @@ def roc_points(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[
 
 
 def roc_table(counts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
-    """ROC curves of several models.
-
-    Parameters
-    ----------
-    counts
-        Rows by score, without and with the event, by the model's name; shape (2, bins).
-
-    Returns
-    -------
-    pyarrow.Table
-        model, false_positive_rate, true_positive_rate.
-    """
+    """ROC curves by model: model, false_positive_rate, true_positive_rate; score counts are (2, bins)."""
     curves = {model: roc_points(found) for model, found in counts.items()}
     names = [model for model, (rates, _) in curves.items() for _ in rates]
     columns = [np.concatenate([curve[way] for curve in curves.values()]) for way in range(2)]
@@ -237,17 +193,7 @@ def roc_table(counts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
 def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
     """Predicted and observed shares of events, in groups of rising prediction and nearly equal size.
 
-    Parameters
-    ----------
-    counts
-        Rows by score, without and with the event; shape (2, bins).
-    confidence
-        Level of the intervals (Wilson) of the observed shares.
-
-    Returns
-    -------
-    pyarrow.Table
-        bin, predicted, observed, low, high, n.
+    Columns bin, predicted, observed, low, high (Wilson), n; score counts are (2, bins).
     """
     rows = counts.sum(axis=0)
     filled = np.flatnonzero(rows)
@@ -274,17 +220,7 @@ def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
 
 
 def wilson(events: int, n: int, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of a share.
-
-    Parameters
-    ----------
-    events
-        Times that it happened.
-    n
-        Times that it could have; more than 0.
-    confidence
-        Level of the interval.
-    """
+    """Wilson's interval of the share `events` / `n`; n is above 0."""
     z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
     share = events / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
@@ -294,22 +230,11 @@ def wilson(events: int, n: int, confidence: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
-    """Held-out deviance and AUC of models of some predictors each.
+    """Held-out deviance and AUC of models of some predictors each, with intervals.
 
-    Attributes
-    ----------
-    table
-        One row a model: model, predictors (number of them), cv_deviance (mean a row), auc, auc_low,
-        auc_high, delta_vs_all (mean of the differences, row by row, of its deviance to that of the model
-        `reference`; positive: it predicts worse), delta_low, delta_high, n.
-    roc
-        model, false_positive_rate, true_positive_rate; at most 200 points a model.
-    warnings
-        Models without a finite maximum likelihood estimate, and such things.
-    paired
-        One row a pair of models: model, other, deviance_less (mean of the differences, row by row, of the
-        deviance of `model` to that of `other`; negative: `model` predicts better), deviance_low,
-        deviance_high, auc_more (area under the curve of `model` less that of `other`), auc_low, auc_high, n.
+    `table`, one row a model: cv_deviance (mean a row), auc, and delta_vs_all, the mean difference by row of
+    its deviance to the reference's (positive: it predicts worse). `paired`, one row a pair: deviance_less
+    (negative: `model` predicts better than `other`), auc_more. `roc` has at most 200 points a model.
     """
 
     table: pa.Table
@@ -329,35 +254,11 @@ def compare_groups(
     threads: int | None = None,
     progress: Callable[[FitProgress], None] | None = None,
 ) -> GroupComparison:
-    """Compare models that are restricted to some predictors, by cross-validation on the same folds.
+    """Compare unpenalised models of some predictors each, by cross-validation on the same folds.
 
-    Every model is an unpenalised logistic regression. Its held-out deviance is compared with that of the
-    model `reference`, row by row.
-
-    Parameters
-    ----------
-    design
-        Predictors and outcomes.
-    groups
-        Names of the predictors of each model, by the model's name.
-    settings
-        Of which `folds`, `seed`, `ridge`, `tolerance` and `confidence` are used.
-    reference
-        The model that the others are compared with; one of `groups`.
-    pairs
-        Names of two models each, that are compared with each other besides.
-    executor, threads, progress
-        As for `fit_adaptive_lasso`.
-
-    Returns
-    -------
-    GroupComparison
-        One row a model, in the order of `groups`.
-
-    Raises
-    ------
-    InvalidInput
-        If a predictor, the reference or a model of a pair is not known, or there is nothing to fit.
+    Of the settings `folds`, `seed`, `ridge`, `tolerance` and `confidence` are used; `pairs` of models are
+    compared with each other besides. InvalidInput if a predictor, the reference or a model of a pair is not
+    known, or there is nothing to fit.
     """
     _check(design, groups, reference)
     for name in (name for pair in pairs for name in pair):

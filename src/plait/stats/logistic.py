@@ -1,6 +1,14 @@
-"""Kernels of logistic regression.
+"""Kernels of logistic regression: sums over rows of the data for many models at a time, and steps of a LASSO.
 
-Deviance, gradient and curvature in one pass over rows, and steps of a LASSO.
+A matrix holds one predictor a row, and one observation a place; its first row is 1, for the intercept. Both
+sides are padded with zeros, to multiples of `SIDE` rows and of `PARTS` places; padded places weigh nothing.
+Every sum is kept as `PARTS` partial sums: part k takes the places k, k + 8, k + 16, ... in rising order. So
+results are equal bit for bit on every processor, whatever its vector width; nothing is fused or reordered.
+The caller cuts what is summed into spans, and adds the parts at the end.
+
+A step minimises ``g (z - b) + (z - b) H (z - b) / 2 + sum(penalty |z|)`` over z, to rounding: coordinate
+sweeps find which z are 0, a linear system gives the others, in turns until nothing changes. Neither makes the
+value larger, as in feature-sign search (Lee and others, NIPS 2006).
 """
 
 from __future__ import annotations
@@ -135,16 +143,9 @@ _ROOT_2 = 1.4142135623730951
 
 
 class Observations(NamedTuple):
-    """Rows of the data.
+    """Rows of the data: predictors (predictors, places), outcomes 0 or 1 (places,), weights (kinds, places).
 
-    Attributes
-    ----------
-    x
-        Predictors; float64, shape (predictors, places).
-    y
-        Outcomes, 0 or 1; float64, shape (places,).
-    weights
-        Weights of the observations, one kind a row; float64, shape (kinds, places).
+    All are float64; each row of `weights` is one kind of weight.
     """
 
     x: Any
@@ -155,17 +156,9 @@ class Observations(NamedTuple):
 class Models(NamedTuple):
     """Models to evaluate; their number is a multiple of ``SIDE``.
 
-    Attributes
-    ----------
-    coefficients
-        float64, shape (models, predictors).
-    used
-        For every four models, the predictors of which any coefficient is not 0, rising; int64, shape
-        (models / 4, predictors).
-    used_number
-        Number of them; int64, shape (models / 4,).
-    kinds
-        Kind of weight with which a model is fitted, and with which it is judged; int64, shape (models, 2).
+    `coefficients` are float64 (models, predictors). For every four models, `used` lists the predictors with
+    any coefficient other than 0, rising, int64 (models / 4, predictors), and `used_number` counts them.
+    `kinds`, int64 (models, 2): kind of weight with which a model is fitted, and with which it is judged.
     """
 
     coefficients: Any
@@ -175,16 +168,10 @@ class Models(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread.
+    """Memory of one thread, from the caller.
 
-    Attributes
-    ----------
-    terms
-        float64, shape (`TERMS`, `ROOM`).
-    bits
-        The last four rows of `terms` as integers; int64, shape (4, `ROOM`).
-    block, scaled
-        A block of the predictors, and the same times their curvature; float64, shape (predictors, `ROOM`).
+    `terms` is float64 (`TERMS`, `ROOM`), `bits` its last four rows as int64; `block` is a block of the
+    predictors and `scaled` the same times the curvature, float64 (predictors, `ROOM`).
     """
 
     terms: Any
@@ -194,18 +181,12 @@ class Scratch(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What grows; see `plait.stats.logistic` on parts.
+    """What grows, in `PARTS` partial sums each; all float64.
 
-    Attributes
-    ----------
-    gradients
-        Sums of ``weight * (probability - y) * x``; float64, shape (models * predictors, PARTS).
-    losses
-        Sums of the negative log-likelihood, where fitted and where judged; float64, shape
-        (models * 2, PARTS).
-    curvature
-        Sums of ``weight * probability * (1 - probability) * x * x'`` of one model; float64, shape
-        (predictors * predictors, PARTS). Above the diagonal and in squares of ``SIDE`` on it.
+    `gradients` (models * predictors, PARTS): ``weight * (probability - y) * x``. `losses` (models * 2,
+    PARTS): negative log-likelihood, fitted and judged. `curvature` (predictors * predictors, PARTS), of one
+    model: ``weight * probability * (1 - probability) * x * x'``, above the diagonal and in squares of
+    ``SIDE`` on it.
     """
 
     gradients: Any
@@ -346,22 +327,9 @@ def _add_curvature(lanes: Any, scratch: Any, size: int, curvature: Any) -> None:
 
 @shared
 def add_logistic(lanes: Any, data: Any, models: Any, curved: bool, scratch: Any, sums: Any) -> None:
-    """Add gradients and losses of all models, and if asked for the curvature of the first one.
+    """Add gradients and losses of all models and, where `curved`, the curvature of the first one.
 
-    Parameters
-    ----------
-    lanes
-        Groups of ``PARTS`` lanes.
-    data
-        `Observations`.
-    models
-        `Models`.
-    curved
-        Whether the curvature is wanted.
-    scratch
-        `Scratch`.
-    sums
-        `Sums`.
+    `lanes` are groups of `PARTS` lanes; the others are `Observations`, `Models`, `Scratch` and `Sums`.
     """
     places = data.x.shape[1]
     for first in range(0, places, BLOCK):
@@ -385,16 +353,9 @@ _DEPENDENT = 1e-14
 
 
 class Quadratics(NamedTuple):
-    """One quadratic a model.
+    """One quadratic a model: H (models, n, n), symmetric; g, b and penalties (models, n); all float64.
 
-    Attributes
-    ----------
-    curvature
-        H, symmetric; float64, shape (models, n, n).
-    gradient, at
-        g and b; float64, shape (models, n).
-    penalties
-        Not negative; a coordinate of infinite penalty is 0. float64, shape (models, n).
+    Penalties are not negative; a coordinate of infinite penalty is 0.
     """
 
     curvature: Any
@@ -404,17 +365,7 @@ class Quadratics(NamedTuple):
 
 
 class StepScratch(NamedTuple):
-    """Memory for one model.
-
-    Attributes
-    ----------
-    slopes, target
-        float64, shape (n,).
-    members
-        int64, shape (n,).
-    factor
-        float64, shape (n, n).
-    """
+    """Memory for one model, from the caller: float64 (n,) and (n, n), `members` int64 (n,)."""
 
     slopes: Any
     target: Any
@@ -518,17 +469,7 @@ def _find_slopes(problems: Any, model: int, z: Any, slopes: Any) -> None:
 
 @shared
 def minimise(problems: Any, scratch: Any, out: Any) -> int:
-    """Minimise all quadratics; returns how many did not settle.
-
-    Parameters
-    ----------
-    problems
-        `Quadratics`.
-    scratch
-        `StepScratch`.
-    out
-        The places of the minima; float64, shape (models, n).
-    """
+    """Minimise all `Quadratics`; the minima go to `out` (models, n). Returns how many did not settle."""
     failed = 0
     for model in range(out.shape[0]):
         h, b, penalties = problems.curvature[model], problems.at[model], problems.penalties[model]
@@ -547,18 +488,18 @@ def minimise(problems: Any, scratch: Any, out: Any) -> int:
 
 @kernel
 def logistic_kernel(lanes: Any, data: Any, models: Any, curved: bool, scratch: Any, sums: Any) -> None:
-    """See `plait.stats.logistic.add_logistic`."""
+    """Compiled `add_logistic`."""
     add_logistic(lanes, data, models, curved, scratch, sums)
 
 
 @kernel
 def products_kernel(lanes: Any, x: Any, sums: Any) -> None:
-    """Products of all pairs of rows, on and above the diagonal, see `plait.stats.logistic`."""
+    """Products of all pairs of rows, on and above the diagonal, see `add_products`."""
     for i in range(0, x.shape[0], SIDE):
         add_products(lanes, x, i, x, i, x.shape[1], sums, i)
 
 
 @kernel
 def minimise_kernel(problems: Any, scratch: Any, out: Any) -> int:
-    """See `plait.stats.logistic.minimise`."""
+    """Compiled `minimise`."""
     return minimise(problems, scratch, out)

@@ -1,10 +1,10 @@
 """Fits on all rows: whole paths, of all folds and halves, advance together, a pass over the data at a time.
 
-Each model begins where the sample put it, with the sample's curvature. A pass gives the exact gradients of
-all models that are not done; each takes the step that its quadratic asks for. The gradients are exact and the
-curvature is not, though it learns from them; so steps shrink by a factor and not quadratically, but a pass
-serves hundreds of models. A model is done when its exact gradient asks for no step longer than the tolerance.
-One whose steps do not shrink gets its exact curvature.
+Each model begins where a fit on the sample put it, with the sample's curvature. A pass gives the exact
+gradients of all models that are not done; each takes the step that its quadratic asks for. The gradients are
+exact and the curvature is not, though it learns from them (BFGS); so steps shrink by a factor and not
+quadratically, but a pass serves hundreds of models. A model is done when its exact gradient asks for no step
+longer than the tolerance. One whose steps do not shrink gets its exact curvature.
 """
 
 from __future__ import annotations
@@ -65,18 +65,9 @@ NO_ROWS = -1
 
 @dataclass(frozen=True, slots=True)
 class GradientPass:
-    """Work on a piece: losses and gradients of many models. Picklable.
+    """Work on a piece: losses and gradients of many models (models, width). Picklable.
 
-    Attributes
-    ----------
-    rows
-        The data.
-    draws
-        Meaning of the kinds.
-    coefficients
-        float64, shape (models, width).
-    kinds
-        Kind of weight with which each model is fitted, and with which it is judged; int64, shape (models, 2).
+    `kinds`, int64 (models, 2): kind of weight with which each model is fitted, and with which it is judged.
     """
 
     rows: StandardRows
@@ -98,13 +89,7 @@ class GradientPass:
 
 @dataclass(frozen=True, slots=True)
 class CurvaturePass:
-    """Work on a piece: losses, gradients and curvature of a few models. Picklable.
-
-    Attributes
-    ----------
-    rows, draws, coefficients, kinds
-        As for `GradientPass`.
-    """
+    """Work on a piece: as `GradientPass`, with the curvature of a few models besides. Picklable."""
 
     rows: StandardRows
     draws: RowDraws
@@ -122,21 +107,9 @@ class CurvaturePass:
 def curvature_of(
     data: Observations, beta: NDArray[np.float64], kinds: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Gradient, losses and curvature of one model.
+    """Gradient (width,), losses (2,) and curvature (width, width) of one model.
 
-    Parameters
-    ----------
-    data
-        The rows.
-    beta
-        Coefficients; shape (width,).
-    kinds
-        Rows of ``data.weights`` with which it is fitted and judged; shape (2,).
-
-    Returns
-    -------
-    tuple
-        float64, of shapes (width,), (2,) and (width, width).
+    `kinds` are the two rows of ``data.weights`` with which it is fitted and judged.
     """
     width = beta.size
     models = _packed(beta[None, :], kinds[None, :])
@@ -196,23 +169,11 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class PathSpec:
-    """Models with falling penalties, fitted on rows of one kind. Picklable.
+    """Models with falling penalties, fitted on rows of one kind, with their loss on another. Picklable.
 
-    Attributes
-    ----------
-    fitted, judged
-        Kinds of weight: of the rows they are fitted on, and of those their loss is also wanted on.
-    penalties
-        Share of each coefficient in the penalty: 0 for the intercept, infinite for what is not in the model;
-        float64, shape (width,).
-    lambdas
-        The penalties; float64, shape (models,).
-    ridge
-        Penalty of half the squares, of all coefficients but the intercept.
-    start
-        Coefficients to begin with; float64, shape (width,).
-    fixed
-        Whether to leave them so.
+    `penalties` (width,) are shares of the coefficients in each of the `lambdas`: 0 for the intercept,
+    infinite for what is not in the model. `ridge` penalises half the squares, of all but the intercept.
+    Models begin at `start` (width,), and stay there if `fixed`.
     """
 
     fitted: int
@@ -225,14 +186,9 @@ class PathSpec:
 
 
 class RoughPath(NamedTuple):
-    """Coefficients that are right for the sample, nearly, and the curvature there.
+    """Coefficients (models, width) that are nearly right for the sample, and the mean curvature there.
 
-    Attributes
-    ----------
-    coefficients
-        float64, shape (models, width).
-    curvature
-        Mean over the rows; float64, shape (models, width, width).
+    `curvature` is a mean over the rows, (models, width, width).
     """
 
     coefficients: NDArray[np.float64]
@@ -251,17 +207,7 @@ def squares_added(
     curvature: NDArray[np.float64],
     beta: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gradients and curvatures with the penalty of half the squares.
-
-    Parameters
-    ----------
-    ridge
-        float64, shape (models,).
-    gradient, beta
-        float64, shape (models, width).
-    curvature
-        float64, shape (models, width, width).
-    """
+    """Gradients (models, width), curvatures (models, width, width) with the penalty of half the squares."""
     if not ridge.any():
         return gradient, curvature
     own = np.broadcast_to(ridge[:, None], beta.shape).copy()
@@ -280,12 +226,7 @@ def next_coefficients(
 ) -> NDArray[np.float64]:
     """Where each model's quadratic with its penalty is smallest, see `plait.stats.logistic`.
 
-    Parameters
-    ----------
-    curvature
-        float64, shape (models, width, width).
-    gradient, beta, penalties
-        float64, shape (models, width).
+    `curvature` is (models, width, width), the others (models, width).
     """
     width = beta.shape[1]
     scratch = StepScratch(
@@ -298,13 +239,7 @@ def next_coefficients(
 
 @dataclass(frozen=True, slots=True)
 class SampleSolver:
-    """Fits paths on the sample, one after the other. Picklable.
-
-    Attributes
-    ----------
-    sample
-        The rows.
-    """
+    """Fits paths on the sample, one after the other. Picklable."""
 
     sample: RowSample
 
@@ -381,32 +316,14 @@ CHOICES: Final = ("cv_min", "cv_1se", "bic")
 class AdaptiveLassoSettings:
     """Settings of an adaptive LASSO.
 
-    Attributes
-    ----------
-    lambdas
-        Number of penalties on the path, from the smallest one at which no predictor is in the model downwards
-        in equal steps of the logarithm.
-    lambda_ratio
-        Last penalty as a share of the first.
-    gamma
-        Power of the adaptive weights ``1 / |initial estimate| ** gamma``; 0 gives the plain LASSO.
-    folds
-        Folds of the cross-validation, at least 2.
-    halves
-        Random halves of the rows in which the choice of predictors is repeated; 0 for none. They come in
-        pairs, a half and the rows that are not in it.
-    stability_at
-        Rule that picks the penalty of the halves: ``"cv_min"``, ``"cv_1se"`` or ``"bic"``.
-    seed
-        Of the folds and halves.
-    ridge
-        Penalty of the squares where a maximum likelihood estimate does not exist and one is needed all the
-        same, per row and in units of standardised predictors.
-    tolerance
-        A fit is done when the step that the exact gradient still asks for changes no standardised
-        coefficient by more than this.
-    confidence
-        Level of all intervals.
+    `lambdas` penalties fall in equal steps of the logarithm from the smallest one without predictors to
+    `lambda_ratio` of it. Adaptive weights are ``1 / |initial estimate| ** gamma``; 0 gives the plain LASSO.
+    `folds` is at least 2; `halves` (random ones, 0 for none) come in pairs that make up all rows, and have
+    the penalty of the rule `stability_at`: ``"cv_min"``, ``"cv_1se"`` or ``"bic"``.
+
+    `ridge` penalises squares where a maximum likelihood estimate does not exist and one is needed all the
+    same, per row and for standardised predictors. A fit is done when its exact gradient asks for no step
+    above `tolerance` of any standardised coefficient. `confidence` is that of all intervals.
     """
 
     lambdas: int = 100
@@ -448,15 +365,7 @@ class AdaptiveLassoSettings:
 
 @dataclass(frozen=True, slots=True)
 class FitProgress:
-    """How far a regression is.
-
-    Attributes
-    ----------
-    stage
-        What is being done, in a few words.
-    done, total
-        Models of this stage that are fitted, and all of them; or rows.
-    """
+    """How far a regression is: models of this stage (or rows) that are done, and all of them."""
 
     stage: str
     done: int
@@ -480,19 +389,10 @@ _EXACT_BYTES: Final = 8 << 20
 
 
 class PathFit(NamedTuple):
-    """Fitted models of one path.
+    """Fitted models of one path: `coefficients` and the `step` still asked for are (models, width).
 
-    Attributes
-    ----------
-    coefficients
-        float64, shape (models, width).
-    losses
-        Sums of the negative log-likelihood, over the rows of the fit and those it is judged on; float64,
-        shape (models, 2).
-    settled
-        Whether the exact gradient asks for no longer step; bool, shape (models,).
-    step
-        The step that it still asks for; float64, shape (models, width).
+    `losses` (models, 2) are sums of the negative log-likelihood over the rows of the fit and those it is
+    judged on; `settled` models ask for no longer step.
     """
 
     coefficients: NDArray[np.float64]
@@ -526,20 +426,8 @@ class _Models:
 class LogisticFits:
     """Fits logistic regressions on the rows of a design.
 
-    Attributes
-    ----------
-    rows, draws
-        The data, and the kinds of weight.
-    sample
-        Of the rows.
-    counts
-        Rows and events of each kind; int64, shape (kinds, 2).
-    executor
-        Where passes run.
-    tolerance
-        Longest step of a model that is done.
-    progress
-        Told of every batch of a pass.
+    `counts`, int64 (kinds, 2), are rows and events of each kind; `tolerance` is the longest step of a model
+    that is done; `progress` is told of every batch of a pass.
     """
 
     rows: StandardRows
@@ -551,15 +439,7 @@ class LogisticFits:
     progress: Callable[[FitProgress], None]
 
     def fit(self, specs: Sequence[PathSpec], what: str) -> list[PathFit]:
-        """Fit all models of all paths, of which the paths are equally long.
-
-        Parameters
-        ----------
-        specs
-            The paths.
-        what
-            What they are, for the progress.
-        """
+        """Fit all models of all paths, which are equally long; `what` names them for the progress."""
         if not specs:
             return []
         models = specs[0].lambdas.size
@@ -577,29 +457,13 @@ class LogisticFits:
         return [PathFit(*(np.concatenate(arrays) for arrays in zip(*fits, strict=True))) for fits in found]
 
     def curvature(self, beta: NDArray[np.float64], kind: int) -> NDArray[np.float64]:
-        """Curvature of the log-likelihood of a model on all rows of a kind, summed up.
-
-        Parameters
-        ----------
-        beta
-            Coefficients; shape (width,).
-        kind
-            Kind of weight.
-        """
+        """Curvature of the log-likelihood of a model (width,), summed over all rows of a kind."""
         work = CurvaturePass(self.rows, self.draws, beta[None], np.array([[kind, kind]]))
         found: NDArray[np.float64] = self.sums(work, "curvature")[2][0]
         return found
 
     def sums(self, work: PieceWork, what: str) -> Values:
-        """Sums of some work over all pieces.
-
-        Parameters
-        ----------
-        work
-            Called with the first row of a piece and the row behind its last.
-        what
-            What it is, for the progress.
-        """
+        """Sums of some work over all pieces; it is called with the rows ``[start, stop)`` of each."""
         total = self.rows.rows
         return sum_pieces(
             self.executor,

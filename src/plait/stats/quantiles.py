@@ -21,21 +21,9 @@ _NODES: Final = 64
 def counted_quantiles(
     values: NDArray[Any], counts: NDArray[np.int64], shares: Sequence[float]
 ) -> list[float | None]:
-    """Quantiles of values that occur many times each.
+    """Quantiles (shares from 0 to 1) of ascending values (m,) that occur `counts` (m,) times each.
 
-    Parameters
-    ----------
-    values
-        (m,): in ascending order.
-    counts
-        (m,): how often each occurs.
-    shares
-        Which quantiles, from 0 to 1.
-
-    Returns
-    -------
-    list of float
-        As `numpy.quantile` of all values written out: linear between neighbours. None where there are none.
+    As `numpy.quantile` of all values written out: linear between neighbours. None where there are none.
     """
     ends = np.cumsum(counts)
     n = int(ends[-1]) if len(ends) else 0
@@ -53,26 +41,13 @@ def counted_quantiles(
 
 
 def student_quantile(probability: float, freedom: float) -> float:
-    """Quantile of Student's t distribution.
+    """Quantile of Student's t distribution, for a probability above 0.5 and below 1.
 
-    Parameters
-    ----------
-    probability
-        Above 0.5 and below 1.
-    freedom
-        Degrees of freedom, 1 or more; need not be whole.
+    Degrees of freedom are 1 or more and need not be whole. Right to six digits or more, from 2 degrees of
+    freedom on to seven: with t = sqrt(f) tan(a), the density of the angle a is proportional to cos(a)^(f -
+    1). Its integral from 0 is taken by Gauss-Legendre quadrature, and the angle found by Newton's method,
+    which comes from below as this integral is concave.
 
-    Returns
-    -------
-    float
-        To six digits or more, from 2 degrees of freedom on to seven.
-
-    Notes ----- With t = sqrt(f) tan(a), the density of the angle a is proportional to cos(a)^(f - 1). Its
-    integral from 0 is taken by Gauss-Legendre quadrature, and the angle found by Newton's method, which
-    comes from below as this integral is concave.
-
-    Examples
-    --------
     >>> round(student_quantile(0.975, 10), 6)
     2.228139
     """

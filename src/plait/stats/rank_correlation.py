@@ -1,4 +1,16 @@
-"""Which of two variables goes better with a third one: differences of rank measures on the same rows."""
+"""Rank correlations of counted pairs, and differences of rank measures of two variables with a third one.
+
+All are functions of V-statistics, so the standard error is the root of ``sum(psi^2) / n^2``, psi the
+influence (projection) of single rows (Hoeffding 1948, *Annals of Mathematical Statistics* 19: 293-325),
+whatever the ties. For a table of few values it is that of Brown and Benedetti (1977, *Journal of the American
+Statistical Association* 72: 309-315), for areas that of DeLong and others (1988).
+
+Intervals are symmetric, those of correlations after the transformation artanh, so that they stay within -1
+and 1. Their reach is that of Student's t with the degrees of freedom of the variance, 2n / (k - 1), k the
+kurtosis of psi (Satterthwaite 1946, *Biometrics Bulletin* 2: 110-114): where nearly all rows are tied, few of
+them decide, however large n is. There is no interval where fewer than `FEWEST_OTHERS` rows differ from the
+most common x or y.
+"""
 
 from __future__ import annotations
 
@@ -35,25 +47,7 @@ _NAN: Final = float("nan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
-    """A correlation with its interval.
-
-    Attributes
-    ----------
-    method
-        ``"spearman"`` or ``"kendall"``.
-    estimate
-        From -1 to 1; NaN where there is none.
-    low, high
-        Limits of the interval; NaN where there is none.
-    standard_error
-        Of the estimate; NaN where there is none.
-    n
-        Rows.
-    confidence
-        Of the interval.
-    reason
-        Why there is no estimate or no interval; empty otherwise.
-    """
+    """A correlation, ``"spearman"`` or ``"kendall"``, with interval; NaN and a `reason` if there is none."""
 
     method: str
     estimate: float
@@ -68,18 +62,9 @@ class Correlation:
 class Projection(NamedTuple):
     """A coefficient with the influence of every row on it.
 
-    Attributes
-    ----------
-    estimate
-        The coefficient.
-    influence
-        (m,): of a row with each pair; the square of the standard error is the mean square over n.
-    share
-        (m,): share of the rows with each pair.
-    others
-        Rows that differ from the most common x or y, whichever are fewer.
-    n
-        Rows.
+    `influence` (m,) is that of a row with each pair; the square of the standard error is its mean square over
+    n. `share` (m,) of the rows with each pair; `others`: rows that differ from the most common x or y,
+    whichever are fewer.
     """
 
     estimate: float
@@ -90,90 +75,37 @@ class Projection(NamedTuple):
 
 
 def spearman(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
-    r"""Spearman's rho with mid-ranks, and an interval for its population value.
+    """Spearman's rho with mid-ranks, and an interval for its population value; none where x or y is constant.
 
-    Parameters
-    ----------
-    pairs
-        Counted pairs.
-    confidence
-        Of the interval.
+    With u = (#{X < x} + #{X = x} / 2) / n the mid-distribution value of x, v that of y, and p, q the shares
+    of rows with this x, this y, the estimate is C / sqrt(AB): C = mean(uv) - 1/4, A = (1 - sum p^3) / 12 over
+    distinct x, and B the same of y. These are V-statistics of degree 3, with the influence
 
-    Returns
-    -------
-    Correlation
-        The product-moment correlation of mid-ranks. No estimate where x or y does not vary.
+        c(x, y) = uv + E[s(X, x) v(Y)] + E[s(Y, y) u(X)] - 3 mean(uv)
+        a(x) = -(p(x)^2 - sum p^3) / 4, b(y) the same of q
+        psi = c / sqrt(AB) - rho (a / A + b / B) / 2
 
-    Notes ----- Let :math:`u = (\#\{X < x\} + \tfrac12 \#\{X = x\}) / n` be the mid-distribution value of x,
-    v that of y, and p, q the shares of rows with this x, this y. Then the estimate is :math:`C / \sqrt{AB}`
-    with :math:`C = \overline{uv} - \tfrac14`, :math:`A = (1 - \sum p^3) / 12`, the sum over distinct x, and
-    B the same of y. All three are V-statistics of degree 3, so the variance is that of their projections
-    (Hoeffding 1948, *Annals of Mathematical Statistics* 19: 293-325), whatever the ties:
-
-    .. math::
-
-        c(x, y) &= uv + E[s(X, x) v(Y)] + E[s(Y, y) u(X)] - 3 \overline{uv} \\
-        a(x) &= -\tfrac14 (p(x)^2 - \sum p^3) \\
-        \psi &= c / \sqrt{AB} - \tfrac12 \hat\rho (a / A + b / B)
-
-    with s(X, x) = 1 where X > x, 1/2 where X = x, and 0 elsewhere. The standard error is the root of
-    :math:`\sum \psi^2 / n^2`; for a table of few values it is that of Brown and Benedetti (1977, *Journal of
-    the American Statistical Association* 72: 309-315).
-
-    The interval is symmetric after the transformation artanh, so it stays within -1 and 1. Its reach is that
-    of Student's t with the degrees of freedom of the variance, :math:`2n / (k - 1)`, k the kurtosis of
-    :math:`\psi` (Satterthwaite 1946, *Biometrics Bulletin* 2: 110-114): where nearly all rows are tied, few
-    of them decide, however large n is. Where fewer than 10 rows differ from the most common x or y, there is
-    no interval.
+    where s(X, x) is 1 where X > x, 1/2 where X = x, and 0 elsewhere. Interval: see the module.
     """
     return _correlation("spearman", pairs, confidence)
 
 
 def kendall(pairs: Pairs, *, confidence: float = 0.95) -> Correlation:
-    r"""Kendall's tau-b, and an interval for its population value.
+    """Kendall's tau-b, and an interval for its population value; none where x or y is constant.
 
-    Parameters
-    ----------
-    pairs
-        Counted pairs.
-    confidence
-        Of the interval.
+    With d(x, y) the rows concordant with (x, y) less those discordant, over n, and p, q the shares of rows
+    with this x, this y, the estimate is P / sqrt(AB): P = mean(d), A = 1 - sum p^2, B = 1 - sum q^2. These
+    are V-statistics of degree 2, with the influence
 
-    Returns
-    -------
-    Correlation
-        Concordant less discordant pairs of rows, over the geometric mean of the numbers of pairs that differ
-        in x and in y. No estimate where x or y does not vary.
+        psi = 2 (d - P) / sqrt(AB) - tau ((1 - p - A) / A + (1 - q - B) / B)
 
-    Notes ----- Let d(x, y) be the number of rows concordant with (x, y) less those discordant, divided by n,
-    and p, q the shares of rows with this x, this y. With :math:`P = \overline{d}`, :math:`A = 1 - \sum p^2`,
-    :math:`B = 1 - \sum q^2`, the estimate is :math:`P / \sqrt{AB}`. These are V-statistics of degree 2 with
-    the projections (Hoeffding 1948) 2(d - P), 2(1 - p - A) and 2(1 - q - B), so
-
-    .. math:: \psi = 2 (d - P) / \sqrt{AB} - \hat\tau ((1 - p - A) / A + (1 - q - B) / B)
-
-    and the standard error is the root of :math:`\sum \psi^2 / n^2`: that of Brown and Benedetti (1977) for
-    tau-b of a table. The interval is made as that of `spearman`. Concordant rows are counted in O(m log k)
-    time for m distinct pairs and k distinct values of x or y, whichever has fewer.
+    Takes O(m log k) for m distinct pairs and k distinct values of x or y, whichever has fewer.
     """
     return _correlation("kendall", pairs, confidence)
 
 
 def projection(method: str, pairs: Pairs) -> Projection | str:
-    """A coefficient, and what each pair of values contributes to its error.
-
-    Parameters
-    ----------
-    method
-        ``"spearman"`` or ``"kendall"``.
-    pairs
-        Counted pairs.
-
-    Returns
-    -------
-    Projection or str
-        Why there is no coefficient, if there is none.
-    """
+    """Coefficient (``"spearman"`` or ``"kendall"``) and influence of each pair; or why there is none."""
     margins = _margins(pairs)
     if isinstance(margins, str):
         return margins
@@ -210,8 +142,8 @@ def _kendall(x: _Axis, y: _Axis, weight: _Ints, n: int) -> tuple[float, _Floats]
 class _Axis:
     """One of the two variables, by the places of its distinct values.
 
-    Attributes: `place` (m,) of each pair among the distinct values, `rows` (k,) of each of these, and `order`
-    (m,) of the pairs by this variable, then by the other one.
+    `place` (m,) of each pair among the distinct values, `rows` (k,) of each of these, and `order` (m,) of the
+    pairs by this variable, then by the other one.
     """
 
     place: NDArray[np.intp]
@@ -402,16 +334,10 @@ PAIRED_MEASURES: Final = ("spearman", "kendall", "auc")
 
 
 class Triples(NamedTuple):
-    """Counted triples of values.
+    """Counted triples of values; columns are (m,), and counts are above 0.
 
-    Attributes
-    ----------
-    x, z
-        int64 (m,): places of the values of two variables among their distinct ones.
-    y
-        (m,): the third variable.
-    counts
-        int64 (m,): rows with this triple, above 0.
+    `x` and `z` are places of the values of two variables among their distinct ones; `y` is the third
+    variable.
     """
 
     x: _Ints
@@ -424,22 +350,7 @@ class Triples(NamedTuple):
 class PairedDifference:
     """A measure of z with y less the same of x with y, on the same rows.
 
-    Attributes
-    ----------
-    measure
-        Of `PAIRED_MEASURES`.
-    x, z
-        The measure of each; NaN where there is none.
-    difference
-        That of z less that of x.
-    low, high
-        Limits of the interval; NaN where there is none.
-    standard_error
-        Of the difference.
-    n
-        Rows.
-    reason
-        Why there is no difference or no interval; empty otherwise.
+    NaN where there is none; `reason` says why there is no difference or no interval.
     """
 
     measure: str
@@ -454,13 +365,7 @@ class PairedDifference:
 
 
 def triples_of(x: NDArray[Any], z: NDArray[Any], y: NDArray[Any], counts: _Ints) -> Triples:
-    """Triples from values.
-
-    Parameters
-    ----------
-    x, z, y, counts
-        (m,): values, and rows with them; those with none are left out.
-    """
+    """Triples from values (m,) and the rows with them; those with no rows are left out."""
     kept = counts > 0
     return Triples(
         np.unique(x[kept], return_inverse=True)[1].astype(np.int64),
@@ -473,28 +378,11 @@ def triples_of(x: NDArray[Any], z: NDArray[Any], y: NDArray[Any], counts: _Ints)
 def paired_differences(
     measures: Sequence[str], triples: Triples, *, threshold: float = 1.0, confidence: float = 0.95
 ) -> list[PairedDifference]:
-    r"""How much better z goes with y than x does, by one or more measures.
+    """How much better z goes with y than x does, by one or more of `PAIRED_MEASURES`.
 
-    Parameters
-    ----------
-    measures
-        Of `PAIRED_MEASURES`: Spearman's rho, Kendall's tau-b, or ``"auc"``: the probability that a row with
-        y of `threshold` or more has the larger x (or z) of two, ties counted half.
-    triples
-        The rows.
-    threshold
-        From which y on a row is an event; of ``"auc"`` alone.
-    confidence
-        Of the interval.
-
-    Notes
-    -----
-    Each measure is a function of V-statistics, so that its error is that of the mean of its projections
-    :math:`\psi` on single rows (Hoeffding 1948); see `plait.stats.rank_correlation`. The error of a
-    difference of two on the same rows is that of the mean of :math:`\psi_z - \psi_x`: whatever ties x and z
-    to each other, and whatever the ties within each. For areas this is the error of DeLong and others (1988).
-    The interval is symmetric, with Student's t at the degrees of freedom of the variance estimate
-    (Satterthwaite 1946).
+    ``"auc"`` is the probability that a row with y of `threshold` or more has the larger x (or z) of two, ties
+    counted half. The error of a difference is that of the mean of psi_z - psi_x (see the module), whatever
+    ties x and z to each other, and whatever the ties within each.
     """
     n = int(triples.counts.sum())
     if n == 0:

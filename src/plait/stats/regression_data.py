@@ -1,4 +1,8 @@
-"""Estimates without a LASSO penalty: maximum likelihood with intervals, and the weights made from them."""
+"""What every regression on a design begins with: dropped predictors, folds, a sample, unpenalised estimates.
+
+Unpenalised are the maximum likelihood estimates with their intervals, and the adaptive weights made from
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,22 +43,11 @@ _LARGE_CONDITION: Final = 30.0
 
 
 class Collinearity(NamedTuple):
-    """Which predictors are kept, and how they hang together.
+    """Which predictors are kept (numbers, rising), why others were dropped, and how they hang together.
 
-    Attributes
-    ----------
-    kept
-        Their numbers, rising; int64.
-    notes
-        Why others were dropped, by name.
-    vif
-        Variance inflation factor, 1 / (1 - R^2) of a predictor given the other kept ones; NaN for the others;
-        float64, shape (predictors,).
-    condition_number
-        Square root of the ratio of the largest to the smallest eigenvalue of the correlation matrix of the
-        kept predictors; NaN without any.
-    warnings
-        What the reader has to know.
+    `vif` (predictors,) is the variance inflation factor 1 / (1 - R^2) given the other kept ones, NaN for
+    dropped ones. `condition_number` is the root of the ratio of the extreme eigenvalues of the correlation
+    matrix of the kept predictors; NaN without any.
     """
 
     kept: NDArray[np.int64]
@@ -67,12 +60,7 @@ class Collinearity(NamedTuple):
 def find_collinearity(correlation: NDArray[np.float64], names: Sequence[str]) -> Collinearity:
     """Drop predictors that do not vary or depend exactly on earlier ones, and judge the rest.
 
-    Parameters
-    ----------
-    correlation
-        Of all predictors, with 0 on the diagonal for those that do not vary; shape (predictors, predictors).
-    names
-        Of the predictors.
+    `correlation` is (predictors, predictors), with 0 on the diagonal for those that do not vary.
     """
     kept: list[int] = []
     notes: dict[str, str] = {}
@@ -126,16 +114,10 @@ _NO_PENALTY = np.zeros(1)
 
 
 class Unpenalised(NamedTuple):
-    """Fits without a LASSO penalty.
+    """Fits without a LASSO penalty, and whether the maximum likelihood estimate of each is finite.
 
-    Attributes
-    ----------
-    fits
-        Maximum likelihood fits; where there is no finite one, with a small penalty of the squares.
-    finite
-        Whether the maximum likelihood estimate is finite.
-    away
-        The last step of the search for it; float64, shape (width,).
+    Where it is not, the fit has a small penalty of the squares. `away` (width,) is the last step of the
+    search.
     """
 
     fits: list[PathFit]
@@ -145,19 +127,7 @@ class Unpenalised(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionData:
-    """A design that is ready for fits.
-
-    Attributes
-    ----------
-    design, settings
-        As given.
-    moments
-        Of all predictors.
-    collinearity
-        What is dropped and why.
-    fits
-        Fits models; it has the rows, the folds and the sample.
-    """
+    """A design that is ready for fits: moments of all predictors, what is dropped, folds and sample."""
 
     design: DesignFile
     settings: AdaptiveLassoSettings
@@ -205,12 +175,8 @@ class RegressionData:
     ) -> Unpenalised:
         """Maximum likelihood fits, or the next best.
 
-        Parameters
-        ----------
-        models
-            Of each the kinds of its rows, and 0 for a predictor in the model, infinite for another.
-        what
-            What is fitted, for the progress.
+        Of each model the kinds of its rows, and 0 for a predictor that is in it, infinite for another; `what`
+        names them for the progress.
         """
         specs = [self.spec(kinds, shares) for kinds, shares in models]
         found = self.fits.fit(specs, what)
@@ -234,21 +200,7 @@ def prepare_regression(
 ) -> RegressionData:
     """Read the design three times: for its means, its covariances, and a sample.
 
-    Parameters
-    ----------
-    design
-        Predictors and outcomes.
-    settings
-        Seed, folds, halves and tolerance.
-    executor
-        Where passes run.
-    progress
-        Told of every batch.
-
-    Raises
-    ------
-    InvalidInput
-        If there are no rows, all of them have the same outcome, or no predictor varies.
+    InvalidInput if there are no rows, all of them have the same outcome, or no predictor varies.
     """
     if not 0 < design.events < design.rows:
         raise InvalidInput(
@@ -287,20 +239,7 @@ def prepare_regression(
 
 @contextmanager
 def running_executor(executor: Executor | None, threads: int | None) -> Generator[Executor, None, None]:
-    """The executor that was given, or threads of this process.
-
-    Parameters
-    ----------
-    executor
-        None for threads.
-    threads
-        Their number; None for as many as the settings say.
-
-    Yields
-    ------
-    Executor
-        To run passes on.
-    """
+    """The executor that was given, or threads of this process; as many as the settings say where None."""
     yield executor if executor is not None else LocalExecutor(thread_count() if threads is None else threads)
 
 
@@ -310,18 +249,10 @@ _FEW_EVENTS: Final = 10
 
 
 class InitialEstimates(NamedTuple):
-    """What the path begins with. Arrays are over the kept predictors.
+    """What the path begins with; arrays are over the kept predictors.
 
-    Attributes
-    ----------
-    mle, mle_low, mle_high
-        Maximum likelihood estimates with their interval (Wald); NaN if there are no finite ones.
-    weights
-        Adaptive weights: from all rows, and from those outside each fold that has rows.
-    finite
-        Whether the maximum likelihood estimate of all rows is finite.
-    warnings
-        What the reader has to know.
+    `mle` with Wald's interval is NaN where it is not `finite`. `weights` are the adaptive ones: from all
+    rows, and from those outside each fold that has rows.
     """
 
     mle: NDArray[np.float64]
@@ -333,15 +264,7 @@ class InitialEstimates(NamedTuple):
 
 
 def adaptive_weights(data: RegressionData, fit: PathFit) -> NDArray[np.float64]:
-    """Weights in the penalty, from coefficients without it; infinite where these are 0.
-
-    Parameters
-    ----------
-    data
-        Of which `gamma` and the kept predictors are used.
-    fit
-        One model without a LASSO penalty.
-    """
+    """Weights in the penalty, from coefficients without it; infinite where these are 0."""
     size = np.abs(fit.coefficients[0, 1 : 1 + data.kept.size])
     with np.errstate(divide="ignore", over="ignore"):
         weights: NDArray[np.float64] = size**-data.settings.gamma
@@ -349,13 +272,7 @@ def adaptive_weights(data: RegressionData, fit: PathFit) -> NDArray[np.float64]:
 
 
 def initial_estimates(data: RegressionData) -> InitialEstimates:
-    """Fit all rows, and those outside each fold, without a LASSO penalty.
-
-    Parameters
-    ----------
-    data
-        The rows.
-    """
+    """Fit all rows, and those outside each fold, without a LASSO penalty."""
     size = data.kept.size
     none = np.zeros(size)
     models = [(kinds, none) for kinds in (EVERYWHERE, *data.fold_kinds)]

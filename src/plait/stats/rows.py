@@ -1,4 +1,14 @@
-"""Rows of a design: which fold each belongs to, sums over all of them, and a sample that fits into memory."""
+"""Rows of a design: which fold each belongs to, sums over all of them, and a sample that fits into memory.
+
+Folds and halves are drawn from a row's number and a seed alone, so they are the same for any partition of the
+rows. Sums are equal bit for bit however the work is split: rows are cut into pieces of a fixed number, what
+these give is added in a binary tree over their numbers, and a batch of neighbouring pieces, as many as a
+power of two, adds up its part of the tree.
+
+Models are fitted roughly on a weighted sample first. Rows far from the mean are drawn with higher probability
+and weigh less, so that predictors that are 0 in nearly all rows are in it as well as others. What the final
+coefficients are does not depend on the sample.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +56,7 @@ _PER_WORD: Final = 32
 def random_words(rows: NDArray[np.uint64], seed: int, stream: int) -> NDArray[np.uint64]:
     """64 random bits a row: splitmix64 of its number (Steele, Lea and Flood, OOPSLA 2014).
 
-    Parameters
-    ----------
-    rows
-        Numbers of rows.
-    seed, stream
-        Other seeds and streams give other, unrelated bits.
+    Other seeds and streams give other, unrelated bits.
     """
     start = _mixed(_mixed(np.uint64(seed)) ^ np.uint64(stream))
     with np.errstate(over="ignore"):
@@ -68,19 +73,7 @@ def _mixed(z: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class RowDraws:
-    """Kinds of weights: every row weighs 0 or 1 in each.
-
-    Kinds are numbers: `ALL_ROWS`, and what the methods give.
-
-    Attributes
-    ----------
-    seed
-        Of the draws.
-    folds
-        Number of folds.
-    halves
-        Number of halves.
-    """
+    """Kinds of weights: every row weighs 0 or 1 in each. Kinds are numbers: `ALL_ROWS`, and of methods."""
 
     seed: int
     folds: int
@@ -109,20 +102,7 @@ class RowDraws:
         return ((drawn * np.uint64(self.folds)) >> np.uint64(32)).astype(np.int64)
 
     def weights(self, rows: NDArray[np.uint64], kinds: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether rows weigh anything.
-
-        Parameters
-        ----------
-        rows
-            Numbers of rows.
-        kinds
-            Kinds asked for.
-
-        Returns
-        -------
-        numpy.ndarray
-            bool, shape (kinds, rows).
-        """
+        """Whether rows of these numbers weigh anything; bool (kinds, rows)."""
         found = np.empty((kinds.size, rows.size), np.bool_)
         fold = self.fold_of(rows)
         words: dict[int, NDArray[np.uint64]] = {}
@@ -162,15 +142,7 @@ def piece_rows(predictors: int) -> int:
 
 
 def batch_rows(total: int, rows: int) -> int:
-    """Rows of a batch: a piece, or as many pieces as a power of two where there are very many.
-
-    Parameters
-    ----------
-    total
-        All rows.
-    rows
-        Rows of a piece.
-    """
+    """Rows of a batch: a piece of `rows`, or as many pieces as a power of two where there are very many."""
     step = rows
     while -(-total // step) > _MANY_BATCHES:
         step *= 2
@@ -184,15 +156,7 @@ class TreeSum:
         self._waiting: list[tuple[int, Values]] = []
 
     def add(self, level: int, values: Values) -> None:
-        """Add the sum of the next ``2 ** level`` pieces, or of the last few.
-
-        Parameters
-        ----------
-        level
-            Height of the sum in the tree.
-        values
-            The sum.
-        """
+        """Add the sum of the next ``2 ** level`` pieces, or of the last few."""
         while self._waiting and self._waiting[-1][0] == level:
             values = _added(self._waiting.pop()[1], values)
             level += 1
@@ -233,25 +197,9 @@ class _Batch:
 def sum_pieces(
     executor: Executor, work: PieceWork, total: int, rows: int, told: Callable[[int], None]
 ) -> Values:
-    """Do the work on all pieces and add up what they give.
+    """Do the work on all pieces and add up what they give; empty if there are no rows.
 
-    Parameters
-    ----------
-    executor
-        Where pieces are worked on.
-    work
-        Called with the first row of a piece and the row behind its last.
-    total
-        All rows.
-    rows
-        Rows of a piece.
-    told
-        Called with the number of rows that are done.
-
-    Returns
-    -------
-    tuple
-        The sum; empty if there are no rows.
+    Work is called with the rows ``[start, stop)`` of a piece, `told` with the number of rows that are done.
     """
     tree = TreeSum()
     step = batch_rows(total, rows)
@@ -297,18 +245,10 @@ def symmetric(upper: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Moments(NamedTuple):
-    """Means and covariances of all rows.
+    """Means and covariances of all rows; `mean` and `sd` (predictors,) are over n, not n - 1.
 
-    Attributes
-    ----------
-    rows, events
-        Number of rows, and of those in which the event happened.
-    mean, sd
-        Of each predictor, over all rows (not one less); float64, shape (predictors,).
-    correlation
-        Of the predictors; 0 for those that do not vary. float64, shape (predictors, predictors).
-    slope
-        Covariance of each predictor, standardised, with the outcome; float64, shape (predictors,).
+    `correlation` (predictors, predictors) is 0 for those that do not vary; `slope` (predictors,) is the
+    covariance of each standardised predictor with the outcome.
     """
 
     rows: int
@@ -351,21 +291,9 @@ class _Products:
 
 
 def find_moments(design: DesignFile, executor: Executor, told: Callable[[int], None]) -> Moments:
-    """Means and covariances, in two passes.
+    """Means and covariances, in two passes; `told` counts up to twice the rows.
 
-    Parameters
-    ----------
-    design
-        Predictors and outcomes.
-    executor
-        Where the passes run.
-    told
-        Called with the number of rows that are done, of twice as many as there are.
-
-    Raises
-    ------
-    InvalidInput
-        If values of a predictor are too large, or too close to each other, for sums of squares.
+    InvalidInput if values of a predictor are too large, or too close to each other, for sums of squares.
     """
     n, p = design.rows, len(design.predictors)
     size = piece_rows(p)
@@ -409,17 +337,7 @@ def _moments(design: DesignFile, mean: Any, scale: Any, products: Any) -> Moment
 
 @dataclass(frozen=True, slots=True)
 class StandardRows:
-    """Rows with the kept predictors, standardised. Picklable.
-
-    Attributes
-    ----------
-    design
-        Predictors and outcomes.
-    kept
-        Numbers of the predictors that are kept; int64.
-    mean, scale
-        What is taken from a kept predictor, and what it is multiplied by then; float64.
-    """
+    """Rows with the kept predictors, standardised: less `mean`, then times `scale`. Picklable."""
 
     design: DesignFile
     kept: NDArray[np.int64]
@@ -442,19 +360,9 @@ class StandardRows:
         return piece_rows(self.width)
 
     def read(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rows from `start` up to `stop`.
+        """Rows ``[start, stop)``: float64 (width, places), and outcomes as numbers, float64 (places,).
 
-        Parameters
-        ----------
-        start, stop
-            Numbers of rows.
-
-        Returns
-        -------
-        numpy.ndarray
-            1, then the predictors, then zeros; float64, shape (width, places).
-        numpy.ndarray
-            Outcomes as numbers; float64, shape (places,).
+        Rows of the matrix are 1 (the intercept), the predictors, then zeros; both sides are padded.
         """
         values, outcome = self.design.read(start, stop)
         shape = padded_shape(1 + self.kept.size, stop - start)
@@ -480,18 +388,9 @@ def sample_size(width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RowSample:
-    """Rows in memory. Picklable.
+    """Rows in memory: x (width, places), y and how many rows each stands for (places,). Picklable.
 
-    Attributes
-    ----------
-    x
-        Predictors; float64, shape (width, places).
-    y, weights
-        Outcomes, and how many rows each one stands for; float64, shape (places,).
-    numbers
-        Numbers of the rows; uint64, shape (rows,).
-    draws
-        Meaning of the kinds of weight.
+    `numbers` of the rows, uint64 (rows,), tell the kinds of weight.
     """
 
     x: NDArray[np.float64]
@@ -551,26 +450,7 @@ class _Drawer:
 def draw_sample(
     rows: StandardRows, draws: RowDraws, executor: Executor, told: Callable[[int], None]
 ) -> tuple[RowSample, NDArray[np.int64]]:
-    """Draw the sample, and count the rows of each kind.
-
-    Parameters
-    ----------
-    rows
-        The data.
-    draws
-        The kinds.
-    executor
-        Where the rows are read.
-    told
-        Called with the number of rows that are done.
-
-    Returns
-    -------
-    RowSample
-        The sample.
-    numpy.ndarray
-        Rows and events of each kind, among all rows; int64, shape (kinds, 2).
-    """
+    """Draw the sample; and rows and events of each kind among all rows, int64 (kinds, 2)."""
     total = rows.rows
     size = batch_rows(total, rows.piece_rows)
     drawer = _Drawer(rows, draws, sample_size(rows.width) / total)

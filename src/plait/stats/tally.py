@@ -15,27 +15,13 @@ _Column: TypeAlias = Any
 
 @dataclass(slots=True)
 class Tally:
-    """Sums by key. Python's integers hold them, so they do not overflow; instances can be pickled.
-
-    Attributes
-    ----------
-    sums
-        Names of the sums.
-    """
+    """Sums by key. Python's integers hold them, so they do not overflow; instances can be pickled."""
 
     sums: tuple[str, ...]
     _held: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
 
     def add(self, keys: Sequence[_Column], amounts: Sequence[_Column]) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        keys
-            Columns (n,) that make the key.
-        amounts
-            A column (n,) of whole numbers for each sum; nulls count nothing.
-        """
+        """Add rows: columns (n,) that make the key, and one of whole numbers for each sum; nulls count 0."""
         names = [f"key{i}" for i in range(len(keys))]
         sums = [f"sum{i}" for i in range(len(amounts))]
         table = pa.table([*keys, *amounts], names=[*names, *sums])
@@ -46,18 +32,7 @@ class Tally:
             self._take(key, total)
 
     def merge(self, other: Tally) -> None:
-        """Add all that another tally holds.
-
-        Parameters
-        ----------
-        other
-            A tally of the same sums. It stays as it is.
-
-        Raises
-        ------
-        ValueError
-            If the sums are others.
-        """
+        """Add all that another tally of the same sums holds (else ValueError); it stays as it is."""
         if other.sums != self.sums:
             raise ValueError(f"sums {self.sums} and {other.sums}")
         for key, total in other._held.items():
@@ -69,18 +44,7 @@ class Tally:
             held[place] += amount or 0
 
     def get(self, *key: object) -> dict[str, int]:
-        """Sums of one key.
-
-        Parameters
-        ----------
-        *key
-            The key.
-
-        Returns
-        -------
-        dict
-            By name; zeros for a key that never came.
-        """
+        """Sums of one key by name; zeros for a key that never came."""
         return dict(zip(self.sums, self._held.get(key, [0] * len(self.sums)), strict=True))
 
     def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, int]]]:

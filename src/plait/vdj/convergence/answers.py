@@ -1,4 +1,4 @@
-"""What a study says, in sentences that never claim more than its intervals allow."""
+"""What a study says, in sentences that never claim more than the intervals allow."""
 
 from __future__ import annotations
 
@@ -54,10 +54,7 @@ _ORDER: Final = (
 def correlation_answers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """One answer for each x and y that matter: path count and Pgen with both, N2 with sharing.
 
-    Parameters
-    ----------
-    rows
-        Rows of correlations.tsv.
+    `rows` are those of correlations.tsv.
     """
     found = []
     for x, y in _ORDER:
@@ -68,16 +65,9 @@ def correlation_answers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
 
 
 def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What can be said of one x and one y.
+    """What can be said of one x and one y, from their rows of correlations.tsv: all strata, both methods.
 
-    Parameters
-    ----------
-    x
-        ``"path_count"``, ``"pgen_nt"``, ``"n2_length"`` or ``"n2_at"``.
-    y
-        ``"sharing"`` or ``"frequency"``.
-    rows
-        Their rows of correlations.tsv: all strata, both methods.
+    x: ``"path_count"``, ``"pgen_nt"``, ``"n2_length"`` or ``"n2_at"``; y: ``"sharing"`` or ``"frequency"``.
     """
     unit = "clonotypes" if y == "sharing" else "clonotypes in a subject"
     spearman, kendall = (_overall(rows, method) for method in ("spearman", "kendall"))
@@ -112,13 +102,7 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
 
 
 def published_comparison(spearman: Estimate) -> str:
-    """Spearman's rho of path count and frequency beside the published one.
-
-    Parameters
-    ----------
-    spearman
-        That of the study.
-    """
+    """Spearman's rho of path count and frequency beside the published one."""
     published = f"Published, on other data and without an interval: {as_text(PUBLISHED_CORRELATION)}"
     if not spearman.known:
         return f"{published}; there is no interval here to compare it with."
@@ -242,9 +226,9 @@ _ENOUGH: Final = 100
 class _Comparison:
     """What leaving groups of predictors out does to held-out deviance, and which group is better alone.
 
-    Attributes: `group` of the inserted nucleotides, ``"n2"`` or ``"n1"``; `counts` and `inserted`: what is
-    lost without them, above zero if they add something; `alone`: path counts alone less `group` alone, above
-    zero if path counts are the worse; `deviance` of the model of all; `aucs` by model.
+    `group` of the inserted nucleotides: ``"n2"`` or ``"n1"``. `counts` and `inserted`: what is lost without
+    them, above zero if they add something; `alone`: path counts alone less `group` alone, above zero if path
+    counts are the worse; `deviance` of the model of all; `aucs` by model.
     """
 
     group: str
@@ -258,12 +242,8 @@ class _Comparison:
 def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any]) -> dict[str, Any]:
     """The headline: what adds to the prediction of sharing, and what predicts it better alone.
 
-    Parameters
-    ----------
-    groups
-        Rows of group_comparison.tsv; none without a regression.
-    study
-        Numbers ``shared_by``, ``clonotypes`` and ``shared_clonotypes``.
+    `groups` are rows of group_comparison.tsv, none without a regression; `study` has the numbers
+    ``shared_by``, ``clonotypes`` and ``shared_clonotypes``.
     """
     found = _comparison(groups)
     states = [verdict(one) for one in (found.counts, found.inserted, found.alone)]
@@ -295,17 +275,9 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
 
 
 def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What the adaptive LASSO chose.
+    """What the adaptive LASSO chose; None where no model was chosen.
 
-    Parameters
-    ----------
-    coefficients
-        Rows of coefficients.tsv with the column ``group`` of predictors.tsv.
-
-    Returns
-    -------
-    dict
-        None where no model was chosen.
+    Takes rows of coefficients.tsv with the column ``group`` of predictors.tsv.
     """
     known = [row for row in coefficients if number(row.get("cv_1se")) is not None]
     if not known:
@@ -550,30 +522,13 @@ def answers(
     pgen: Sequence[Mapping[str, Any]] = (),
     pgen_groups: Sequence[Mapping[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """Answers of a study, the headline first.
+    """Answers of a study, the headline first: id, headline, text, figures, as study.json holds them.
 
-    Parameters
-    ----------
-    study
-        Numbers ``subjects``, ``shared_by``, ``clonotypes`` and ``shared_clonotypes``, as in study.json.
-    correlations
-        Rows of correlations.tsv. Here as in the others, a missing value is None, NaN or an empty text.
-    groups
-        Rows of group_comparison.tsv; none without a regression.
-    coefficients
-        Rows of coefficients.tsv, which may have the column ``group`` of predictors.tsv.
-    pgen, pgen_groups
-        Rows of pgen_comparison.tsv and pgen_groups.tsv; none without generation probabilities.
+    First ``drivers``, then ``pgen_comparison`` where there is Pgen, the correlations, ``chosen_predictors``
+    where there is a regression, and ``limits``. `study` is study.json; the others are rows of
+    correlations.tsv, group_comparison.tsv, coefficients.tsv, pgen_comparison.tsv and pgen_groups.tsv. A
+    missing value is None, NaN or an empty text.
 
-    Returns
-    -------
-    list of dict
-        id, headline, text, figures: what study.json holds under ``answers``. First ``drivers``, then
-        ``pgen_comparison`` where there are generation probabilities, the correlations, ``chosen_predictors``
-        where there is a regression, and ``limits``.
-
-    Examples
-    --------
     >>> from plait.vdj.convergence.answers import answers
     >>> row = {"stratum_kind": "all", "stratum": "", "x": "path_count", "y": "subjects"}
     >>> row |= {"method": "spearman", "estimate": 0.02, "low": -0.01, "high": 0.05, "n": 4000}

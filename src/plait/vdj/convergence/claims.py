@@ -27,16 +27,9 @@ WEAK: Final = 0.1
 
 
 class Verdict(Enum):
-    """Where an interval lies.
+    """Where an interval lies: above, below or around zero.
 
-    Attributes
-    ----------
-    ABOVE, BELOW
-        All of it above or below zero.
-    AROUND
-        Zero is in it or at its end: no sign can be told.
-    UNKNOWN
-        There is no interval.
+    ``AROUND``: zero is in it or at its end, so no sign can be told. ``UNKNOWN``: there is no interval.
     """
 
     ABOVE = "above"
@@ -47,15 +40,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate with its interval.
-
-    Attributes
-    ----------
-    value, low, high
-        None where there is none.
-    n
-        Rows; None where it is not known.
-    """
+    """An estimate with its interval; None where there is none, or where the number of rows is not known."""
 
     value: float | None
     low: float | None
@@ -70,12 +55,8 @@ class Estimate:
     def less(self, other: Estimate) -> Estimate:
         """The difference to another estimate, with an interval that is wide enough whatever ties the two.
 
-        The standard error of a difference is at most the sum of the standard errors.
-
-        Parameters
-        ----------
-        other
-            An estimate of the same confidence.
+        The standard error of a difference is at most the sum of the standard errors. Both have the same
+        confidence.
         """
         if not (self.known and other.known):
             return Estimate(None, None, None, self.n)
@@ -88,15 +69,7 @@ class Estimate:
 
 
 def estimate_of(row: Mapping[str, Any], value: str, low: str, high: str, n: str = "n") -> Estimate:
-    """An estimate from a row of a table.
-
-    Parameters
-    ----------
-    row
-        Cells by column, as numbers or as text.
-    value, low, high, n
-        Names of the columns; those that are not there are missing.
-    """
+    """An estimate from a row of a table, of numbers or text; columns that are not there are missing."""
     rows = number(row.get(n))
     return Estimate(
         number(row.get(value)),
@@ -107,13 +80,7 @@ def estimate_of(row: Mapping[str, Any], value: str, low: str, high: str, n: str 
 
 
 def verdict(estimate: Estimate) -> Verdict:
-    """What the interval of an estimate tells of its sign.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    """
+    """What the interval of an estimate tells of its sign."""
     if not estimate.known:
         return Verdict.UNKNOWN
     assert estimate.low is not None and estimate.high is not None
@@ -123,13 +90,7 @@ def verdict(estimate: Estimate) -> Verdict:
 
 
 def strength(estimate: Estimate) -> str:
-    """How strong a correlation is, as far as the whole interval allows a word; empty where it does not.
-
-    Parameters
-    ----------
-    estimate
-        A correlation.
-    """
+    """How strong a correlation is, as far as the whole interval allows a word; empty where it does not."""
     if not estimate.known:
         return ""
     assert estimate.low is not None and estimate.high is not None
@@ -137,24 +98,12 @@ def strength(estimate: Estimate) -> str:
 
 
 def as_text(value: float) -> str:
-    """A figure: three decimals, or two digits where these would say little.
-
-    Parameters
-    ----------
-    value
-        The figure.
-    """
+    """A figure: three decimals, or two digits where these would say little."""
     return f"{value:.3f}" if abs(value) >= 0.0095 or value == 0 else f"{value:.2g}"
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with two digits or more.
-
-    Parameters
-    ----------
-    share
-        1 for all.
-    """
+    """A share (1 for all) in per cent, with two digits or more."""
     value = 100 * share
     if value == 0:
         return "0 %"
@@ -162,28 +111,12 @@ def percent(share: float) -> str:
 
 
 def whole(n: float) -> str:
-    """A number of things.
-
-    Parameters
-    ----------
-    n
-        The number.
-    """
+    """A number of things."""
     return f"{int(n):,}"
 
 
 def interval_text(estimate: Estimate, unit: str = "", *, confidence: float = 0.95) -> str:
-    """Figures of an estimate, for brackets.
-
-    Parameters
-    ----------
-    estimate
-        The estimate.
-    unit
-        What n counts.
-    confidence
-        Of the interval.
-    """
+    """Figures of an estimate, for brackets; `unit` is what n counts."""
     if estimate.value is None:
         return f"no estimate{_n_text(estimate, unit)}"
     if not estimate.known:

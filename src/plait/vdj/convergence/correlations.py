@@ -53,17 +53,9 @@ _SHARES: Final = {"all": 1, "j_gene": 2, "v_gene": 4, "vj": 8}
 class GeneStrata:
     """Counted pairs by V and J gene. Instances can be pickled.
 
-    As long as there are few enough distinct (V, J, x, y), one exact table of them is all that is held. Then
-    each kind of strata gets a table of its own, bounded by itself: the fewer the strata, the finer the
-    rounding. What is held depends on the rows alone, not on their order or parts.
-
-    Attributes
-    ----------
-    exact
-        Most entries of the exact table.
-    rounded
-        Most entries of the table of all rows without strata; those by J gene, by V gene and by both may have
-        two, four and eight times as many.
+    Up to `exact` distinct (V, J, x, y), one exact table holds them. Then each kind of strata has a table of
+    its own, of at most `rounded` entries without strata, two, four and eight times that by J gene, V gene and
+    both. What is held depends on the rows alone, not on their order or parts.
     """
 
     exact: int
@@ -73,15 +65,7 @@ class GeneStrata:
     _rows: int = 0
 
     def add(self, x: NDArray[Any], y: NDArray[Any], strata: tuple[NDArray[Any], Sequence[Stratum]]) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        x, y
-            (n,): values, none of them NaN.
-        strata
-            (n,) numbers of strata, and their names by number: V and J gene, and others if wanted.
-        """
+        """Add rows: values (n,), none NaN; strata as numbers (n,) with names by number: V, J, others."""
         if self._exact is not None:
             self._exact.add(x, y, strata=strata)
             self._taken(len(x))
@@ -91,13 +75,7 @@ class GeneStrata:
             table.add(x, y, strata=(numbers, [STRATA[kind](name) for name in names]))
 
     def merge(self, other: GeneStrata) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same bounds. It stays as it is.
-        """
+        """Add what another one of the same bounds holds; it stays as it is."""
         if self._exact is not None and other._exact is not None:
             self._exact.merge(other._exact)
             self._taken(len(other._exact))
@@ -110,13 +88,7 @@ class GeneStrata:
                 table.merge(other._bounded[kind])
 
     def table(self, kind: str) -> ContingencyTable:
-        """Counted pairs in one kind of strata.
-
-        Parameters
-        ----------
-        kind
-            One of `STRATA`.
-        """
+        """Counted pairs in one kind of strata, of `STRATA`."""
         self._settle()
         return self._bounded[kind] if self._exact is None else self._exact.grouped(STRATA[kind])
 
@@ -183,25 +155,9 @@ PAIR_COLUMNS: Final = (
 class FigureSettings:
     """Settings of the tables.
 
-    Attributes
-    ----------
-    shared_by
-        Subjects that must have a clonotype for it to be called shared.
-    pi, nu
-        Values of the sweep; entry ``i * len(nu) + k`` of path_count_sweep belongs to pi[i] and nu[k].
-    confidence
-        Confidence of all intervals.
-    fewest
-        Rows below which the correlation in a stratum is not estimated.
-    exact_pairs
-        Distinct (stratum, x, y) up to which the tables behind the correlations are exact.
-    rounded_pairs
-        Where there are more, the most that the table of all rows may hold; those of strata may hold two to
-        eight times as many. Values are rounded towards zero, as little as is needed.
-    most_shared
-        Rows of the table of the most shared clonotypes.
-    pgen
-        Whether clonotypes have generation probabilities.
+    Shared are clonotypes of `shared_by` subjects or more. Entry ``i * len(nu) + k`` of path_count_sweep
+    belongs to pi[i] and nu[k]. Strata of fewer than `fewest` rows get no correlation. For `exact_pairs` and
+    `rounded_pairs` see `GeneStrata`. `most_shared` rows are in top_shared.tsv.
     """
 
     shared_by: int = 2
@@ -247,35 +203,20 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class CorrelationTables:
-    """Counted pairs of every x and y, by V and J gene and by subject. Instances can be pickled.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
-    """
+    """Counted pairs of every x and y, by V and J gene and by subject. Instances can be pickled."""
 
     settings: FigureSettings
     _by_gene: dict[_Key, GeneStrata] = field(default_factory=dict)
     _by_subject: dict[_Key, ContingencyTable] = field(default_factory=dict)
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes: sharing by V and J gene.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_clonotypes`.
-        """
+        """Add clonotypes, as for `FigureTables.add_clonotypes`: sharing by V and J gene."""
         self._add(table, SHARING, by_gene=True)
 
     def add_pairs(self, table: pa.Table) -> None:
-        """Add clonotypes in subjects: frequency by V and J gene and by subject, sharing by subject.
+        """Add pairs, as for `FigureTables.add_pairs`.
 
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_pairs`.
+        Frequency goes by V and J gene and by subject, sharing by subject.
         """
         frequency = next(name for name in FREQUENCIES if name in table.column_names)
         self._add(table, frequency, by_gene=True)
@@ -284,26 +225,14 @@ class CorrelationTables:
             self._add(table, SHARING, by_gene=False)
 
     def merge(self, other: CorrelationTables) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         for key, strata in other._by_gene.items():
             self._genes(key).merge(strata)
         for key, table in other._by_subject.items():
             self._subjects(key).merge(table)
 
     def of_sharing(self, x: str) -> Pairs:
-        """Counted pairs of x and the number of subjects, over all clonotypes.
-
-        Parameters
-        ----------
-        x
-            One of `MEASURES`.
-        """
+        """Counted pairs of x, one of `MEASURES`, and the number of subjects, over all clonotypes."""
         return self._genes((SHARING, x)).table("all").pairs()
 
     def rows(self) -> Iterator[dict[str, Any]]:

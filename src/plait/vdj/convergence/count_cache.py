@@ -40,16 +40,8 @@ _LAYOUT = b"plait.layout"
 class PlannedSample:
     """A file whose header has been read.
 
-    Attributes
-    ----------
-    sample
-        The line of the sheet.
-    roles
-        Role to column name.
-    size
-        Bytes of the file.
-    counted
-        Whether it is an output of ``plait vdj count`` with the parameters of the study.
+    `roles`: role to column name; `size` in bytes; `counted`: whether it is an output of ``plait vdj count``
+    with the parameters of the study.
     """
 
     sample: Sample
@@ -62,26 +54,9 @@ class PlannedSample:
 class CountedSample:
     """A file with path counts; picklable.
 
-    Attributes
-    ----------
-    source
-        The file of the sheet.
-    counts
-        The table with path counts, Parquet.
-    digest
-        BLAKE2b of the content of the source.
-    reused
-        Whether the counts were there already.
-    junction, v_call, j_call
-        Column names in `counts`.
-    subject
-        Whose rows they are; None: see `subject_column`.
-    subject_column
-        Column that says so, or None.
-    duplicate_count
-        Column with numbers of reads or molecules, or None.
-    rows
-        Number of rows.
+    `counts` is the Parquet file of a `source`, whose content has the BLAKE2b `digest`; `reused`: it was there
+    already. `junction`, `v_call`, `j_call`, `duplicate_count` are column names in it. Rows are those of
+    `subject`; None: the column `subject_column` tells.
     """
 
     source: Path
@@ -100,19 +75,7 @@ class CountedSample:
 def count_plan(
     settings: StudySettings, germline: GermlineSet, *, device: str, executor: Executor
 ) -> CountPlan:
-    """What counts paths as a study wants them.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    germline
-        The germline set.
-    device
-        Device of the machine that counts.
-    executor
-        Where rows are counted.
-    """
+    """What counts paths as a study wants them."""
     wanted = CounterSettings(
         germline=germline,
         model=settings.model,
@@ -127,17 +90,7 @@ def count_plan(
 def plan_sample(sample: Sample, settings: StudySettings, plan: CountPlan) -> PlannedSample:
     """Check a file before long work: its header, and whether it says whose rows it has.
 
-    Parameters
-    ----------
-    sample
-        The line of the sheet.
-    settings, plan
-        What is counted.
-
-    Raises
-    ------
-    FormatError
-        If it is not a table of the layout, or nothing says whose rows it has.
+    FormatError if it is not a table of the layout, or nothing says whose rows it has.
     """
     size = check_readable(sample.path).st_size
     stored = _stored_facts(sample.path)
@@ -173,30 +126,9 @@ def count_sample(
     executor: Executor,
     progress: Callable[[Progress], None] | None = None,
 ) -> CountedSample:
-    """Path counts of a file, from the folder of counts if they are there.
+    """Path counts of a file, from the folder of counts if they are there; FormatError if it is no such file.
 
-    Parameters
-    ----------
-    planned
-        The file.
-    settings, plan
-        What is counted.
-    folder
-        Where counts are kept. What a run that was killed had counted of the file is taken over.
-    executor
-        Where the work is done.
-    progress
-        Called while it is counted.
-
-    Returns
-    -------
-    CountedSample
-        The counts.
-
-    Raises
-    ------
-    FormatError
-        If the file is not what it should be.
+    What a run that was killed had counted of the file is taken over.
     """
     source = planned.sample.path
     status = check_readable(source)

@@ -48,26 +48,14 @@ _SUMS: Final = (
 
 @dataclass(slots=True)
 class Composition:
-    """Sums over clonotypes of the nucleotides in their N regions. Instances can be pickled.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
-    """
+    """Sums over clonotypes of the nucleotides in their N regions. Instances can be pickled."""
 
     settings: FigureSettings
     _sums: Tally = field(default_factory=lambda: Tally(_SUMS))
     _by_level: Tally = field(default_factory=lambda: Tally(("at", "total")))
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_clonotypes`.
-        """
+        """Add clonotypes, as for `FigureTables.add_clonotypes`."""
         subjects = np.asarray(table["subjects"])
         shared = subjects >= self.settings.shared_by
         for span in _SPANS:
@@ -86,24 +74,12 @@ class Composition:
                 self._by_level.add([subjects], [counts["a"] + counts["t"], total])
 
     def merge(self, other: Composition) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         self._sums.merge(other._sums)
         self._by_level.merge(other._by_level)
 
     def n2_at_share(self, subjects: int) -> float | None:
-        """Share of A and T among the N2 nucleotides of clonotypes that so many subjects have.
-
-        Parameters
-        ----------
-        subjects
-            How many.
-        """
+        """Share of A and T among the N2 nucleotides of clonotypes that so many subjects have."""
         found = self._by_level.get(subjects)
         return found["at"] / found["total"] if found["total"] else None
 
@@ -173,16 +149,9 @@ _SLACK: Final = 1e-9
 def sharing_level_rows(
     levels: Tally, path_counts: Pairs, n2_lengths: Pairs, composition: Composition
 ) -> Iterator[dict[str, Any]]:
-    """Rows of sharing_levels.tsv.
+    """Rows of sharing_levels.tsv, from `LEVEL_SUMS` by number of subjects.
 
-    Parameters
-    ----------
-    levels
-        `LEVEL_SUMS` by number of subjects.
-    path_counts, n2_lengths
-        Counted pairs of these and the number of subjects.
-    composition
-        Nucleotides of the N regions.
+    `path_counts` and `n2_lengths` are counted pairs with the number of subjects as y.
     """
     for (level,), sums in levels:
         row: dict[str, Any] = {"subjects": level, **sums}
@@ -201,10 +170,7 @@ def sharing_level_rows(
 def path_count_rows(path_counts: Pairs) -> Iterator[dict[str, Any]]:
     """Rows of path_count_by_sharing.tsv: bins of a quarter of a power of ten; zero has a bin of its own.
 
-    Parameters
-    ----------
-    path_counts
-        Counted pairs of path count and number of subjects.
+    `path_counts` are counted pairs of path count and number of subjects.
     """
     for level in np.unique(path_counts.y).tolist():
         values, counts = _of_level(path_counts, level)
@@ -227,12 +193,7 @@ def path_count_rows(path_counts: Pairs) -> Iterator[dict[str, Any]]:
 def n2_length_rows(levels: Tally, n2_lengths: Pairs) -> Iterator[dict[str, Any]]:
     """Rows of n2_length_by_sharing.tsv: counted clonotypes; those without a D have a row of their own.
 
-    Parameters
-    ----------
-    levels
-        `LEVEL_SUMS` by number of subjects.
-    n2_lengths
-        Counted pairs of N2 length and number of subjects.
+    `levels` are `LEVEL_SUMS`, `n2_lengths` counted pairs of N2 length, by number of subjects.
     """
     for (level,), sums in levels:
         if sums["without_d"]:
@@ -278,25 +239,13 @@ _ROW_BITS: Final = 40
 
 @dataclass(slots=True)
 class TopShared:
-    """The first clonotypes by subjects, then rows, both falling, then junction, V and J. Can be pickled.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
-    """
+    """The first clonotypes by subjects, then rows, both falling, then junction, V and J. Can be pickled."""
 
     settings: FigureSettings
     _top: pa.Table | None = field(default=None)
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_clonotypes`.
-        """
+        """Add clonotypes, as for `FigureTables.add_clonotypes`."""
         names = [name for name in TOP_COLUMNS if name in table.column_names]
         wanted = table.select(names)
         most = self.settings.most_shared
@@ -309,13 +258,7 @@ class TopShared:
         self._take(wanted)
 
     def merge(self, other: TopShared) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         if other._top is not None:
             self._take(other._top)
 
@@ -340,21 +283,10 @@ _FROM_SHEET: Final = ("files", "rows_left_out")
 
 
 class FigureTables:
-    """Sums over clonotypes from which all tables of a study are written.
+    """Sums over clonotypes from which all tables of a study are written. Instances can be pickled.
 
     Only whole numbers are added up, so the tables are the same bytes however the clonotypes were cut into
     parts and in whatever order these were merged. Memory is bounded; see `FigureSettings.exact_pairs`.
-    Instances can be pickled.
-
-    Parameters
-    ----------
-    settings
-        Settings of the tables; the same ones in all parts.
-
-    Attributes
-    ----------
-    settings : FigureSettings
-        As given.
     """
 
     def __init__(self, settings: FigureSettings) -> None:
@@ -373,14 +305,10 @@ class FigureTables:
         self._with_duplicates = False
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes.
+        """Add clonotypes; each comes once.
 
-        Parameters
-        ----------
-        table
-            Columns junction, v_gene, j_gene, subjects, rows, path_count; and where the study has them
-            duplicate_count, status, junction_length, region columns and path_count_sweep. A clonotype comes
-            once.
+        Columns junction, v_gene, j_gene, subjects, rows, path_count; and where the study has them
+        duplicate_count, status, junction_length, region columns and path_count_sweep.
         """
         self._found = None
         for start in range(0, len(table), _BLOCK):
@@ -406,11 +334,8 @@ class FigureTables:
     def add_pairs(self, table: pa.Table) -> None:
         """Add clonotypes in subjects.
 
-        Parameters
-        ----------
-        table
-            Columns subject, rows and, where there is one, duplicate_count of each clonotype in each subject,
-            with the `PAIR_COLUMNS` of the clonotype.
+        Columns subject, rows and, where there is one, duplicate_count of each clonotype in each subject, with
+        the `PAIR_COLUMNS` of the clonotype.
         """
         self._found = None
         for start in range(0, len(table), _BLOCK):
@@ -430,18 +355,7 @@ class FigureTables:
             self._lengths.add([table["subject"], table["junction_length"]], [ones, table["rows"]])
 
     def merge(self, other: FigureTables) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings. It stays as it is.
-
-        Raises
-        ------
-        ValueError
-            If its settings are others.
-        """
+        """Add what another one of the same settings holds (else ValueError); it stays as it is."""
         if other.settings != self.settings:
             raise ValueError(f"settings {self.settings} and {other.settings}")
         self._found = None
@@ -458,10 +372,7 @@ class FigureTables:
     def correlations(self) -> list[dict[str, Any]]:
         """Rows of correlations.tsv; missing values are None.
 
-        Returns
-        -------
-        list of dict
-            stratum_kind, stratum, x, y, method, estimate, low, high, n.
+        Columns stratum_kind, stratum, x, y, method, estimate, low, high, n.
         """
         if self._found is None:
             self._found = list(self._correlations.rows())
@@ -477,24 +388,10 @@ class FigureTables:
         *,
         subjects: Mapping[str, Mapping[str, object]] | None = None,
     ) -> dict[str, Path]:
-        """Write the tables as tab-separated text.
+        """Write the tables as tab-separated text to an existing folder; files by name without ``.tsv``.
 
-        Parameters
-        ----------
-        folder
-            An existing folder.
-        subjects
-            What the sheet says of each subject: ``files`` and ``rows_left_out`` (numbers) and covariates.
-
-        Returns
-        -------
-        dict
-            File of each table, by its name without ``.tsv``.
-
-        Raises
-        ------
-        FormatError
-            If one cannot be written.
+        `subjects` is what the sheet says of each: ``files`` and ``rows_left_out`` (numbers) and covariates.
+        FormatError if a file cannot be written.
         """
         found = {}
         for name, columns, rows in self._all(subjects or {}):

@@ -1,7 +1,9 @@
 """Rows dealt out to parts by their clonotype, so that each part fits in memory and has whole clonotypes.
 
 A task reads a stretch of one file's counts and writes one or more pieces: Arrow files whose block i has the
-rows of part i. Part i is block i of all pieces, so that it is read without the rest.
+rows of part i. Part i is block i of all pieces, so that it is read without the rest. Also the columns of a
+study's tables: the rows of one subject that show one clonotype are a pair; tables of clonotypes and of pairs
+come in parts, each with whole clonotypes only.
 """
 
 from __future__ import annotations
@@ -47,17 +49,7 @@ _STRETCH_ROWS = 1 << 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Row groups of one file's counts: one task.
-
-    Attributes
-    ----------
-    number
-        Its place in the order of all rows.
-    sample
-        The file.
-    first, last
-        Row groups, `last` not included.
-    """
+    """Row groups ``[first, last)`` of one file's counts: one task; `number` is its place among all rows."""
 
     number: int
     sample: CountedSample
@@ -69,22 +61,8 @@ class Stretch:
 class Dealt:
     """What a task did: its totals.
 
-    Attributes
-    ----------
-    rows
-        All rows.
-    left_out
-        Rows in no clonotype, by reason.
-    statuses
-        Rows by status of the path count.
-    subjects
-        Rows by subject, those left out not included.
-    left_out_of
-        Rows left out by subject, where that is known.
-    v_genes, j_genes
-        Rows by gene.
-    pieces
-        Names of the pieces, in order.
+    `left_out` are rows in no clonotype, by reason, `left_out_of` by subject, where known. `statuses` are
+    those of path counts; `subjects` are rows by subject without those left out. `pieces` are names, in order.
     """
 
     rows: int = 0
@@ -97,13 +75,7 @@ class Dealt:
     pieces: list[str] = field(default_factory=list)
 
     def merge(self, other: Dealt) -> None:
-        """Add what another task did.
-
-        Parameters
-        ----------
-        other
-            Of later rows.
-        """
+        """Add what another task did, of later rows."""
         self.rows += other.rows
         self.pieces += other.pieces
         for name in _COUNTERS:
@@ -116,13 +88,7 @@ class Dealt:
 
     @classmethod
     def from_json(cls, text: str) -> Dealt:
-        """The reverse of `to_json`.
-
-        Parameters
-        ----------
-        text
-            What it gave.
-        """
+        """The reverse of `to_json`."""
         stored = json.loads(text)
         counters = {name: Counter(stored[name]) for name in _COUNTERS}
         return cls(rows=stored["rows"], pieces=list(stored["pieces"]), **counters)
@@ -132,13 +98,7 @@ _COUNTERS = ("left_out", "statuses", "subjects", "left_out_of", "v_genes", "j_ge
 
 
 def stretches(samples: Sequence[CountedSample]) -> list[Stretch]:
-    """The tasks.
-
-    Parameters
-    ----------
-    samples
-        The files, in order.
-    """
+    """The tasks of the files, in order."""
     found: list[Stretch] = []
     for sample in samples:
         with arrow_parquet.ParquetFile(sample.counts) as file:
@@ -155,19 +115,9 @@ def stretches(samples: Sequence[CountedSample]) -> list[Stretch]:
 class RowGroups:
     """Groups of equal rows, ordered by the bytes of their texts.
 
-    Parameters
-    ----------
-    rows
-        Rows in input order, with a column ``path_count``.
-    names
-        Text columns without nulls, the first one first in the order of groups.
-
-    Attributes
-    ----------
-    order : ndarray of int64
-        Row numbers, group by group, in a group in input order.
-    starts : ndarray of int64
-        Where each group begins in `order`.
+    `rows` come in input order and have a column ``path_count``; `names` are text columns without nulls, the
+    first one first in the order of groups. `order` is the row numbers group by group, in a group in input
+    order; `starts` is where each group begins in it.
     """
 
     def __init__(self, rows: pa.Table, names: Sequence[str]) -> None:
@@ -181,13 +131,7 @@ class RowGroups:
         return len(self.starts)
 
     def coarser(self, names: int) -> NDArray[np.int64]:
-        """Where groups by only the first few columns begin in `order`.
-
-        Parameters
-        ----------
-        names
-            How many columns.
-        """
+        """Where groups by only the first few columns begin in `order`."""
         new = np.zeros(len(self.order), np.bool_)
         new[:1] = True
         for code in self._codes[:names]:
@@ -201,13 +145,7 @@ class RowGroups:
         return self.representatives(self.starts)
 
     def representatives(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same for groups that begin elsewhere.
-
-        Parameters
-        ----------
-        starts
-            Where groups begin in `order`.
-        """
+        """The same for groups that begin at `starts` in `order`."""
         if not len(starts):
             return np.zeros(0, np.int64)
         known = np.asarray(self._rows["path_count"].combine_chunks().is_valid())
@@ -217,15 +155,7 @@ class RowGroups:
         return found
 
     def sums(self, name: str, starts: NDArray[np.int64] | None = None) -> pa.Array:
-        """Sums over groups, null where all are null.
-
-        Parameters
-        ----------
-        name
-            Column of whole numbers.
-        starts
-            Where groups begin in `order`; by default these.
-        """
+        """Sums of a column of whole numbers over groups (by default these), null where all are null."""
         begins = self.starts if starts is None else starts
         if not len(begins):
             return pa.array([], pa.int64())
@@ -246,24 +176,12 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
 
 
 def number_type(settings: StudySettings) -> pa.DataType:
-    """Arrow type of a path count.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    """
+    """Arrow type of a path count."""
     return pa.float64() if settings.overflow == "float" else pa.int64()
 
 
 def region_names(settings: StudySettings) -> list[str]:
-    """Names of the region columns that there are.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    """
+    """Names of the region columns that there are."""
     if settings.with_d:
         return list(REGION_COLUMNS)
     left_out = {*D_REGION_COLUMNS, "d_match_length"}
@@ -273,21 +191,9 @@ def region_names(settings: StudySettings) -> list[str]:
 def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
     """Columns of the table of clonotypes.
 
-    Parameters
-    ----------
-    settings
-        What is counted.
-    duplicate_count
-        Whether the input has this column.
-
-    Returns
-    -------
-    pyarrow.Schema
-        junction, v_gene and j_gene (large_string, never null); subjects (int32); rows (int64);
-        duplicate_count (int64); status (string); path_count (null unless status is ok); junction_length
-        (int32); the region columns (int32; null unless status is ok, those of D also where no D nucleotide
-        is found); path_count_sweep, a fixed-size list over `settings.sweep_models`, whose items are null
-        unless status is ok.
+    junction, v_gene and j_gene are never null; path_count and the region columns are null unless status is
+    ok, those of D also where no D nucleotide is found; path_count_sweep is a fixed-size list over
+    `settings.sweep_models`, with items null unless status is ok.
     """
     number = number_type(settings)
     fields = [pa.field(name, pa.large_string()) for name in CLONOTYPE]
@@ -309,16 +215,8 @@ def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -
 def pair_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
     """Columns of the table of clonotypes and subjects.
 
-    Parameters
-    ----------
-    settings, duplicate_count
-        As for `clonotype_schema`.
-
-    Returns
-    -------
-    pyarrow.Schema
-        subject (large_string); rows and duplicate_count of the clonotype in this subject; then, of the
-        clonotype: v_gene, j_gene, subjects, status, path_count, junction_length and the region columns.
+    subject; rows and duplicate_count of the clonotype in this subject; then, of the clonotype: v_gene,
+    j_gene, subjects, status, path_count, junction_length and the region columns.
     """
     fields = [pa.field("subject", pa.large_string()), pa.field("rows", pa.int64())]
     if duplicate_count:
@@ -332,20 +230,7 @@ _READ_BYTES = 32 << 20
 
 
 class StretchRows:
-    """Reads a stretch and names its rows.
-
-    Parameters
-    ----------
-    settings
-        What is studied.
-    stretch
-        Where to read.
-
-    Attributes
-    ----------
-    dealt : Dealt
-        Totals of the rows read so far.
-    """
+    """Reads a stretch and names its rows; `dealt` has the totals of the rows read so far."""
 
     def __init__(self, settings: StudySettings, stretch: Stretch) -> None:
         self._settings = settings
@@ -357,18 +242,9 @@ class StretchRows:
         self.dealt = Dealt()
 
     def tables(self) -> Iterator[pa.Table]:
-        """Read the rows.
+        """Rows that have a clonotype and a subject, with the columns of `row_schema`.
 
-        Yields
-        ------
-        pyarrow.Table
-            Rows that have a clonotype and a subject, with the columns of
-            `plait.vdj.convergence.partition.row_schema`.
-
-        Raises
-        ------
-        FormatError
-            If the counts are damaged, or a column holds something else than numbers.
+        FormatError if the counts are damaged, or a column holds something else than numbers.
         """
         sample = self._sample
         optional = [sample.subject_column, sample.duplicate_count, self._sweep]
@@ -473,24 +349,12 @@ _GENE_HASHES = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
 
 
 def row_width(settings: StudySettings) -> int:
-    """Bytes that a row takes in memory, about.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    """
+    """Bytes that a row takes in memory, about."""
     return _PLAIN_BYTES + 8 * len(settings.sweep_models)
 
 
 def row_schema(settings: StudySettings) -> pa.Schema:
-    """Columns of the rows in a piece.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    """
+    """Columns of the rows in a piece."""
     number = number_type(settings)
     fields = [pa.field(name, pa.large_string()) for name in (*CLONOTYPE, "subject")]
     fields += [pa.field("rows", pa.int64()), pa.field("duplicate_count", pa.int64())]
@@ -504,30 +368,14 @@ def row_schema(settings: StudySettings) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dealer:
-    """Deals out the rows of a stretch; called with one, in any process.
-
-    Attributes
-    ----------
-    settings
-        What is counted.
-    parts
-        Number of parts.
-    folder
-        Where the pieces are written.
-    """
+    """Deals out the rows of a stretch to parts, as pieces in a folder; called with one, in any process."""
 
     settings: StudySettings
     parts: int
     folder: Path
 
     def __call__(self, stretch: Stretch) -> Dealt:
-        """Write the pieces of a stretch.
-
-        Parameters
-        ----------
-        stretch
-            Where to read.
-        """
+        """Write the pieces of a stretch."""
         work = StretchRows(self.settings, stretch)
         schema = row_schema(self.settings)
         width = row_width(self.settings)
@@ -566,22 +414,7 @@ class Dealer:
 
 
 def part_rows(pieces: Sequence[Path], part: int, schema: pa.Schema) -> pa.Table:
-    """All rows of a part, in input order.
-
-    Parameters
-    ----------
-    pieces
-        The pieces, in order.
-    part
-        Its number.
-    schema
-        What `row_schema` gave.
-
-    Raises
-    ------
-    FormatError
-        If a piece is damaged.
-    """
+    """All rows of a part, in input order, from the pieces in order; FormatError if one is damaged."""
     found = []
     for path in pieces:
         try:

@@ -48,17 +48,9 @@ def pgen_answer(
 ) -> dict[str, Any] | None:
     """The answer, or None where the study has no generation probabilities.
 
-    Parameters
-    ----------
-    study
-        Content of study.json as far as it is known: ``pgen``, ``parameters``, ``clonotypes``,
-        ``shared_clonotypes``, ``subjects``.
-    rows
-        Rows of pgen_comparison.tsv.
-    correlations
-        Rows of correlations.tsv.
-    groups
-        Rows of pgen_groups.tsv; none without a regression.
+    `study` is study.json as far as it is known: ``pgen``, ``parameters``, ``clonotypes``,
+    ``shared_clonotypes``, ``subjects``. The others are rows of pgen_comparison.tsv, correlations.tsv and
+    pgen_groups.tsv (none without a regression).
     """
     if not rows:
         return None

@@ -1,4 +1,8 @@
-"""Path-counting models and generation probability beside each other, on the same clonotypes."""
+"""Path-counting models and generation probability (Pgen) beside each other, on the same clonotypes.
+
+Pgen of a part's clonotypes is found again by content and parameters; path counts under every model of a
+sweep, and Pgen, are held in bins.
+"""
 
 from __future__ import annotations
 
@@ -58,14 +62,8 @@ _WITHOUT_EFFECT: Final = ("device", "schedule", "algebra")
 class PgenColumns:
     """Computes what `PGEN_FIELDS` names; picklable, so that any process can.
 
-    Attributes
-    ----------
-    model
-        The model.
-    calls
-        Whether the genes of a clonotype are taken for what it was made of.
-    folder
-        Where results are kept, one file for all clonotypes of a part.
+    `calls`: whether the genes of a clonotype are taken for what it was made of. Results are kept in `folder`,
+    one file for all clonotypes of a part.
     """
 
     model: RecombinationModel
@@ -73,22 +71,10 @@ class PgenColumns:
     folder: Path
 
     def added(self, clonotypes: pa.Table) -> pa.Table:
-        """Clonotypes with their generation probabilities.
+        """Clonotypes with ``pgen_nt``, null where there is no number, and ``pgen_status``.
 
-        Parameters
-        ----------
-        clonotypes
-            With the columns junction, v_gene and j_gene, ordered by junction.
-
-        Returns
-        -------
-        pyarrow.Table
-            The same rows with the columns ``pgen_nt``, null where there is no number, and ``pgen_status``.
-
-        Raises
-        ------
-        FormatError
-            If the disk is full.
+        They have the columns junction, v_gene and j_gene, ordered by junction. FormatError if the disk is
+        full.
         """
         engine = GenerationProbability(self.model, threads=1)
         path = self.folder / f"pgen-{self._key(clonotypes, engine)}.arrow"
@@ -162,14 +148,7 @@ FEWEST_SUBJECTS: Final = 4
 class SubjectCells(NamedTuple):
     """Clonotypes of one subject, counted by two variables and the number of subjects that have them.
 
-    Attributes
-    ----------
-    x, z
-        (m,): values of the two variables.
-    y
-        int64 (m,): numbers of subjects, this one included.
-    counts
-        int64 (m,).
+    Columns are (m,); y includes this subject.
     """
 
     x: NDArray[Any]
@@ -181,28 +160,12 @@ class SubjectCells(NamedTuple):
 def subject_intervals(
     subjects: Sequence[SubjectCells], *, shared_by: int, confidence: float = 0.95
 ) -> dict[str, tuple[float, float]]:
-    r"""Intervals for a measure of z less that of x with sharing, over subjects like these.
+    """Intervals for a measure of z less that of x with sharing, over subjects like these.
 
-    Parameters
-    ----------
-    subjects
-        What each subject has.
-    shared_by
-        Number of subjects that makes a clonotype shared.
-    confidence
-        Of the intervals.
-
-    Returns
-    -------
-    dict
-        By `JACKKNIFE_MEASURES`, those that there is an interval of.
-
-    Notes
-    -----
-    Without a subject its clonotypes have one subject less, and those that were in it alone are gone. With S
-    subjects and the difference :math:`\theta_s` without subject s, the variance is :math:`(S - 1)/S \sum
-    (\theta_s - \bar\theta)^2` (the jackknife; Efron and Stein 1981, *Annals of Statistics* 9: 586-596), and
-    the interval is that of Student's t with S - 1 degrees of freedom.
+    By `JACKKNIFE_MEASURES`, those that there is an interval of. Without a subject its clonotypes have one
+    subject less, and those that were in it alone are gone. With S subjects and the difference theta_s without
+    subject s, the variance is ``(S - 1) / S * sum((theta_s - mean)^2)`` (the jackknife; Efron and Stein 1981,
+    *Annals of Statistics* 9: 586-596), and the interval is that of Student's t with S - 1 degrees of freedom.
     """
     if len(subjects) < FEWEST_SUBJECTS:
         return {}
@@ -298,25 +261,13 @@ _COLUMN: Final = "path_count_sweep"
 
 @dataclass(slots=True)
 class SweepCounts:
-    """Histograms of path counts, one for each model and number of subjects. Instances can be pickled.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
-    """
+    """Histograms of path counts, one for each model and number of subjects. Instances can be pickled."""
 
     settings: FigureSettings
     _bins: ContingencyTable = field(default_factory=ContingencyTable)
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes; those without counts are passed over.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_clonotypes`.
-        """
+        """Add clonotypes, as for `FigureTables.add_clonotypes`; those without counts are passed over."""
         if _COLUMN not in table.column_names or not len(self._models):
             return
         for start in range(0, len(table), _SWEEP_BLOCK):
@@ -326,13 +277,7 @@ class SweepCounts:
                 self._add(kept)
 
     def merge(self, other: SweepCounts) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         self._bins.merge(other._bins)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -369,19 +314,9 @@ class SweepCounts:
 
 
 def swept_counts(table: pa.Table, models: int) -> NDArray[Any]:
-    """Path counts of clonotypes, shape (clonotypes, models).
+    """Path counts of clonotypes, shape (clonotypes, models), from path_count_sweep, of which none is null.
 
-    Parameters
-    ----------
-    table
-        With the column path_count_sweep, none of whose values is null.
-    models
-        How many there must be.
-
-    Raises
-    ------
-    ValueError
-        If there are others.
+    ValueError if there are not so many models.
     """
     counts = np.asarray(table[_COLUMN].combine_chunks().flatten()).reshape(len(table), -1)
     if counts.shape[1] != models:
@@ -390,13 +325,7 @@ def swept_counts(table: pa.Table, models: int) -> NDArray[Any]:
 
 
 def bins_of(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Bins of 0.05 in the logarithm to base 10: 0 for a count of zero, else 1 and those up to the count.
-
-    Parameters
-    ----------
-    counts
-        Path counts, of any shape.
-    """
+    """Bins of 0.05 in the logarithm to base 10: 0 for a count of zero, else 1 and those up to the count."""
     positive = counts > 0
     logarithms = np.log10(np.where(positive, counts, 1).astype(np.float64))
     bins = np.floor(logarithms * _SWEEP_BINS + _SLACK).astype(np.int64) + 1
@@ -426,11 +355,6 @@ class PgenSweep:
 
     Path counts are in bins of 0.05 of the logarithm to base 10, Pgen in those of 0.1; zeros have a bin of
     their own. So what is held is bounded, and ranks are hardly coarser than they were.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
     """
 
     settings: FigureSettings
@@ -439,10 +363,7 @@ class PgenSweep:
     def add_clonotypes(self, table: pa.Table) -> None:
         """Add clonotypes that have path counts and Pgen.
 
-        Parameters
-        ----------
-        table
-            With the columns subjects, pgen_nt and, if there is a sweep, path_count_sweep.
+        Columns subjects, pgen_nt and, if there is a sweep, path_count_sweep.
         """
         if _SWEEP not in table.column_names or not self.models:
             return
@@ -450,13 +371,7 @@ class PgenSweep:
             self._add(table.slice(start, _BLOCK))
 
     def merge(self, other: PgenSweep) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         self._bins.merge(other._bins)
 
     @property
@@ -465,13 +380,7 @@ class PgenSweep:
         return [(pi, nu) for pi in self.settings.pi for nu in self.settings.nu]
 
     def triples(self, place: int) -> Triples:
-        """Path count, Pgen and number of subjects of the clonotypes, under one model.
-
-        Parameters
-        ----------
-        place
-            Of the model.
-        """
+        """Path count, Pgen and number of subjects of the clonotypes, under the model at `place`."""
         prefix = str(place)
         found = [(int(name[1]), self._bins.pairs(name)) for name in self._bins.strata if name[0] == prefix]
         if not found:
@@ -564,11 +473,6 @@ class PgenTables:
     Clonotypes without a path count or without Pgen are in none of them; a Pgen of zero is a number like any
     other, the lowest. Strata are those of genes or subjects with the level of sharing or frequency as the
     last word of their names.
-
-    Attributes
-    ----------
-    settings
-        Of all tables.
     """
 
     settings: FigureSettings
@@ -583,13 +487,7 @@ class PgenTables:
         self._by_gene = GeneStrata(self.settings.exact_pairs, self.settings.rounded_pairs)
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_clonotypes`, with pgen_nt and pgen_status.
-        """
+        """Add clonotypes, as for `FigureTables.add_clonotypes`, with pgen_nt and pgen_status."""
         shared = (np.asarray(table["subjects"]) >= self.settings.shared_by).astype(np.int64)
         self._statuses.add([table["pgen_status"]], [np.ones(len(table), np.int64), table["rows"], shared])
         known = _known(table)
@@ -598,13 +496,7 @@ class PgenTables:
         self._by_gene.add(*_values(known), _strata(known, ("v_gene", "j_gene"), levels))
 
     def add_pairs(self, table: pa.Table) -> None:
-        """Add clonotypes in subjects.
-
-        Parameters
-        ----------
-        table
-            As for `FigureTables.add_pairs`, with pgen_nt.
-        """
+        """Add pairs, as for `FigureTables.add_pairs`, with pgen_nt."""
         frequency = next(name for name in FREQUENCIES if name in table.column_names)
         for y in (SHARING, frequency):
             known = _known(table.filter(pc.is_valid(table[y])))
@@ -614,13 +506,7 @@ class PgenTables:
             self._subjects(y).add(*_values(known), strata=_strata(known, ("subject",), levels))
 
     def merge(self, other: PgenTables) -> None:
-        """Add what another one holds.
-
-        Parameters
-        ----------
-        other
-            Of the same settings.
-        """
+        """Add what another one of the same settings holds."""
         self._by_gene.merge(other._by_gene)
         for y, table in other._by_subject.items():
             self._subjects(y).merge(table)

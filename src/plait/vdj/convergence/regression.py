@@ -1,4 +1,4 @@
-"""The regression of a study: shared or not, on path counts, regions and composition."""
+"""The regression of a study: shared or not, on path counts, regions, composition and gene families."""
 
 from __future__ import annotations
 
@@ -50,16 +50,9 @@ _BASES = "act"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """One predictor.
+    """One predictor, and what it means in plain words.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    group
-        ``path_count``, ``pgen``, ``region``, ``n1``, ``n2``, ``ndn``, ``v_family`` or ``j_family``.
-    meaning
-        In plain words.
+    Groups are ``path_count``, ``pgen``, ``region``, ``n1``, ``n2``, ``ndn``, ``v_family`` and ``j_family``.
     """
 
     name: str
@@ -69,16 +62,10 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorSet:
-    """The predictors of a study; picklable.
+    """The predictors of a study, in order; picklable.
 
-    Attributes
-    ----------
-    predictors
-        The predictors, in order.
-    models
-        Place of each chosen model in the sweep; None: the single model.
-    families
-        Families that are predictors, of V and of J.
+    `models` are places of the chosen models in the sweep (None: the single model); `families` those of V and
+    of J that are predictors.
     """
 
     predictors: tuple[Predictor, ...]
@@ -91,18 +78,7 @@ class PredictorSet:
         return tuple(predictor.name for predictor in self.predictors)
 
     def values(self, clonotypes: pa.Table) -> NDArray[np.float64]:
-        """Values of the predictors.
-
-        Parameters
-        ----------
-        clonotypes
-            Clonotypes whose status is ``ok``, of `plait.vdj.convergence.partition.clonotype_schema`.
-
-        Returns
-        -------
-        ndarray of float64 (n, p)
-            One row per clonotype.
-        """
+        """Values of the predictors, float64 (n, p), of clonotypes whose status is ``ok``."""
         found = np.zeros((clonotypes.num_rows, len(self.predictors)))
         place = {name: k for k, name in enumerate(self.names)}
         chosen = (p.name for p in self.predictors if p.group == "path_count")
@@ -148,15 +124,8 @@ class PredictorSet:
 
 
 def family_of(gene: str) -> str:
-    """The family of a gene, by its name.
+    """The family of a V or J gene, by its name.
 
-    Parameters
-    ----------
-    gene
-        A V or J gene.
-
-    Examples
-    --------
     >>> from plait.vdj.convergence.regression import family_of
     >>> family_of("TRBV13-2"), family_of("TRAV14D-3/DV8"), family_of("TRBJ2-7"), family_of("V5")
     ('TRBV13', 'TRAV14', 'TRBJ2', 'V5')
@@ -168,15 +137,7 @@ def family_of(gene: str) -> str:
 def choose_predictors(
     settings: StudySettings, v_genes: Mapping[str, int], j_genes: Mapping[str, int]
 ) -> PredictorSet:
-    """The predictors of a study.
-
-    Parameters
-    ----------
-    settings
-        What is counted.
-    v_genes, j_genes
-        Rows by gene.
-    """
+    """The predictors of a study; `v_genes` and `j_genes` are rows by gene."""
     found: list[Predictor] = []
     places: list[int | None] = []
     base = (settings.model.pi, settings.model.nu)
@@ -247,17 +208,7 @@ PGEN_PAIRS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """What came of the regression.
-
-    Attributes
-    ----------
-    tables
-        Rows of each table, by its name.
-    columns
-        Its columns.
-    summary
-        For study.json.
-    """
+    """What came of the regression: rows and columns of tables by name; `summary` is for study.json."""
 
     tables: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     columns: Mapping[str, list[str]] = field(default_factory=dict)
@@ -265,13 +216,7 @@ class Regression:
 
 
 def model_groups(predictors: PredictorSet) -> dict[str, list[str]]:
-    """The models that are compared, each with its predictors.
-
-    Parameters
-    ----------
-    predictors
-        Those of the study.
-    """
+    """The models that are compared, each with its predictors."""
     counts = {p.name for p in predictors.predictors if p.group == "path_count"}
     # Where there is no D gene, what is inserted between V and J takes the place of N2.
     group = "n2" if any(p.group == "n2" for p in predictors.predictors) else "n1"
@@ -306,21 +251,7 @@ def regress(
     executor: Executor,
     progress: Callable[[FitProgress], None],
 ) -> Regression:
-    """Fit what can be fitted.
-
-    Parameters
-    ----------
-    designs
-        Files of predictors, in order.
-    predictors
-        The predictors.
-    settings
-        What is studied.
-    executor
-        Where the work is done.
-    progress
-        Told how far it is.
-    """
+    """Fit what can be fitted; `designs` are files of predictors, in order."""
     if not designs:
         lacking = "a path count and Pgen" if _has_pgen(predictors) else "a path count"
         return Regression(summary={"n": 0, "events": 0, "warnings": [f"No clonotype has {lacking}."]})

@@ -88,44 +88,11 @@ def run_study(
     parts: int | None = None,
     progress: Report | None = None,
 ) -> Study:
-    """Run a study.
+    """Run a study into the folder `output`.
 
-    Parameters
-    ----------
-    sheet
-        What is studied.
-    output
-        Folder of the results.
-    settings
-        How it is studied.
-    germline
-        The germline set, with the anchors of the settings.
-    executor
-        Where the work is done.
-    model
-        The model whose name and digest are in the settings, if there is one.
-    cache
-        Folder of path counts that several studies share.
-    device
-        What counts paths.
-    resume
-        Go on with what a run that was stopped has done.
-    force
-        Replace an earlier study in the folder.
-    parts
-        Number of parts that rows are dealt out to; by default as many as memory asks for.
-    progress
-        Told how far it is.
-
-    Returns
-    -------
-    Study
-        The results.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If an input or the folder is not what it should be, or the folder holds an earlier study.
+    `germline` has the anchors of the settings, which also name `model` and its digest, if there is one;
+    `parts` is by default as many as memory asks for. InvalidInput or FormatError if an input or the folder is
+    not what it should be, or the folder holds an earlier study (`force` replaces it; `resume` goes on).
     """
     plan = count_plan(settings, germline, device=device, executor=executor)
     planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]

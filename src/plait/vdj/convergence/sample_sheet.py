@@ -30,18 +30,9 @@ _TAKEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One line of the sheet.
+    """One line of the sheet, numbered from 1; blank covariates are not there.
 
-    Attributes
-    ----------
-    line
-        Its number, from 1.
-    path
-        The file.
-    subject
-        Whose rows they are; None: the file has a column that says it.
-    covariates
-        Name to value; those left blank are not there.
+    `subject`: whose rows they are; None: the file has a column that says it.
     """
 
     line: int
@@ -52,39 +43,16 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSheet:
-    """A sample sheet.
-
-    Attributes
-    ----------
-    path
-        The file.
-    samples
-        Its lines, in order.
-    covariates
-        Names of all covariates, in order.
-    """
+    """A sample sheet: its lines, and the names of all covariates, in order."""
 
     path: Path
     samples: tuple[Sample, ...]
     covariates: tuple[str, ...]
 
     def of_subjects(self, subjects: Sequence[Iterable[str]]) -> dict[str, dict[str, str]]:
-        """Covariates of every subject.
+        """Covariates of every subject, in alphabetical order; `subjects` are those of each sample's file.
 
-        Parameters
-        ----------
-        subjects
-            For each sample, the subjects in its file.
-
-        Returns
-        -------
-        dict of str to dict
-            Subject, in alphabetical order, to its covariates.
-
-        Raises
-        ------
-        FormatError
-            If a subject has two values of one covariate.
+        FormatError if a subject has two values of one covariate.
         """
         found: dict[str, dict[str, str]] = {}
         said: dict[tuple[str, str], int] = {}
@@ -106,23 +74,10 @@ class SampleSheet:
 
 
 def read_sample_sheet(path: str | os.PathLike[str]) -> SampleSheet:
-    """Read a sample sheet.
+    """Read a sample sheet; the files exist, and none is there twice.
 
-    Parameters
-    ----------
-    path
-        Text separated by commas or tabs, with a header: ``file``, if wanted ``subject_id``, and covariates.
-        Files are relative to the folder of the sheet.
-
-    Returns
-    -------
-    SampleSheet
-        The sheet; the files exist, and none is there twice.
-
-    Raises
-    ------
-    FormatError
-        If it is not what it should be; the line is named.
+    Text separated by commas or tabs, with a header: ``file``, if wanted ``subject_id``, and covariates. Files
+    are relative to the folder of the sheet. FormatError, which names the line, if it is something else.
     """
     source = Path(path)
     lines = _lines(source)

@@ -19,46 +19,12 @@ DEFAULT_PREDICTOR_MODELS = ((4, 10), (0, 10), (4, 4))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Parameters of a study; picklable, so that every task of it can have them.
+    """Parameters of a study, as those of `plait.vdj.study`, resolved; picklable.
 
-    Attributes
-    ----------
-    germline
-        Name, file or folder of the germline set.
-    chain
-        What is joined, resolved: ``"vj"``, ``"vdj"`` or ``"vddj"``.
-    anchors
-        CSV file of anchors that replace those of the germline set.
-    model
-        The path-counting model with its sweep (dp2).
-    ambiguous
-        What a list of calls means.
-    overflow
-        ``"null"``: whole numbers, a status where they do not fit; ``"float"``: floating-point numbers.
-    layout
-        Column layout of the inputs.
-    subject
-        Column that tells individuals apart; that of the layout if None.
-    shared_by
-        Subjects from which on a clonotype counts as shared.
-    predictor_models
-        Models (pi, nu) of the sweep, or the single one, whose path counts are predictors.
-    regression
-        Whether the regression is done.
-    lambdas, folds, halves, seed
-        Of the regression: penalties on the path, parts of the cross-validation, bootstrap halves, and what
-        the random choices come from.
-    recombination_model, model_digest
-        Name and digest of the model that generation probabilities are of; None: there are none.
-    model_calls
-        ``"use"``: of junctions made with the V and J gene of the clonotype; ``"ignore"``: with any genes.
-    model_note
-        What is to be known of the model where its results are told; empty: nothing.
-
-    Raises
-    ------
-    InvalidInput
-        If a parameter is out of range, or a predictor is of a model that is not counted.
+    `germline` is a name, file or folder, `anchors` a CSV that replaces its anchors; without a
+    `recombination_model` (a name) there are no generation probabilities. `overflow`: ``"null"``, whole
+    numbers, with a status where they do not fit; ``"float"``. InvalidInput if one is out of range, or a
+    predictor's model is not counted.
     """
 
     germline: str

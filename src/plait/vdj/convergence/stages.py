@@ -1,4 +1,4 @@
-"""The stages of a study that go over all rows: counting, dealing out, grouping."""
+"""The stages of a study that go over all rows: counting, dealing out, grouping; and the folder of a study."""
 
 from __future__ import annotations
 
@@ -61,15 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFiles:
-    """Counts whole files; one process that writes all counts would be slower than two that count.
-
-    Attributes
-    ----------
-    settings, plan
-        What is counted.
-    folder
-        Where counts are kept.
-    """
+    """Counts whole files; one process that writes all counts would be slower than two that count."""
 
     settings: StudySettings
     plan: CountPlan
@@ -82,17 +74,7 @@ class WholeFiles:
     def count(
         self, planned: Sequence[PlannedSample], executor: Executor, told: Callable[[int], None]
     ) -> list[CountedSample]:
-        """Count all files.
-
-        Parameters
-        ----------
-        planned
-            The files.
-        executor
-            Where they are counted.
-        told
-            Told of the bytes of the files that are finished.
-        """
+        """Count all files; `told` gets the bytes of the files that are finished."""
         names = [(one.sample.path.name, one.size) for one in planned]
         # What may be the same content twice has one table of counts: one process after the other.
         alone = [names.index(name) == place for place, name in enumerate(names)]
@@ -121,30 +103,12 @@ _KIND: Final = "plait study"
 
 
 class StudyFolder:
-    """A folder that belongs to one study.
+    """A folder that belongs to one study; made if it is not there, but its parent must be.
 
-    Parameters
-    ----------
-    path
-        The folder, made if it is not there; its parent must be.
-    counts
-        Folder of path counts and generation probabilities that several studies share; by default one
-        inside.
-
-    Attributes
-    ----------
-    path, counts, parts, progress, clonotypes, design, tables : Path
-        The folder; path counts of the inputs; rows put aside while the study runs, and what of it is done;
-        the table of clonotypes; predictors of the regression, kept as long as the rows put aside are; tables.
-    study : Path
-        study.json, there when the study is finished.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else, or its parent is missing.
-    FormatError
-        If it cannot be written.
+    `counts`, by default inside, are path counts and Pgen that several studies share; `parts` rows put aside
+    while the study runs, `progress` what of it is done. `study`, study.json, is there when it is finished.
+    InvalidInput if the folder holds something else, or its parent is missing; FormatError if it cannot be
+    written.
     """
 
     def __init__(self, path: Path, *, counts: Path | None = None) -> None:
@@ -203,29 +167,11 @@ _MANY_VALUES = frozenset(("junction", "path_count", "path_count_sweep", "pgen_nt
 def group_rows(
     rows: pa.Table, settings: StudySettings, *, duplicate_count: bool, pgen: PgenColumns | None = None
 ) -> tuple[pa.Table, pa.Table]:
-    """Clonotypes, and pairs of clonotype and subject.
+    """Clonotypes, and pairs of clonotype and subject; by junction, v_gene and j_gene, pairs then by subject.
 
-    Parameters
-    ----------
-    rows
-        Rows in input order, of `plait.vdj.convergence.partition.row_schema`; all rows of every clonotype.
-    settings
-        What was counted.
-    duplicate_count
-        Whether any input has this column.
-    pgen
-        What computes generation probabilities, if there are any.
-
-    Returns
-    -------
-    clonotypes, pairs : pyarrow.Table
-        Of `clonotype_schema` and `pair_schema`, by junction, v_gene and j_gene, pairs then by subject. Where
-        there are generation probabilities, clonotypes have `PGEN_FIELDS` besides, and pairs ``pgen_nt``.
-
-    Notes
-    -----
-    Path count, status and regions of a clonotype are those of its first row, in input order, that has a path
-    count, and of its first row if none has one: rows with different alleles of a gene can differ.
+    `rows` (`row_schema`) are in input order, all rows of every clonotype. Path count, status and regions of a
+    clonotype are those of its first row that has a path count, of its first row if none has one: rows with
+    different alleles of a gene can differ. With `pgen`, clonotypes have `PGEN_FIELDS` and pairs ``pgen_nt``.
     """
     pairs = RowGroups(rows, [*CLONOTYPE, "subject"])
     starts = pairs.coarser(len(CLONOTYPE))
@@ -251,20 +197,7 @@ def group_rows(
 
 
 def write_clonotypes(clonotypes: pa.Table, path: Path) -> None:
-    """Write a part of the table of clonotypes.
-
-    Parameters
-    ----------
-    clonotypes
-        The clonotypes.
-    path
-        The Parquet file.
-
-    Raises
-    ------
-    FormatError
-        If the disk is full.
-    """
+    """Write a part of the table of clonotypes as Parquet; FormatError if the disk is full."""
     few_values = [name for name in clonotypes.column_names if name not in _MANY_VALUES]
     with AtomicFile(path, durable=False) as file, output_errors(path):
         arrow_parquet.write_table(
@@ -286,18 +219,9 @@ _CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartDone:
-    """What came of a part.
+    """What came of a part: clonotypes, shared ones, those with a path count; its share of the figure tables.
 
-    Attributes
-    ----------
-    clonotypes, shared
-        Clonotypes, and those that are shared.
-    counted
-        Clonotypes that have a path count.
-    design
-        File of predictors, if there is a clonotype with a path count and, where the study has it, Pgen.
-    figures
-        Its share of the figure tables.
+    `design`, the predictors, is there if a clonotype has a path count and, where the study has it, Pgen.
     """
 
     clonotypes: int
@@ -311,22 +235,8 @@ class PartDone:
 class PartWork:
     """Does one part; called with its number, in any process.
 
-    Attributes
-    ----------
-    settings
-        What is studied.
-    predictors
-        Those of the regression; None: no regression.
-    rows
-        Folder with the pieces.
-    pieces
-        Their names, in order.
-    clonotypes, design
-        Where the clonotypes and the predictors go.
-    duplicate_count
-        Whether any input has this column.
-    pgen
-        What computes generation probabilities, if there are any.
+    `pieces` are names in the folder `rows`, in order. Without `predictors` there is no regression;
+    `clonotypes` and `design` are where clonotypes and predictors go.
     """
 
     settings: StudySettings
@@ -339,13 +249,7 @@ class PartWork:
     pgen: PgenColumns | None = None
 
     def __call__(self, part: int) -> PartDone:
-        """Do a part.
-
-        Parameters
-        ----------
-        part
-            Its number.
-        """
+        """Do a part."""
         pieces = [self.rows / name for name in self.pieces]
         rows = part_rows(pieces, part, row_schema(self.settings))
         clonotypes, pairs = group_rows(
@@ -381,13 +285,7 @@ class PartWork:
 
 
 def figure_settings(settings: StudySettings) -> FigureSettings:
-    """Settings of the figure tables of a study.
-
-    Parameters
-    ----------
-    settings
-        Of the study.
-    """
+    """Settings of the figure tables of a study."""
     pi, nu = settings.model.axes if settings.model.is_sweep else ((), ())
     return FigureSettings(shared_by=settings.shared_by, pi=pi, nu=nu, pgen=settings.with_pgen)
 
@@ -408,15 +306,7 @@ _DONE = pa.schema([("done", pa.large_string())])
 
 @dataclass(frozen=True, slots=True)
 class StudyProgress:
-    """How far a study is.
-
-    Attributes
-    ----------
-    stage
-        What is being done, in a few words.
-    done, total
-        Of this stage: bytes, rows or models.
-    """
+    """How far a study is: bytes, rows or models of a stage that are done, and all of them."""
 
     stage: str
     done: int
@@ -425,17 +315,7 @@ class StudyProgress:
 
 @dataclass(slots=True, kw_only=True)
 class DealtRows:
-    """All rows, dealt out.
-
-    Attributes
-    ----------
-    totals
-        Totals of all rows.
-    subjects
-        For each sample its subjects with their rows.
-    parts
-        Number of parts.
-    """
+    """All rows, dealt out: totals, the subjects of each sample with their rows, and the number of parts."""
 
     totals: Dealt
     subjects: list[Counter[str]]
@@ -444,17 +324,7 @@ class DealtRows:
 
 @dataclass(slots=True, kw_only=True)
 class Grouped:
-    """All clonotypes.
-
-    Attributes
-    ----------
-    clonotypes, shared, counted
-        How many there are, are shared, and have a path count.
-    designs
-        Files of predictors, in order.
-    figures
-        The figure tables.
-    """
+    """All clonotypes: how many there are, are shared, have a path count; files of predictors in order."""
 
     figures: FigureTables
     clonotypes: int = 0
@@ -475,21 +345,7 @@ def count_stage(
     executor: Executor,
     report: Report,
 ) -> list[CountedSample]:
-    """Path counts of all files.
-
-    Parameters
-    ----------
-    planned
-        The files.
-    settings, plan
-        What is counted.
-    folder
-        Where counts are kept.
-    executor
-        Where the work is done.
-    report
-        Told how far it is.
-    """
+    """Path counts of all files, kept in `folder`."""
     total = sum(sample.size for sample in planned)
     if executor.elsewhere and len(planned) > 1:
         whole = WholeFiles(settings=settings, plan=plan, folder=folder)
@@ -522,28 +378,9 @@ def deal_stage(
 ) -> DealtRows:
     """Deal all rows out to parts; what a run that was stopped has done is taken over.
 
-    Parameters
-    ----------
-    samples
-        The files with their counts.
-    settings
-        What is studied.
-    folder
-        Where the rows go.
-    executor
-        Where the work is done.
-    resume
-        Whether to go on with what is there.
-    report
-        Told how far it is.
-    parts
-        Number of parts; by default so many that each fits in memory. It decides the order of clonotypes,
-        and with it the folds and halves of the regression; no other result depends on it.
-
-    Raises
-    ------
-    InvalidInput
-        With `resume`, if what is there is of another study.
+    `parts` is by default so many that each fits in memory. It decides the order of clonotypes, and with it
+    the folds and halves of the regression; no other result depends on it. InvalidInput with `resume`, if what
+    is there is of another study.
     """
     rows = sum(sample.rows for sample in samples)
     number = parts or max(1, -(-rows * row_width(settings) // _PART_BYTES))
@@ -593,27 +430,7 @@ def group_stage(
     report: Report,
     pgen: PgenColumns | None = None,
 ) -> Grouped:
-    """Group all parts to clonotypes.
-
-    Parameters
-    ----------
-    dealt
-        The rows.
-    settings
-        What is studied.
-    folder
-        Where the rows are, and the clonotypes go.
-    predictors
-        Those of the regression, if there is one.
-    duplicate_count
-        Whether any input has this column.
-    executor
-        Where the work is done.
-    report
-        Told how far it is.
-    pgen
-        What computes generation probabilities, if there are any.
-    """
+    """Group all parts to clonotypes."""
     work = PartWork(
         settings=settings,
         predictors=predictors,
@@ -657,19 +474,7 @@ def _stored(checkpoint: Checkpoint, task: Stretch, folder: StudyFolder) -> Dealt
 def begin(settings: StudySettings, folder: StudyFolder, *, resume: bool) -> None:
     """Check, before long work, that what a stopped run has put aside can be used.
 
-    Parameters
-    ----------
-    settings
-        What is studied.
-    folder
-        Where rows are put aside.
-    resume
-        Whether to go on with what is there.
-
-    Raises
-    ------
-    InvalidInput
-        With `resume`, if it is of another study.
+    InvalidInput with `resume`, if it is of another study.
     """
     package = Path(__file__).parents[2]
     key = {

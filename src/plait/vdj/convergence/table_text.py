@@ -19,24 +19,11 @@ _MISSING = frozenset(("", "nan", "NaN"))
 def write_table(
     path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Mapping[str, object]]
 ) -> None:
-    """Write a table: a header, then a line for each row.
+    """Write a table: a header, then a line for each row; the file appears when it is complete.
 
-    Numbers that are not whole are rounded to ten digits, so that they are the same text on all machines.
-    What is missing, None or NaN, is an empty cell. Tabs and line ends within a text become blanks.
-
-    Parameters
-    ----------
-    path
-        The file; it appears when it is complete.
-    columns
-        Names of the columns.
-    rows
-        Values by column.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be written.
+    Numbers that are not whole are rounded to ten digits, so that they are the same text on all machines. What
+    is missing, None or NaN, is an empty cell. Tabs and line ends within a text become blanks. FormatError if
+    it cannot be written.
     """
     with AtomicFile(path, durable=False) as file, output_errors(path):
         file.stream.write(_line(columns))
@@ -45,22 +32,9 @@ def write_table(
 
 
 def read_table(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """Rows of a table that `write_table` wrote, every cell as text.
+    """Rows of a table that `write_table` wrote, every cell as text by column.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    list of dict
-        Cells by column.
-
-    Raises
-    ------
-    FormatError
-        If a line has more or fewer cells than the header.
+    FormatError if a line has more or fewer cells than the header.
     """
     lines = Path(path).read_text(encoding="utf-8").split("\n")
     header = lines[0].split("\t")
@@ -76,23 +50,7 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 
 
 def number(value: object) -> float | None:
-    """A number from a cell, or from a value that has not been one yet.
-
-    Parameters
-    ----------
-    value
-        A number, a text, or None.
-
-    Returns
-    -------
-    float
-        None where it is missing: None, NaN or an empty text.
-
-    Raises
-    ------
-    ValueError
-        If a text is no number.
-    """
+    """A number from a cell or value; None for None, NaN or an empty text, ValueError for other text."""
     if value is None or (isinstance(value, str) and value in _MISSING):
         return None
     found = float(value)  # type: ignore[arg-type]
