@@ -1,4 +1,7 @@
-"""Molecules behind the reads of each UMI: who belongs together, and the consensus of each."""
+"""Molecules behind the reads of each UMI: who belongs together, and the consensus of each.
+
+In the kernels texts are reads, their partners mates, a bag the reads of one UMI, originals molecules.
+"""
 
 from __future__ import annotations
 
@@ -109,9 +112,9 @@ def assign_texts(
 ) -> None:
     """Find for each text of a bag the first one before it that is no copy of another and that it is like.
 
-    `partners` (mates) belong to `texts` and are compared, too. `order` has the texts as they are taken, bag
-    by bag, with int64 (bags + 1,) offsets `bags`; `seeds`, int64 (most_groups,), is scratch. `groups`,
-    int64 (n,), is filled: number of the original of each text, within its bag, -1 for none.
+    `partners` belong to `texts` and are compared, too. `order` has the texts as they are taken, bag by bag,
+    with int64 (bags + 1,) offsets `bags`; `seeds`, int64 (most_groups,), is scratch. `groups`, int64 (n,), is
+    filled: number of the original of each text, within its bag, -1 for none.
     """
     for bag in range(bags.size - 1):
         known = 0

@@ -1,4 +1,7 @@
-"""Where the parts of a rearrangement lie: V and J cut where they overlap, the D between, P nucleotides."""
+"""Where the parts of a rearrangement lie: V and J cut where they overlap, the D between, P nucleotides.
+
+Texts are reads; prefix, suffix and fragment are V, J and D; the middle is the junction; triplets are codons.
+"""
 
 from __future__ import annotations
 
@@ -345,17 +348,17 @@ _STOP = 42
 
 
 class LayoutTables(NamedTuple):
-    """What decides how texts are laid out; fragments are D alleles, of one group for each germline set.
+    """What decides how texts are laid out; fragments are D alleles, a group those of one germline set.
 
     `masks` (uint8 (256,)): bits of what a letter may mean, 0 for what is no letter. `mirror` (uint8 (16,)):
-    mask of the opposite. `triplets` (uint8 (4096,)): what three masks read as,
+    mask of the complement. `triplets` (uint8 (4096,)): what three masks read as,
     ``first << 8 | second << 4 | third``.
 
     `places` (int64 (words, 16)): bits of the fragment positions that each mask matches; `word_starts`
     (groups + 1,): first word of each group; `fragment_of`, `fragment_bit` (words, bits): fragment of its
     group that a bit belongs to, and the first bit of that fragment; `allowed_starts` (suffixes, words): bits
     from which a fragment before a suffix may be matched. `group_starts` (groups + 1,) are offsets into
-    `fragments`.
+    `fragments`. All int64.
 
     `furthest`: how far from its match an anchor may lie. `least`: symbols that a fragment needs to be called.
     `most_extended`: longest mirrored extension of an end.

@@ -82,9 +82,10 @@ J_SCORING: Final = SegmentScoring(1, -2, 6, 2, 1.33, 0.62)
 class SegmentIndex(NamedTuple):
     """The alleles of one segment of all germline sets, in order; all arrays int64.
 
-    `queries` are for the lanes, None for an empty allele. `offsets` are (sets + 1,); `sets` has the germline
-    set of each allele, `bases` the bases of the alleles of each set. `cuts` bases are cut off at the start of
-    each allele; `anchors` are the first bases of the conserved codons, -1 where not known.
+    `words` holds their bases as sets, too; `queries` are for the lanes, None for an empty allele. `offsets`
+    are (sets + 1,); `sets` has the germline set of each allele, `bases` the bases of the alleles of each set.
+    `cuts` bases are cut off at the start of each allele; `anchors` are the first bases of the conserved
+    codons, -1 where not known.
     """
 
     scoring: SegmentScoring

@@ -1,4 +1,4 @@
-"""Answers: what is called for some reads, found in one way or another."""
+"""V and J matches of reads: what a search finds for some of them, and the arrays for all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reads by their J: where a J is sure, a short end of a V left of it is enough.
+"""The V of reads: found by shared words, by alignment with all alleles, or left of a sure J.
 
-A V that begins at its conserved Cys, as in reads of the CDR3 alone, has a dozen bases: too few to be told
-from chance in a whole read, and enough beside a J, if the Cys is among them.
+Where a J is sure, a short end of a V left of it is enough. A V that begins at its conserved Cys, as in reads
+of the CDR3 alone, has a dozen bases: too few to be told from chance in a whole read, and enough beside a J,
+if the Cys is among them.
 """
 
 from __future__ import annotations

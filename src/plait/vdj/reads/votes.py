@@ -1,4 +1,7 @@
-"""Kernels that vote for alleles by the words that reads share with them, and segments without gaps."""
+"""Kernels that vote for alleles by the words that reads share with them, and segments without gaps.
+
+Texts are reads, references alleles; the mirror of a text is its reverse complement.
+"""
 
 from __future__ import annotations
 
