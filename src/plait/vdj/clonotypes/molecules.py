@@ -270,7 +270,10 @@ class UmiSettings:
 
 @dataclass(frozen=True, slots=True)
 class Molecules:
-    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number, and reads in none of them."""
+    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number.
+
+    Reads in none of them are counted by reason.
+    """
 
     rows: pa.RecordBatch
     too_few_reads: int
