@@ -56,15 +56,8 @@ def first_gene(call: str | None) -> str:
 class CallResolver:
     """Resolves the calls of one segment; every distinct call text is looked up once.
 
-    Parameters
-    ----------
-    germline
-        The alleles.
-    segment
-        ``"V"`` or ``"J"``.
-    policy
-        What a list of several alleles means: its ``"first"`` one, ``"all"`` of them, or ``"fail"``. A gene
-        name is not a list: it means the gene's allele with the lowest number.
+    `policy` says what a list of several alleles means: its ``"first"`` one, ``"all"`` of them, or ``"fail"``.
+    A gene name is not a list: it means the gene's allele with the lowest number.
     """
 
     def __init__(self, germline: GermlineSet, segment: Literal["V", "J"], policy: Ambiguity) -> None:
@@ -78,14 +71,9 @@ class CallResolver:
         self._known: dict[str | None, tuple[str, tuple[int, ...]]] = {}
 
     def resolve(self, calls: pa.Array) -> tuple[NDArray[np.int64], list[tuple[str, tuple[int, ...]]]]:
-        """Resolve a column.
+        """For each row, int64 (n,), which of the found it is; and the found, as (reason, allele indices).
 
-        Returns
-        -------
-        codes : ndarray of int64 (n,)
-            For each row, which of `found` it is.
-        found : list of (reason, alleles)
-            Reason ``""`` and one or more allele indices, or a reason and no allele.
+        A found one has reason ``""`` and one or more alleles, or a reason and no allele.
         """
         encoded = pc.dictionary_encode(calls, null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -120,16 +108,10 @@ LONGEST_JUNCTION = 1000
 
 
 class EncodedJunctions(NamedTuple):
-    """A column of junctions.
+    """A column of n junctions.
 
-    Attributes
-    ----------
-    symbols
-        uint8: masks of all junctions, one after the other.
-    start, length
-        int64 (n,): where each junction lies in `symbols`.
-    status
-        uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where the junction can be counted.
+    `symbols`, uint8: masks of all junctions, in which `start` and `length`, int64 (n,), place each. `status`,
+    uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where the junction can be counted.
     """
 
     symbols: NDArray[np.uint8]
@@ -139,12 +121,9 @@ class EncodedJunctions(NamedTuple):
 
 
 def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
-    """Encode a string array; spaces around a junction do not occur in any known format and are invalid.
+    """Encode a string array of nucleotides, from the Cys to the Phe/Trp codon, in any case.
 
-    Parameters
-    ----------
-    junctions
-        Nucleotide sequences from the conserved Cys to the conserved Phe/Trp codon; case does not matter.
+    Spaces around a junction do not occur in any known format and are invalid.
     """
     column = junctions.cast(pa.large_string())
     n = len(column)
@@ -173,14 +152,9 @@ def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
 class Items(NamedTuple):
     """What to count, and where it goes.
 
-    Attributes
-    ----------
-    texts
-        The m items. A row that cannot be counted has one empty item, so that rows need no spreading out.
-    first
-        int64 (n,): first item of each row; a row's items follow each other.
-    status
-        uint8 (n,): status of every row.
+    A row that cannot be counted has one empty item among the m `texts`, so that rows need no spreading out.
+    `first`, int64 (n,): first item of each row; a row's items follow each other. `status`, uint8 (n,), is
+    that of every row.
     """
 
     texts: Texts
@@ -242,15 +216,7 @@ class BlamedCalls:
     _calls: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in BLAMED})
 
     def add(self, status: pa.Array, calls: Mapping[str, pa.Array]) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        status
-            The status of every row.
-        calls
-            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as far as they were used.
-        """
+        """Add a block: the status of every row, and its V (``"v"``) and J calls (``"j"``) as far as used."""
         for name, segment in BLAMED.items():
             if segment in calls:
                 blamed = calls[segment].filter(pc.equal(status, name))
@@ -258,26 +224,12 @@ class BlamedCalls:
                     self._blame(name, first_name(entry["values"]), entry["counts"])
 
     def merge(self, other: BlamedCalls) -> None:
-        """Add those of other blocks.
-
-        Parameters
-        ----------
-        other
-            Left unchanged.
-        """
+        """Add those of other blocks; `other` is left unchanged."""
         for status, names in other._calls.items():
             self.blame(status, names)
 
     def blame(self, status: str, names: Mapping[str, int]) -> None:
-        """Add rows of calls to a status.
-
-        Parameters
-        ----------
-        status
-            One of `BLAMED`.
-        names
-            Rows by name.
-        """
+        """Add rows of calls, by name, to a status of `BLAMED`."""
         for name, rows in names.items():
             self._blame(status, name, rows)
 
@@ -286,13 +238,7 @@ class BlamedCalls:
         known[name if name in known or len(known) < _MOST_CALLS else _OTHER] += rows
 
     def of(self, status: str) -> dict[str, int]:
-        """Rows per gene of the calls behind a status, the most frequent first.
-
-        Parameters
-        ----------
-        status
-            One of `BLAMED`; others blame no call.
-        """
+        """Rows per gene of the calls behind a status, the most frequent first; none if not in `BLAMED`."""
         return dict(sorted(self._calls.get(status, {}).items(), key=lambda item: (-item[1], item[0])))
 
     def as_dict(self) -> dict[str, dict[str, int]]:

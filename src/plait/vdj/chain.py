@@ -32,23 +32,10 @@ def chain_kind(model: PathModel, lanes: Any) -> Kind:
 
 
 def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: Any = np.int64) -> ChainTables:
-    """Tables of a chain.
+    """Tables of a chain, ``"vj"``, ``"vdj"`` or ``"vddj"``, with int64 or object weights (Python integers).
 
-    Parameters
-    ----------
-    germline
-        Alleles; V and J alleles without an anchor get an empty end and must not be counted with.
-    model
-        What is counted.
-    chain
-        ``"vj"``, ``"vdj"`` or ``"vddj"``.
-    dtype
-        Type of the weights: int64 or object (Python integers).
-
-    Raises
-    ------
-    Unsupported
-        If a D gene with its extensions is longer than 62 nucleotides, or there are more than 62 of them.
+    V and J alleles without an anchor get an empty end and must not be counted with. Unsupported if a D gene
+    with its extensions is longer than 62 nucleotides, or there are more than 62 of them.
     """
     genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
     allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)

@@ -28,18 +28,7 @@ class GeneNames:
         self._known: dict[str, str] = {}
 
     def of(self, calls: pa.Array) -> pa.Array:
-        """The gene of every call.
-
-        Parameters
-        ----------
-        calls
-            V or J calls.
-
-        Returns
-        -------
-        pyarrow.Array
-            Text, empty where there is no call.
-        """
+        """The gene of every V or J call as text, empty where there is no call."""
         encoded = text_of(calls).dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         for call in texts:
@@ -49,19 +38,9 @@ class GeneNames:
 
 
 def named_rows(columns: Mapping[str, pa.Array], left_out: Counter[str]) -> NDArray[np.bool_]:
-    """Rows whose names are all there.
+    """Which rows have names in all text columns; the others are added to `left_out` by reason.
 
-    Parameters
-    ----------
-    columns
-        Name to text column; the first one that is blank is the reason for leaving a row out.
-    left_out
-        Rows that are left out, by reason, are added to it.
-
-    Returns
-    -------
-    ndarray of bool
-        The rows to keep.
+    The first column that is blank is the reason.
     """
     kept: NDArray[np.bool_] = np.ones(len(next(iter(columns.values()))), np.bool_)
     for name, column in columns.items():
@@ -73,31 +52,15 @@ def named_rows(columns: Mapping[str, pa.Array], left_out: Counter[str]) -> NDArr
 
 
 def text_of(column: pa.Array) -> pa.Array:
-    """A column as text, empty where it is null.
-
-    Parameters
-    ----------
-    column
-        Any column that Arrow can write as text.
-    """
+    """A column as text, empty where it is null; any that Arrow can write as text."""
     return pc.fill_null(column.cast(pa.large_string()), "")
 
 
 def whole_numbers(column: pa.Array, *, path: str, name: str) -> pa.Array:
     """A column of numbers of reads or molecules as whole numbers, null where it is null or blank.
 
-    Parameters
-    ----------
-    column
-        Numbers, or text with numbers; 12.0 is 12.
-    path, name
-        File and column, for messages.
-
-    Raises
-    ------
-    FormatError
-        If there is something else in it: text, a negative number, or one that no sequencer reaches, with
-        which sums would not fit.
+    Numbers, or text with numbers; 12.0 is 12. FormatError, which names `path` and `name`, for anything else:
+    text, a negative number, or one that no sequencer reaches, with which sums would not fit.
     """
     if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
         texts = text_of(column)

@@ -49,16 +49,9 @@ D_REGION_COLUMNS = frozenset(
 def region_columns(
     germline: GermlineSet, model: PathModel, chain: Chain, regions: NDArray[np.int64], items: Items
 ) -> dict[str, NDArray[np.int32]]:
-    """Region columns of n rows, from the raw region calls.
+    """Region columns of n rows, from the raw region calls, int64 (n, len(REGION_FIELDS)).
 
-    Parameters
-    ----------
-    germline, model, chain
-        What was counted.
-    regions
-        int64 (n, len(REGION_FIELDS)).
-    items
-        The items: the first one of each row gives its V and J allele.
+    The first item of each row gives its V and J allele.
     """
     first = items.first
     field = dict(zip(REGION_FIELDS, regions.T, strict=True))
@@ -99,24 +92,11 @@ _COUNT_TYPE: Mapping[str, Any] = {"null": pa.int64(), "float": pa.float64(), "wi
 
 
 class ResultColumns:
-    """Turns `PathCounts` into Arrow columns.
+    """Turns `PathCounts` into Arrow columns; which there are depends on what is counted.
 
     Rows that have no counts get null, or a list of nulls: null lists cannot be written by every Parquet
-    writer in use. Items that the D-J order rule forbids are null too.
-
-    Parameters
-    ----------
-    germline, model, chain, overflow
-        What is counted; they decide which columns there are.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns, in order.
-    axes : dict of str to list
-        For every list column, the names and values of its axes, outermost first.
-    model : PathModel
-        The model.
+    writer in use. Items that the D-J order rule forbids are null too. `schema` has the columns in order;
+    `axes` has, for every list column, the names and values of its axes, outermost first.
     """
 
     def __init__(self, germline: GermlineSet, model: PathModel, chain: Chain, overflow: Overflow) -> None:

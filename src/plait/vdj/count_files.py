@@ -73,15 +73,7 @@ _FEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class GeneZeros:
-    """Zero counts of one gene.
-
-    Attributes
-    ----------
-    rows
-        Counted rows with this gene.
-    zeros
-        Those among them whose path count is zero.
-    """
+    """Counted rows with one gene, and those among them whose path count is zero."""
 
     rows: int
     zeros: int
@@ -103,15 +95,7 @@ class CountSummary:
     _calls: BlamedCalls = field(default_factory=BlamedCalls)
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        result
-            The result columns of the block.
-        calls
-            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as they were given.
-        """
+        """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
         for entry in pc.value_counts(result["status"]).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
         self._calls.add(result["status"], calls)
@@ -125,13 +109,7 @@ class CountSummary:
                     totals[segment][first_gene(entry["values"])] += entry["counts"]
 
     def merge(self, other: CountSummary) -> None:
-        """Add the totals of other blocks.
-
-        Parameters
-        ----------
-        other
-            Left unchanged.
-        """
+        """Add the totals of other blocks; `other` is left unchanged."""
         self.statuses.update(other.statuses)
         for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
             for segment in mine:
@@ -155,23 +133,14 @@ class CountSummary:
         return sum(self._zeros["v"].values())
 
     def genes(self, segment: str) -> dict[str, GeneZeros]:
-        """Zero counts per gene, the most frequent gene first.
-
-        Parameters
-        ----------
-        segment
-            ``"v"`` or ``"j"``.
-        """
+        """Zero counts per gene of segment ``"v"`` or ``"j"``, the most frequent gene first."""
         rows = sorted(self._rows[segment].items(), key=lambda item: (-item[1], item[0]))
         return {gene: GeneZeros(n, self._zeros[segment][gene]) for gene, n in rows}
 
     def blamed_calls(self, status: str) -> dict[str, int]:
         """Rows per gene of the calls behind a status, the most frequent first.
 
-        Parameters
-        ----------
-        status
-            ``"unknown_v_call"``, ``"no_v_anchor"`` or the same of J; others blame no call.
+        Only ``"unknown_v_call"``, ``"no_v_anchor"`` and the same of J blame calls.
         """
         return self._calls.of(status)
 
@@ -207,13 +176,7 @@ class CountSummary:
         return 2 * self.zeros < self.counted or 2 * others.share <= found.share
 
     def remarks(self, germline: GermlineSet) -> list[str]:
-        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
-
-        Parameters
-        ----------
-        germline
-            The germline set that rows were counted with.
-        """
+        """What is to be said of the table as a whole: foreign genes, and causes of zeros."""
         own = f"germline set {germline.name}"
         unknown = {segment: self._calls.of(f"unknown_{segment}_call") for segment in "vj"}
         called = self.rows - self.statuses["missing_v_call"]
@@ -268,19 +231,7 @@ COUNTED_ROLES = ("junction", "v_call", "j_call")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountPlan:
-    """What a counter has made of its settings.
-
-    Attributes
-    ----------
-    settings
-        The settings.
-    chain
-        What is joined.
-    provenance
-        How counts are made.
-    on_gpu
-        Whether large batches run on GPUs.
-    """
+    """What a counter has made of its settings; `on_gpu`: large batches run on GPUs."""
 
     settings: CounterSettings
     chain: Chain
@@ -296,17 +247,7 @@ class CountPlan:
 
 @dataclass(frozen=True, slots=True)
 class CountedBlock:
-    """Result of a block.
-
-    Attributes
-    ----------
-    result
-        The result columns.
-    summary
-        Its share of the summary.
-    device
-        What counted it; None where that was another run.
-    """
+    """Result columns of a block, its share of the summary, and the device; None if of another run."""
 
     result: pa.RecordBatch
     summary: CountSummary
@@ -316,10 +257,7 @@ class CountedBlock:
 class BlockCounter:
     """Counts rows on whatever machine it is called; picklable, the counter is made where it is needed.
 
-    Parameters
-    ----------
-    counter
-        A counter, for this process alone, or the settings of one.
+    `counter` is a counter, for this process alone, or the settings of one.
     """
 
     def __init__(self, counter: PathCounter | CounterSettings) -> None:
@@ -344,13 +282,7 @@ class BlockCounter:
         )
 
     def plan_on(self, executor: Executor) -> CountPlan:
-        """The plan of a worker: what this machine has may be something else.
-
-        Parameters
-        ----------
-        executor
-            Where rows are to be counted.
-        """
+        """The plan of a worker: what this machine has may be something else."""
         if not executor.elsewhere:
             return self.plan
         with closing(executor.map(_plan_of, [self])) as plans:
@@ -363,15 +295,7 @@ class BlockCounter:
         return CountedBlock(result, self._summary(junction, v, j, result), self.counter.provenance.device)
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
-        """A block that another run has counted.
-
-        Parameters
-        ----------
-        rows
-            Its rows.
-        result
-            The result columns.
-        """
+        """A block, its rows and their result columns, that another run has counted."""
         junction, v, j = rows.columns
         return CountedBlock(result, self._summary(junction, v, j, result), None)
 
@@ -436,14 +360,9 @@ REASONS: Mapping[str, str] = MappingProxyType(
 
 
 def zero_reasons(table: pa.Table, model: PathModel) -> dict[str, int]:
-    """Rows of a counted V-D-J table with count 0, by the first of `REASONS` that holds.
+    """Rows of a V-D-J table counted under dp2 with count 0, by the first of `REASONS` that holds.
 
-    Parameters
-    ----------
-    table
-        Rows with the columns status, path_count, v_match_length, j_match_length, d_match_length and vj_gap.
-    model
-        The dp2 model that was counted.
+    Columns needed: status, path_count, v_match_length, j_match_length, d_match_length and vj_gap.
     """
     ok = pc.equal(table["status"], "ok")
     # Not to be exact: counts above 2^53 only have to stay different from zero.
@@ -507,20 +426,9 @@ def long_batch(
     schema: pa.Schema,
     first_record: int,
 ) -> pa.RecordBatch:
-    """Tidy rows of a block.
+    """Tidy rows of a block, whose first row is number `first_record`.
 
-    Parameters
-    ----------
-    block
-        The input columns.
-    result
-        The result columns of the same rows.
-    columns
-        What the result columns are.
-    schema
-        Columns of the output: those of `block`, then those of `long_schema`.
-    first_record
-        Number of the block's first row.
+    `schema` has the columns of `block`, then those of `long_schema`; `result` is of the same rows.
     """
     number = columns.schema.field("path_count").type
     sources: list[pa.Array] = []
@@ -603,22 +511,9 @@ _LONG_ROW_BYTES = 250
 class CountedFiles:
     """A finished run.
 
-    Attributes
-    ----------
-    output
-        The table.
-    summary_path
-        JSON with the totals.
-    summary
-        The totals.
-    renamed
-        Input columns that had the name of a result column, with the names they were given.
-    blank_lines
-        Blank lines in text inputs.
-    resumed_blocks
-        Blocks taken over from the run that was killed.
-    remarks
-        What is to be said of the table as a whole: foreign genes, and causes of zeros.
+    `renamed`: input columns that had the name of a result column, with the names they were given.
+    `resumed_blocks` were taken over from the run that was killed. `remarks` say of the table as a whole:
+    foreign genes, and causes of zeros.
     """
 
     output: Path

@@ -30,17 +30,8 @@ __all__ = ["CounterSettings", "PathCounter", "RowSums", "count_paths"]
 class RowSums:
     """Sums over the items of a row, and over lists of counts.
 
-    Parameters
-    ----------
-    items
-        The items.
-    overflow
-        bool (m,): items whose counts do not fit.
-
-    Attributes
-    ----------
-    overflow
-        bool (n,): rows with such an item, or with a sum that does not fit.
+    Given `overflow`, bool (m,), of items whose counts do not fit; the attribute, bool (n,), has rows with
+    such an item, or with a sum that does not fit.
     """
 
     def __init__(self, items: Items, overflow: NDArray[np.bool_]) -> None:
@@ -50,13 +41,7 @@ class RowSums:
         self.overflow = self.any_item(overflow)
 
     def total(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """(m, ...) to (n, ...), zero in rows that cannot be counted.
-
-        Parameters
-        ----------
-        counts
-            Counts of items; overwritten.
-        """
+        """(m, ...) to (n, ...), zero in rows that cannot be counted; `counts` are overwritten."""
         summed = counts
         if not self._single:
             summed = self._checked(lambda values: np.add.reduceat(values, self._first, axis=0), counts)
@@ -66,15 +51,7 @@ class RowSums:
         return summed
 
     def over(self, counts: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
-        """Sums of rows (n, ...) over axes.
-
-        Parameters
-        ----------
-        counts
-            Counts of rows.
-        axes
-            Which axes to sum over.
-        """
+        """Sums of rows (n, ...) over axes."""
         return self._checked(lambda values: values.sum(axis=axes), counts)
 
     def any_item(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -101,17 +78,7 @@ class RowSums:
 
 
 def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: RawCounts) -> dict[str, NDArray[Any]]:
-    """The count attributes of `plait.vdj.results.PathCounts`.
-
-    Parameters
-    ----------
-    model, chain
-        What was counted.
-    rows
-        Sums to rows.
-    raw
-        Counts of items; overwritten.
-    """
+    """The count attributes of `plait.vdj.results.PathCounts`; the raw counts are overwritten."""
     full, empty, none, pair = (rows.total(counts) for counts in raw[:4])
     summed = pair if chain == "vddj" else full if full.shape[1] else none[:, None]
     if model.name == "dp2":
@@ -140,15 +107,7 @@ def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: RawCounts) 
 
 
 def by_model(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
-    """Counts of rows (n, M) by the axes of a sweep (n, P, U); those of dp1 and exhaustive stay (n, N).
-
-    Parameters
-    ----------
-    model
-        What was counted.
-    counts
-        A column for each of its models.
-    """
+    """Counts of rows (n, M) by the axes of a sweep (n, P, U); those of dp1 and exhaustive stay (n, N)."""
     if model.name != "dp2":
         return counts
     axis_pi, axis_nu = model.axes
@@ -277,12 +236,9 @@ def count_paths(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterSettings:
-    """What a `PathCounter` is made of; picklable, so that one can be made where the work is.
+    """What a `PathCounter` is made of, as for `count_paths`; picklable, for use where the work is.
 
-    Attributes
-    ----------
-    germline, model, chain, ambiguous, overflow, device
-        As for `count_paths`; the device is one of the machine that counts.
+    The device is one of the machine that counts.
     """
 
     germline: GermlineSet
@@ -293,13 +249,7 @@ class CounterSettings:
     device: str = "auto"
 
     def counter(self, threads: int | None = None) -> PathCounter:
-        """Make the counter.
-
-        Parameters
-        ----------
-        threads
-            CPU threads.
-        """
+        """Make the counter."""
         return PathCounter(
             self.germline,
             self.model,

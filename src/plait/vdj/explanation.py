@@ -35,25 +35,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndMatch:
-    """The V or the J end laid along a junction.
+    """The V or the J end laid along a junction; 0-based junction positions.
 
-    Attributes
-    ----------
-    allele
-        Name of the allele.
-    sequence
-        The part of the allele inside the junction, upper case, with its palindromic extension, lower case,
-        in the direction of the junction.
-    start
-        Junction position of the first symbol of `sequence`; negative where J is longer than the junction.
-    germline_length
-        Symbols of `sequence` that are germline.
-    matched
-        Symbols that match without a break, counted from the anchor.
-    palindromic
-        Those among them that belong to the extension.
-    mismatch
-        Junction position of the first symbol that differs, None if everything inside the junction matches.
+    `sequence` is the part of the allele inside the junction, upper case (`germline_length` symbols), with its
+    palindromic extension, lower case, in the direction of the junction; `start`, its position, is negative
+    where J is longer than the junction. `matched` symbols match without a break, counted from the anchor,
+    `palindromic` of them in the extension. `mismatch`: position of the first that differs, None if everything
+    inside the junction matches.
     """
 
     allele: str
@@ -76,14 +64,9 @@ class EndMatch:
 
 @dataclass(frozen=True, slots=True)
 class DPlace:
-    """One place of a longest D match.
+    """One place of a longest D match: its first nucleotide in the junction, and in the D allele.
 
-    Attributes
-    ----------
-    junction_start
-        Position of its first nucleotide in the junction.
-    d_start
-        Position in the D allele; negative inside the palindrome before it.
+    `d_start` is negative inside the palindrome before the allele.
     """
 
     junction_start: int
@@ -94,18 +77,9 @@ class DPlace:
 class LongestD:
     """The longest matches of one D allele.
 
-    Attributes
-    ----------
-    allele
-        Name of the allele.
-    sequence
-        The allele, upper case, between its palindromic extensions, lower case.
-    extension
-        Length of each extension.
-    length
-        Nucleotides of the longest match, extensions included.
-    places
-        Every place of that length, from left to right.
+    `sequence` is the allele, upper case, between its palindromic extensions, lower case, of length
+    `extension` each. `length`: nucleotides of the longest match, extensions included; `places`: all of that
+    length, from left to right.
     """
 
     allele: str
@@ -121,16 +95,9 @@ class LongestD:
 
 
 def match_v(junction: str, allele: Allele, pi: int) -> EndMatch:
-    """Lay a V end along a junction, from its first symbol on.
+    """Lay a V end along a junction of IUPAC codes, from its first symbol on; `allele` has an anchor.
 
-    Parameters
-    ----------
-    junction
-        IUPAC codes.
-    allele
-        The V allele; it has an anchor.
-    pi
-        Longest palindromic extension.
+    `pi`: longest palindromic extension.
     """
     end = allele.cdr3_end or ""
     sequence = end + _palindrome_after(end, pi)
@@ -147,16 +114,9 @@ def match_v(junction: str, allele: Allele, pi: int) -> EndMatch:
 
 
 def match_j(junction: str, allele: Allele, pi: int) -> EndMatch:
-    """Lay a J end along a junction, from its last symbol back.
+    """Lay a J end along a junction of IUPAC codes, from its last symbol back; `allele` has an anchor.
 
-    Parameters
-    ----------
-    junction
-        IUPAC codes.
-    allele
-        The J allele; it has an anchor.
-    pi
-        Longest palindromic extension.
+    `pi`: longest palindromic extension.
     """
     end = allele.cdr3_end or ""
     sequence = _palindrome_before(end, pi) + end
@@ -174,17 +134,7 @@ def match_j(junction: str, allele: Allele, pi: int) -> EndMatch:
 
 
 def longest_d(junction: str, allele: Allele, pi: int) -> LongestD:
-    """The longest matches of a D allele, extended at both ends, anywhere in a junction.
-
-    Parameters
-    ----------
-    junction
-        IUPAC codes.
-    allele
-        The D allele.
-    pi
-        Longest palindromic extension.
-    """
+    """The longest matches of a D allele, extended by `pi` at both ends, anywhere in a junction."""
     before = _palindrome_before(allele.sequence, pi)
     sequence = before + allele.sequence + _palindrome_after(allele.sequence, pi)
     best = 0
@@ -231,17 +181,9 @@ _LARGEST_NU = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DPaths:
-    """Paths through one D allele.
+    """Paths through one D allele; `allowed`: the germline set lets it join this J.
 
-    Attributes
-    ----------
-    match
-        Its longest matches.
-    allowed
-        Whether the germline set lets it join this J.
-    paths, zero_d_paths
-        Paths through it, and those of them in which nothing of it is left; in a V-D-D-J chain, paths with it
-        as the only D.
+    In `zero_d_paths` of the `paths` nothing of it is left. In a V-D-D-J chain, paths with it as the only D.
     """
 
     match: LongestD
@@ -254,17 +196,10 @@ class DPaths:
 class Lifted:
     """The count with one limit lifted and all others as they are.
 
-    Attributes
-    ----------
-    limit
-        ``"nu"``, ``"nu_vd"`` or ``"nu_dj"``: most N nucleotides at all junctions or at one of them;
-        ``"v_mismatch"`` or ``"j_mismatch"``: the first germline symbol that differs from the junction.
-    before, after
-        The limit as it is and as it was lifted: numbers of nucleotides, or the germline symbol and ``"N"``.
-    path_count
-        The count with the lifted limit.
-    smallest
-        Smallest value of the limit with a count above 0, None if there is none; None for a mismatch.
+    `limit`: ``"nu"``, ``"nu_vd"`` or ``"nu_dj"``, most N nucleotides at all junctions or at one of them;
+    ``"v_mismatch"`` or ``"j_mismatch"``, the first germline symbol that differs from the junction. `before`
+    and `after`: numbers of nucleotides, or the germline symbol and ``"N"``. `smallest`: smallest value of the
+    limit with a count above 0, None if there is none; None for a mismatch.
     """
 
     limit: str

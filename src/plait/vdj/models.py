@@ -190,15 +190,7 @@ def _limits(what: str, values: Sequence[int], most: int) -> None:
 
 
 def model_of(model: PathModel | ModelName, parameters: Mapping[str, Any]) -> PathModel:
-    """A model from itself, or from its name and parameters.
-
-    Parameters
-    ----------
-    model
-        A model, or the name of one.
-    parameters
-        Fields of `PathModel`, if `model` is a name.
-    """
+    """A model from itself, or from its name and parameters, which are fields of `PathModel`."""
     names = ", ".join(sorted(parameters))
     if isinstance(model, PathModel):
         if parameters:

@@ -26,20 +26,10 @@ _SAFE = 2.0**62
 
 
 class RawCounts(NamedTuple):
-    """Counts of m items; lanes are models (pi-major) or numbers of N nucleotides.
+    """Counts of m items; lanes (M) are models (pi-major) or numbers of N nucleotides.
 
-    Attributes
-    ----------
-    full, empty
-        (m, D, M).
-    none
-        (m, M).
-    pair
-        (m, D * D, M), D * D being 0 unless pairs are counted.
-    regions
-        int64 (m, len(REGION_FIELDS)).
-    overflow
-        bool (m,): the counts do not fit.
+    `full`, `empty`: (m, D, M); `none`: (m, M); `pair`: (m, D * D, M), D * D being 0 unless pairs are counted;
+    `regions`: int64 (m, len(REGION_FIELDS)); `overflow`: bool (m,), the counts do not fit.
     """
 
     full: NDArray[Any]
@@ -53,12 +43,8 @@ class RawCounts(NamedTuple):
 class RawTotals(NamedTuple):
     """Sums over D genes of m items.
 
-    Attributes
-    ----------
-    total
-        (m, M): over the D genes, or the pairs of them; without D genes, the paths there are.
-    overflow
-        bool (m,): a sum does not fit.
+    `total`, (m, M): over the D genes, or the pairs of them; without D genes, the paths there are. `overflow`,
+    bool (m,): a sum does not fit.
     """
 
     total: NDArray[Any]
@@ -68,15 +54,8 @@ class RawTotals(NamedTuple):
 class ChainCounter:
     """Counts items under one model with one germline set.
 
-    Parameters
-    ----------
-    germline, model, chain
-        What is counted.
-    target
-        Where it runs.
-    overflow
-        What to do where a count does not fit 64 bits: report it (``"null"``), count everything in float64
-        (``"float"``), or count those items with Python integers (``"wide"``).
+    A count that does not fit 64 bits is reported (``"null"``), or everything is counted in float64
+    (``"float"``), or those items with Python integers (``"wide"``).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Sharing from files to files."""
+"""In how many individuals each clonotype occurs: from tables and files, to tables and files."""
 
 from __future__ import annotations
 
@@ -33,16 +33,9 @@ _Rows: TypeAlias = pa.RecordBatch | RowRange
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Rows of a block.
+    """Rows of a block, one for each clonotype and subject, in order of first appearance.
 
-    Attributes
-    ----------
-    table
-        One row for each clonotype and subject, in order of first appearance.
-    subjects
-        Rows of each subject.
-    left_out
-        Rows that are in no clonotype, by reason.
+    `subjects` counts the rows of each, `left_out` those in no clonotype, by reason.
     """
 
     table: pa.Table
@@ -53,26 +46,8 @@ class GroupedRows:
 class ClonotypeGrouper:
     """Groups the rows of blocks; picklable, so that it can be done on any machine.
 
-    Parameters
-    ----------
-    name
-        The source, for messages.
-    schema
-        Its columns.
-    layout
-        Its column layout.
-    subject
-        Column that tells individuals apart; None: that of the layout.
-
-    Attributes
-    ----------
-    columns : list of str
-        The columns of the source that matter.
-
-    Raises
-    ------
-    FormatError
-        If there is no column of subjects, or another one is missing.
+    `subject` is the column that tells individuals apart, None: that of the layout; `columns` are those of the
+    source that matter. FormatError, which has the `name` of the source, if one of them is missing.
     """
 
     def __init__(self, name: str, schema: pa.Schema, layout: Layout, subject: str | None) -> None:
@@ -122,13 +97,7 @@ class ClonotypeGrouper:
         return pa.table({**texts, **sums, **counts})
 
     def grouped(self, table: pa.Table) -> pa.Table:
-        """One row per clonotype and subject, in order of first appearance.
-
-        Parameters
-        ----------
-        table
-            Rows that may be of the same clonotype and subject.
-        """
+        """One row per clonotype and subject, in order of first appearance."""
         aggregations: list[tuple[str, str, Any]] = [(name, "sum", None) for name in self._sums]
         if self.counted:
             aggregations.append((PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
@@ -138,13 +107,7 @@ class ClonotypeGrouper:
         )
 
     def numbers(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Path counts that were text as the first type that holds all of them exactly, else as float64.
-
-        Parameters
-        ----------
-        column
-            Path counts.
-        """
+        """Path counts that were text as the first type that holds all of them exactly, else as float64."""
         if not pa.types.is_large_string(column.type):
             return column
         for kind in (pa.int64(), pa.decimal256(76, 0), pa.float64()):
@@ -197,15 +160,7 @@ _FEWEST_TO_MERGE = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class RankCorrelation:
-    """Spearman's rank correlation.
-
-    Attributes
-    ----------
-    rho
-        From -1 to 1; NaN where one of the two does not vary.
-    n
-        Number of pairs.
-    """
+    """Spearman's rank correlation, from -1 to 1, of n pairs; NaN where one of the two does not vary."""
 
     rho: float
     n: int
@@ -453,16 +408,9 @@ def share_files(
     layout: str = "airr",
     executor: Executor | None = None,
 ) -> SharingTable:
-    """Count sharing over files and write it.
+    """Count sharing over files, as `plait.vdj.sharing`, and write it to `output`.
 
-    Parameters
-    ----------
-    inputs, subject, layout, executor
-        As for `plait.vdj.sharing`.
-    output
-        The table of clonotypes.
-    by_subject
-        The table of clonotypes and subjects, if it is wanted.
+    `by_subject` is the table of clonotypes and subjects, if it is wanted.
     """
     found = sharing(inputs, subject=subject, layout=layout, executor=executor)
     write_sharing(found.clonotypes, output, found, inputs=inputs)
@@ -474,16 +422,7 @@ def share_files(
 def write_sharing(table: pa.Table, output: _Path, found: SharingTable, *, inputs: Sequence[_Path]) -> None:
     """Write one of the two tables, with what it was made from in its metadata.
 
-    Parameters
-    ----------
-    table
-        The table.
-    output
-        ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
-    found
-        What it is part of.
-    inputs
-        Files that were read.
+    `output`: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
     """
     facts = {
         "version": __version__,

@@ -1,4 +1,4 @@
-"""Causes of zeros and foreign genes in words: only what the numbers support."""
+"""Causes of zeros and foreign genes, tested on the rows and told in words: only what the numbers support."""
 
 from __future__ import annotations
 
@@ -54,20 +54,9 @@ Ends = tuple[tuple[str, ...], tuple[str, ...]]
 class TableCauses:
     """What was found. Sums of blocks, in any order.
 
-    Attributes
-    ----------
-    examined
-        Zero rows that were put to the test.
-    causes
-        Those of each of `CAUSES`.
-    compared
-        Rows that were compared with gene ends, zero or not.
-    whole
-        Those among them that begin with Cys and end with Phe or Trp, as junctions do.
-    alike
-        Those among them that are clearly more like the genes of another bundled set, by its name.
-    lengths
-        Rows by length of the junction.
+    `causes` of the `examined` zero rows; of the rows `compared` with gene ends, zero or not, those that are
+    `whole`, from Cys to Phe or Trp as junctions are, and those clearly more `alike` the genes of another
+    bundled set, by its name; `lengths` of the junctions of all rows.
     """
 
     examined: int = 0
@@ -138,16 +127,8 @@ def _others(genes: frozenset[str]) -> list[str]:
 class CauseFinder:
     """Puts zero rows to the test.
 
-    Parameters
-    ----------
-    ends
-        Gene ends of the germline set or model.
-    insertions
-        Most nucleotides between V and J that no gene needs to match: N nucleotides and the longest D.
-    v_genes
-        Names of its V genes.
-    acids
-        Whether junctions are amino acids.
+    `insertions`: most nucleotides between V and J that no gene needs to match, N nucleotides and the longest
+    D. `acids`: junctions are amino acids.
     """
 
     def __init__(self, ends: Ends, insertions: int, v_genes: Collection[str], *, acids: bool = False) -> None:
@@ -161,16 +142,10 @@ class CauseFinder:
         zero: NDArray[np.bool_],
         possible: Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]],
     ) -> TableCauses:
-        """What explains zeros of a block.
+        """What explains zeros of a block: of rows `counted`, those with a number, and `zero` among them.
 
-        Parameters
-        ----------
-        junctions
-            The junctions.
-        counted, zero
-            Rows with a number, and those among them with 0.
-        possible
-            For texts in the place of the junctions of given rows: whether they have a number above 0.
+        `possible` tells, for texts in the place of the junctions of given rows, whether they have a number
+        above 0.
         """
         found = TableCauses()
         sizes = pc.value_counts(pc.binary_length(junctions).filter(pa.array(counted)))
@@ -325,14 +300,8 @@ def _named(causes: TableCauses, zeros: int, rows: int, concentrated: bool) -> li
 def explained(causes: TableCauses, zeros: int, rows: int, concentrated: bool = False) -> bool:
     """Whether what concerns the whole table explains most zeros, so that no gene is to blame.
 
-    Parameters
-    ----------
-    causes
-        What was found.
-    zeros, rows
-        Rows with 0, and all with a number.
-    concentrated
-        Whether most zeros are of few genes, while the others have few.
+    `rows` have a number, `zeros` of them 0. `concentrated`: most zeros are of few genes, while the others
+    have few.
     """
     return (
         2 * sum(causes.causes[cause] for cause in _named(causes, zeros, rows, concentrated)) > causes.examined
@@ -342,20 +311,10 @@ def explained(causes: TableCauses, zeros: int, rows: int, concentrated: bool = F
 def cause_sentences(
     causes: TableCauses, zeros: int, rows: int, *, what: str, own: str, concentrated: bool = False
 ) -> list[str]:
-    """Causes, each with its numbers.
+    """Causes, each with its numbers, as for `explained`.
 
-    Parameters
-    ----------
-    causes
-        What was found.
-    zeros, rows
-        Rows with 0, and all with a number.
-    what
-        Which number, as ``"path count"``.
-    own
-        What the rows were compared with, as ``"germline set mouse_trb"``.
-    concentrated
-        Whether most zeros are of few genes, while the others have few.
+    `what` is the number, as ``"path count"``, `own` what the rows were compared with, as
+    ``"germline set mouse_trb"``.
     """
     named = _named(causes, zeros, rows, concentrated)
     others = " and ".join(name for name, n in causes.alike.most_common() if n >= _NOTABLE * causes.compared)
@@ -393,16 +352,8 @@ def foreign_sentences(
 ) -> list[str]:
     """What is to be said of calls that belong to another locus or species.
 
-    Parameters
-    ----------
-    unknown
-        Rows of each name that is not known, for V (``"v"``) and J (``"j"``).
-    called
-        Rows with calls.
-    locus
-        Locus of the germline set or model; empty if it is not known.
-    own
-        What it is, as ``"germline set mouse_trb"``.
+    `unknown`: rows of each name that is not known, for V (``"v"``) and J (``"j"``), of `called` rows with
+    calls. `locus` is empty if not known; `own` as in `cause_sentences`.
     """
     found = []
     segments: tuple[Segment, Segment] = ("V", "J")

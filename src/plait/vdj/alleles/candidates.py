@@ -1,4 +1,4 @@
-"""Whether a candidate is a new allele or something that looks like one."""
+"""Candidates for new alleles: haplotypes of clonotypes, and whether they only look like new alleles."""
 
 from __future__ import annotations
 
@@ -45,16 +45,9 @@ _MOST_BLOCKS = 8
 class Assigned(NamedTuple):
     """Which haplotypes clonotypes fit.
 
-    Attributes
-    ----------
-    member
-        The one haplotype that a clonotype fits, -1 where none or several; int64, shape (n,).
-    alone
-        Clonotypes that fit each haplotype and no other; int64, shape (h,).
-    fitting
-        Clonotypes that fit each; int64, shape (h,).
-    expected
-        Clonotypes of each, those that fit several being shared out in proportion to `alone`; float64, (h,).
+    `member`, int64 (n,): the one haplotype that a clonotype fits, -1 where none or several. Of each
+    haplotype, (h,): `alone`, clonotypes that fit it and no other; `fitting`, all that fit; `expected`,
+    float64, with those that fit several shared out in proportion to `alone`.
     """
 
     member: NDArray[np.int64]
@@ -70,18 +63,9 @@ def haplotypes(values: NDArray[np.int8], plain: NDArray[np.int8]) -> NDArray[np.
     that fit no other one so far, and split where they disagree. Where too few reach, its base is not known.
     Changes that are in no haplotype then start others.
 
-    Parameters
-    ----------
-    values
-        Bases of the clonotypes at the places, in the order of the places, `NO_BASE` where not known;
-        int8, shape (n, s).
-    plain
-        Bases of the parent allele; int8, shape (s,).
-
-    Returns
-    -------
-    ndarray of int8, shape (h, s)
-        Haplotypes, the parent itself among them where it occurs; `NO_BASE` where not known.
+    `values`, int8 (n, s), are the bases of the clonotypes at the places, in order, `NO_BASE` where not known;
+    `plain`, (s,), those of the parent allele. Returns int8 (h, s), likewise, the parent itself among them
+    where it occurs.
     """
     found = np.zeros((0, plain.size), np.int8)
     tried = np.zeros(plain.size, np.bool_)
@@ -98,15 +82,7 @@ def haplotypes(values: NDArray[np.int8], plain: NDArray[np.int8]) -> NDArray[np.
 
 
 def assign(values: NDArray[np.int8], found: NDArray[np.int8]) -> Assigned:
-    """Tell which clonotypes belong to which haplotype.
-
-    Parameters
-    ----------
-    values
-        Bases of the clonotypes, as in `haplotypes`.
-    found
-        The haplotypes.
-    """
+    """Tell which clonotypes, `values` as in `haplotypes`, belong to which haplotype."""
     unknown = values == NO_BASE
     fits = np.zeros((values.shape[0], len(found)), np.bool_)
     for k, own in enumerate(found):
@@ -170,22 +146,13 @@ _REACHED = 0.9
 class Carriers:
     """The clonotypes that carry a candidate, and those they are compared with.
 
-    Attributes
-    ----------
-    partner, family, forward, reverse
-        As in `plait.vdj.alleles.sites.ClonotypeBases`, of the carriers; int64, shape (c,).
-    expected
-        Clonotypes that have the candidate, with the likely ones among those that fit another one as well.
-    exact
-        Whether a carrier differs nowhere from the candidate; bool, shape (c,).
-    gene
-        Clonotypes of the gene that reach a changed place.
-    gene_exact
-        Those of them that differ nowhere from their nearest known allele.
-    gene_forward, gene_reverse
-        Reads of all clonotypes of the gene by strand.
-    sampled
-        Whether the gene has more clonotypes than were looked at.
+    `partner`, `family`, `forward` and `reverse`, int64 (c,), are as in
+    `plait.vdj.alleles.sites.ClonotypeBases`. `expected` counts the likely carriers among those that fit
+    another candidate, too; `exact`, (c,): differs nowhere from the candidate.
+
+    `gene` counts the clonotypes of the gene that reach a changed place, `gene_exact` those of them that
+    differ nowhere from their nearest known allele; `gene_forward` and `gene_reverse` are reads of all its
+    clonotypes by strand. `sampled`: the gene has more clonotypes than were looked at.
     """
 
     partner: NDArray[np.int64]
@@ -205,20 +172,9 @@ class Carriers:
 class Candidate:
     """A possible new allele.
 
-    Attributes
-    ----------
-    segment
-        The alleles of its segment.
-    parent
-        Index of the known allele that it comes nearest to.
-    codes
-        Its bases on the axis of all alleles of the segment; int8, shape (width,).
-    covered
-        Where carriers show them; elsewhere they are those of the parent; bool, shape (width,).
-    carriers
-        The evidence.
-    p_value, q_value
-        Of the least certain of its changes.
+    `parent` is the index of the nearest known allele. `codes` are its bases on the axis of all alleles of the
+    segment, `covered` where carriers show them (elsewhere they are those of the parent); shape (width,). The
+    p- and q-value are those of the least certain of its changes.
     """
 
     segment: SegmentAlleles
@@ -276,20 +232,9 @@ class Candidate:
 def group_candidates(
     segment: SegmentAlleles, clonotypes: ClonotypeBases, sites: Sites, number: int, least: int
 ) -> list[Candidate]:
-    """The candidates of one group of alleles.
+    """The candidates, each of at least `least` clonotypes, of group `number` of the alleles.
 
-    Parameters
-    ----------
-    segment
-        All alleles.
-    clonotypes
-        The independent clonotypes of the group.
-    sites
-        The changes of all groups.
-    number
-        The group.
-    least
-        Fewest clonotypes of a candidate.
+    `clonotypes` are the independent ones of the group, `sites` the changes of all groups.
     """
     found = []
     here = np.flatnonzero(sites.group == number)
@@ -396,15 +341,10 @@ def _shift(segment: SegmentAlleles, group: AlleleGroup) -> int:
 
 
 def merge_equal(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates of which none is another one seen on a shorter stretch.
+    """Candidates of one segment of which none is another one seen on a shorter stretch.
 
     Reads that are too short to tell two known alleles apart make a candidate of the one as well as of the
     other. The evidence of the shorter is added to that of the longer.
-
-    Parameters
-    ----------
-    candidates
-        Of one segment.
     """
     order = sorted(
         candidates,
@@ -471,15 +411,7 @@ _MOST_CHANGED = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A candidate and what speaks against it.
-
-    Attributes
-    ----------
-    candidate
-        The candidate.
-    reasons
-        Keys of `REASONS`; none for a new allele.
-    """
+    """A candidate and what speaks against it, keys of `REASONS`; none for a new allele."""
 
     candidate: Candidate
     reasons: tuple[str, ...]
@@ -498,20 +430,11 @@ def judge(
     partners: int,
     limits: AlleleLimits,
 ) -> list[Judged]:
-    """Judge candidates, the most frequent first, so that hybrids of new alleles are seen too.
+    """Judge candidates of one segment, the most frequent first, so that hybrids of new alleles are seen too.
 
-    Parameters
-    ----------
-    candidates
-        Candidates of one segment.
-    known
-        For every allele of the segment, the clonotypes that differ nowhere from it.
-    exact_share
-        Share of all clonotypes that differ nowhere from their allele, known or new.
-    partners
-        Genes of the other segment in the data.
-    limits
-        What is asked for.
+    `known`: for every allele of the segment, the clonotypes that differ nowhere from it. `exact_share`: share
+    of all clonotypes that differ nowhere from their allele, known or new. `partners`: genes of the other
+    segment in the data.
     """
     order = sorted(candidates, key=lambda c: (-c.clonotypes, c.parent, c.changes))
     judged: list[Judged] = []

@@ -35,22 +35,10 @@ UNKNOWN = 4
 
 
 class Spans(NamedTuple):
-    """Spans to compare.
+    """Spans of n texts to compare with spans of entries; symbols are int8.
 
-    Attributes
-    ----------
-    texts, entries
-        Symbols of all texts and of all entries; int8.
-    text_starts
-        Where each text begins, and the end of the last; int64, shape (n + 1,).
-    mirrored
-        Whether each text is read mirrored; bool, shape (n,).
-    text_offsets
-        Where the span begins in the text, as it is read; int64, shape (n,).
-    entry_places
-        Where the span begins among the symbols of the entries; int64, shape (n,).
-    lengths
-        Symbols of the span; int64, shape (n,).
+    `text_starts`, int64 (n + 1,), are offsets; `mirrored`, bool (n,): the text is read mirrored. Where a span
+    begins in the text, as it is read, and among the symbols of the entries, and its `lengths`: int64 (n,).
     """
 
     texts: Any
@@ -63,17 +51,7 @@ class Spans(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """Differing places, one after the other.
-
-    Attributes
-    ----------
-    text
-        The text; int64.
-    place
-        Place in the span; int64.
-    symbol
-        Symbol of the text, perhaps `UNKNOWN`; int8.
-    """
+    """Differing places: text, place in the span (int64), symbol of the text, perhaps `UNKNOWN` (int8)."""
 
     text: Any
     place: Any
@@ -142,16 +120,10 @@ _FEW_PAIRS = 40
 
 
 class AlignedSpans(NamedTuple):
-    """Aligned parts without gaps, 0-based.
+    """Aligned parts without gaps, 0-based; int64, shape (n,) each.
 
-    Attributes
-    ----------
-    reason
-        Why a row has none, an index into `REASONS`; int64, shape (n,).
-    read, germline
-        Where the alignment starts in the read, in its orientation, and in the allele; int64, shape (n,).
-    length
-        Aligned pairs; int64, shape (n,).
+    `reason` is why a row has none, an index into `REASONS`. `read` and `germline`: where the alignment starts
+    in the read, in its orientation, and in the allele; `length`: aligned pairs.
     """
 
     reason: NDArray[np.int64]
@@ -161,18 +133,11 @@ class AlignedSpans(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """Pairs of different bases.
+    """Pairs of different bases, d of them.
 
-    Attributes
-    ----------
-    row
-        The row; int64, shape (d,).
-    place
-        How far from the beginning of the alignment; int64, shape (d,).
-    base
-        Code of the read's base, `NO_BASE` where it is not known; int8, shape (d,).
-    bad
-        Rows that differ too much to be trusted; bool, shape (n,).
+    `row` and `place`, int64 (d,): the row, and how far from the beginning of the alignment; `base`,
+    int8 (d,): code of the read's base, `NO_BASE` where not known. `bad`, bool (n,): rows that differ too much
+    to be trusted.
     """
 
     row: NDArray[np.int64]
@@ -184,20 +149,10 @@ class Differences(NamedTuple):
 def aligned_spans(
     batch: pa.RecordBatch, part: str, alleles: NDArray[np.int64], lengths: NDArray[np.int64], *, source: str
 ) -> AlignedSpans:
-    """Read the coordinates of one segment.
+    """Read the coordinates of one segment, ``"v"`` or ``"j"``, from AIRR rows.
 
-    Parameters
-    ----------
-    batch
-        AIRR rows. A start that has no coordinate is taken from the cigar, and so is the length.
-    part
-        ``"v"`` or ``"j"``.
-    alleles
-        Bases of the allele of each row; 0 where there is none.
-    lengths
-        Bases of each read.
-    source
-        Name of the table, for error messages.
+    A start that has no coordinate is taken from the cigar, and so is the length. `alleles` and `lengths` are
+    the bases of the allele of each row, 0 where there is none, and of the read; `source` is named in errors.
     """
     at = {
         name: integers(batch, f"{part}_{name}", source=source)
@@ -227,18 +182,9 @@ def compared_spans(
 ) -> Spans:
     """What to compare.
 
-    Parameters
-    ----------
-    letters, starts
-        Codes of the bases of the reads as they stand in the table, and where each begins and the last ends.
-    reverse
-        Whether the coordinates are those of the reverse complement.
-    spans
-        What is aligned; rows with a reason, or of length 0, have nothing to compare.
-    alleles
-        Allele of each row.
-    segment
-        The alleles.
+    `letters` are codes of the bases of the reads as they stand in the table, with (n + 1,) offsets `starts`;
+    where `reverse`, the coordinates are those of the reverse complement. Spans with a reason, or of length 0,
+    have nothing to compare.
     """
     return Spans(
         letters,
@@ -285,32 +231,10 @@ _MOST_READS = 1 << 30
 class AlleleEvidence:
     """Differences between annotated reads and the germline, by clonotype.
 
-    A clonotype is a junction with a V and a J gene. Of every gene the clonotypes with the smallest hashes are
-    kept, at most `most_clonotypes`, with all of their reads: so memory is bounded, and the result depends
-    neither on the order of the rows nor on how they are cut into batches.
-
-    Parameters
-    ----------
-    germline
-        The alleles that the reads were called with.
-    most_clonotypes
-        Most clonotypes of a gene (more exactly, of a group of its alleles) that are kept.
-
-    Attributes
-    ----------
-    germline : GermlineSet
-        The set.
-    rows : int
-        Rows seen.
-    segments : dict of str to SegmentAlleles
-        The alleles by segment, ``"V"`` and ``"J"``.
-    samples : dict of str to ClonotypeSample
-        What is kept.
-
-    Raises
-    ------
-    InvalidInput
-        If `most_clonotypes` is less than 1.
+    A clonotype is a junction with a V and a J gene. Of every gene (more exactly, of a group of its alleles)
+    the clonotypes with the smallest hashes are kept, at most `most_clonotypes` (InvalidInput if below 1),
+    with all of their reads: so memory is bounded, and the result depends neither on the order of the rows nor
+    on how they are cut into batches. `segments` and `samples` have keys ``"V"`` and ``"J"``.
     """
 
     def __init__(self, germline: GermlineSet, *, most_clonotypes: int = MOST_CLONOTYPES) -> None:
@@ -335,21 +259,12 @@ class AlleleEvidence:
         return dict(sorted(self._left_out.items()))
 
     def add(self, batch: pa.RecordBatch, *, source: str = "the table") -> None:
-        """Add annotated reads.
+        """Add annotated reads, AIRR columns typed or text.
 
-        Parameters
-        ----------
-        batch
-            Columns of AIRR Rearrangements, typed or text: sequence, v_call, j_call, junction; for V and J
-            the cigar, or start and end in the read and in the germline; rev_comp, and duplicate_count or
-            consensus_count, where there are such. Rows whose annotation_status is not ``ok`` are left out.
-        source
-            Name of the table, for error messages.
-
-        Raises
-        ------
-        FormatError
-            If a column is missing or holds something else.
+        Needed are sequence, v_call, j_call, junction; for V and J the cigar, or start and end in the read and
+        in the germline; rev_comp, and duplicate_count or consensus_count, where there are such. Rows whose
+        annotation_status is not ``ok`` are left out. FormatError, which names `source`, if a column is
+        missing or holds something else.
         """
         absent = [name for name in _REQUIRED if name not in batch.schema.names]
         if absent:

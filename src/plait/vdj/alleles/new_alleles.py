@@ -1,4 +1,4 @@
-"""New alleles from files to files."""
+"""Find new alleles in annotated reads, and write them and the germline sets extended by them."""
 
 from __future__ import annotations
 
@@ -157,15 +157,7 @@ def find_new_alleles(
 
 
 def new_alleles_of(evidence: AlleleEvidence, *, limits: AlleleLimits | None = None) -> NewAlleles:
-    """Candidates for new alleles from collected evidence.
-
-    Parameters
-    ----------
-    evidence
-        What annotated reads say.
-    limits
-        What a new allele needs.
-    """
+    """Candidates for new alleles from collected evidence."""
     asked = limits or AlleleLimits()
     judged, facts = [], {}
     for name in ("V", "J"):
@@ -268,20 +260,10 @@ def _also_parents(candidate: Candidate) -> NDArray[np.int64]:
 
 
 def extended_germline(germline: GermlineSet, candidates: pa.Table) -> GermlineSet:
-    """A germline set with new alleles in it, each behind the alleles of its gene.
+    """A germline set with the candidates of status ``candidate`` in it, each behind the alleles of its gene.
 
-    Parameters
-    ----------
-    germline
-        The set.
-    candidates
-        A table of candidates; those of status ``candidate`` are added.
-
-    Returns
-    -------
-    GermlineSet
-        The set, with a note on every new allele. Their anchors are those of their parents, as only bases
-        were exchanged. A V with a stop codon in its frame is a pseudogene (P), whatever its parent is.
+    Every new allele gets a note. Its anchor is that of its parent, as only bases were exchanged. A V with a
+    stop codon in its frame is a pseudogene (P), whatever its parent is.
     """
     rows = [row for row in candidates.to_pylist() if row["status"] == "candidate"]
     if not rows:
@@ -328,28 +310,11 @@ def find_in_files(
     most_clonotypes: int = MOST_CLONOTYPES,
     progress: Callable[[Progress], None] | None = None,
 ) -> NewAlleles:
-    """Find new alleles in annotated reads and write them.
+    """Find new alleles in annotated reads and write them, as `find_new_alleles`.
 
-    Parameters
-    ----------
-    inputs, germline, limits, most_clonotypes, progress
-        As for `plait.vdj.alleles.new_alleles.find_new_alleles`.
-    output
-        The table of candidates: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
-    extended
-        The germline set with the new alleles, if it is wanted; see `write_extended`.
-
-    Returns
-    -------
-    NewAlleles
-        What was found.
-
-    Raises
-    ------
-    InvalidInput
-        If an output cannot be written, or is an input.
-    FormatError
-        If a file is not what it should be.
+    `output` is ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; for `extended` see `write_extended`.
+    InvalidInput if an output cannot be written, or is an input; FormatError if a file is not what it should
+    be.
     """
     asked = limits or AlleleLimits()
     if extended is not None:
@@ -380,13 +345,8 @@ def find_in_files(
 def write_extended(germline: GermlineSet, path: _Path) -> None:
     """Write an extended germline set so that it can be used as one.
 
-    Parameters
-    ----------
-    germline
-        The set.
-    path
-        FILE.json for an AIRR Germline Set, in which ``curation`` says where the new alleles come from; a
-        folder for FASTA files in it; anything else is the common start of the names of FASTA files.
+    FILE.json is an AIRR Germline Set, in which ``curation`` says where the new alleles come from; a folder
+    gets FASTA files; anything else is the common start of the names of FASTA files.
     """
     texts = _extended_texts(germline, path)
     if texts:

@@ -1,4 +1,4 @@
-"""Hashes of many texts at once, the same on every machine and in every run."""
+"""A sample of clonotypes of each group of alleles, by hashes that are the same on every machine."""
 
 from __future__ import annotations
 
@@ -29,20 +29,10 @@ _Numbers = NDArray[np.int64]
 
 
 class RowFacts(NamedTuple):
-    """Rows of one segment.
+    """Rows of one segment, shape (n,) each.
 
-    Attributes
-    ----------
-    group
-        Group of alleles; int64, shape (n,).
-    hash
-        Hash of the clonotype; uint64, shape (n,).
-    partner
-        Gene of the other segment; int64, shape (n,).
-    forward, reverse
-        Reads of each strand; int64, shape (n,).
-    junction
-        Junctions, large strings.
+    `group` of alleles, `hash` of the clonotype (uint64), `partner`: gene of the other segment, `forward` and
+    `reverse` reads (int64); `junction`: large strings.
     """
 
     group: NDArray[np.int64]
@@ -54,18 +44,11 @@ class RowFacts(NamedTuple):
 
 
 class GroupSample(NamedTuple):
-    """The sample of one group, ordered by hash.
+    """The sample of one group, ordered by hash; facts of its clonotypes as in `RowFacts`.
 
-    Attributes
-    ----------
-    hash, partner, forward, reverse, junction
-        Of its n clonotypes, as in `RowFacts`.
-    spans
-        Clonotype (its place here), packed (allele, start, end) and reads; int64, each of shape (s,).
-    differences
-        Clonotype, packed (allele, position, base) and reads; int64, each of shape (d,).
-    whole
-        Whether the sample has all clonotypes.
+    `spans` are clonotype (its place here), packed (allele, start, end) and reads; `differences` clonotype,
+    packed (allele, position, base) and reads; int64, shapes (s,) and (d,). `whole`: the sample has all
+    clonotypes.
     """
 
     hash: NDArray[np.uint64]
@@ -131,15 +114,7 @@ def _changes(*columns: NDArray[np.int64] | NDArray[np.uint64]) -> NDArray[np.int
 
 
 class ClonotypeSample:
-    """Clonotypes of all groups of one segment.
-
-    Parameters
-    ----------
-    groups
-        Number of groups.
-    limit
-        Most clonotypes of a group that are kept.
-    """
+    """Clonotypes of all groups of one segment, at most `limit` of a group."""
 
     def __init__(self, groups: int, limit: int) -> None:
         self._limit = limit
@@ -165,14 +140,8 @@ class ClonotypeSample:
     ) -> None:
         """Add rows.
 
-        Parameters
-        ----------
-        facts
-            The rows.
-        spans
-            Packed (allele, start, end) of each.
-        row, differing
-            Row and packed (allele, position, base) of every difference.
+        `spans` are packed (allele, start, end) of each; `row` and `differing` are row and packed
+        (allele, position, base) of every difference.
         """
         reads = facts.forward + facts.reverse
         self._waiting.append(facts)
@@ -276,29 +245,14 @@ def _sums(texts: TextBytes, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def salted(sums: NDArray[np.uint64], salts: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A 64-bit hash of every text and a number.
-
-    Parameters
-    ----------
-    sums
-        `text_sums` of the texts.
-    salts
-        A number for each text.
-    """
+    """A 64-bit hash of every text and a number, `sums` being `text_sums` of the texts."""
     return mixed(sums ^ mixed(salts.astype(np.uint64) + np.uint64(1)))
 
 
 def masked_hashes(texts: TextBytes, salts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """A hash of every text with each of its letters left out in turn.
+    """A hash of every text with each of its letters left out in turn: the texts, and the hashes.
 
     Texts of one length and number have such a hash in common exactly if they differ in at most one letter.
-
-    Returns
-    -------
-    row : ndarray of int64
-        The text.
-    hashes : ndarray of uint64
-        Its hashes, one for each letter.
     """
     row, place, words = _letters(texts)
     lengths = np.diff(texts.starts)

@@ -58,16 +58,9 @@ BASE_CODE = _codes()
 class AlleleGroup:
     """Alleles of one gene on one axis.
 
-    Attributes
-    ----------
-    gene
-        The gene.
-    alleles
-        Indices of the alleles in their segment of the germline set, in its order; int64, shape (a,).
-    codes
-        Their bases on the axis; int8, shape (a, width).
-    offset
-        What to add to a position of each allele to get its column; int64, shape (a,).
+    `alleles`, int64 (a,): indices in their segment of the germline set, in its order; `codes`,
+    int8 (a, width): their bases on the axis; `offset`, int64 (a,): what to add to a position of each to get
+    its column.
     """
 
     gene: str
@@ -84,31 +77,9 @@ class AlleleGroup:
 class SegmentAlleles:
     """The V or the J alleles of a germline set, in groups.
 
-    Parameters
-    ----------
-    germline
-        The set.
-    segment
-        ``"V"`` or ``"J"``.
-
-    Attributes
-    ----------
-    segment : str
-        The segment.
-    alleles : tuple of Allele
-        Its alleles.
-    groups : tuple of AlleleGroup
-        Groups; an allele without an anchor is in none.
-    group_of : ndarray of int64
-        Group of every allele, -1 for none.
-    gene_of : ndarray of int64
-        Number of the gene of every allele.
-    letters : ndarray of int8
-        Codes of the bases of all alleles, one after the other.
-    starts : ndarray of int64
-        Where each allele begins in `letters`, and the end of the last.
-    window : ndarray of int64, shape (alleles, 2)
-        First position that is on the axis, and the end, for every allele.
+    An allele without an anchor is in no group: `group_of` -1. `gene_of` numbers the genes. `letters`, int8,
+    are the codes of the bases of all alleles, with (alleles + 1,) offsets `starts`; `window`, (alleles, 2):
+    first position of each that is on the axis, and the end. int64 but for letters.
     """
 
     def __init__(self, germline: GermlineSet, segment: Literal["V", "J"]) -> None:
@@ -166,25 +137,13 @@ def _window(allele: Allele) -> tuple[int, int]:
 class ClonotypeBases:
     """Independent clonotypes of a group of alleles.
 
-    Attributes
-    ----------
-    group
-        The alleles.
-    bases
-        Base that most reads of the clonotype show in each column of the group's axis, `NO_BASE` where there
-        is none; int8, shape (n, width).
-    parent
-        Row of the nearest allele of the group, the first of several; int64, shape (n,).
-    partner
-        Gene of the other segment; int64, shape (n,).
-    family
-        Clonotypes of one family have the same partner and junctions of one length; int64, shape (n,).
-    forward, reverse
-        Reads of each strand; int64, shape (n,).
-    satellites
-        Clonotypes left out, since another one with more reads has nearly the same junction.
-    whole
-        Whether these are all clonotypes of the gene, and not a sample of them.
+    `bases`, int8 (n, width): base that most reads of the clonotype show in each column of the group's axis,
+    `NO_BASE` where there is none. int64 (n,): `parent`, row of the nearest allele of the group, the first of
+    several; `partner`, gene of the other segment; `family`, the same for clonotypes with the same partner and
+    junctions of one length; `forward` and `reverse` reads.
+
+    `satellites` counts clonotypes left out, since another one with more reads has nearly the same junction.
+    `whole`: these are all clonotypes of the gene, and not a sample of them.
     """
 
     group: AlleleGroup
@@ -213,12 +172,7 @@ def satellites(
     """Which clonotypes differ in one base of the junction from one with more reads.
 
     Sequencing errors in a junction make such clonotypes; they are no independent evidence. Of two with as
-    many reads, the one with the larger hash is the satellite.
-
-    Parameters
-    ----------
-    junction, partner, reads, hashes
-        Junctions, genes of the other segment, reads and hashes of the clonotypes.
+    many reads, the one with the larger hash is the satellite. `partner`: gene of the other segment.
     """
     order = np.lexsort((hashes, -reads))
     row, masked = masked_hashes(text_bytes(junction.take(pa.array(order))), partner[order])
@@ -231,15 +185,7 @@ def satellites(
 
 
 def clonotype_bases(group: AlleleGroup, sample: GroupSample) -> ClonotypeBases:
-    """The independent clonotypes of a sample.
-
-    Parameters
-    ----------
-    group
-        The alleles.
-    sample
-        Its clonotypes.
-    """
+    """The independent clonotypes of a sample."""
     reads = sample.forward + sample.reverse
     left_out = satellites(sample.junction, sample.partner, reads, sample.hash)
     kept = np.flatnonzero(~left_out)
@@ -344,16 +290,9 @@ class AlleleLimits:
 class BaseCounts:
     """Clonotypes by base, for the alleles of a group.
 
-    Attributes
-    ----------
-    codes
-        Bases of the alleles; int8, shape (a, width).
-    bases
-        Clonotypes of each allele that show a base in a column; int64, shape (a, width, 4).
-    clonotypes
-        Clonotypes of each allele; int64, shape (a,).
-    exact
-        Those of them that differ nowhere from it; int64, shape (a,).
+    `codes`, int8 (a, width): bases of the alleles. int64: `bases` (a, width, 4), clonotypes of each allele
+    that show a base in a column; `clonotypes` (a,), those of each allele; `exact` (a,), those that differ
+    nowhere from it.
     """
 
     codes: NDArray[np.int8]
@@ -364,20 +303,11 @@ class BaseCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """Changes that errors do not explain, of all groups of a segment.
+    """Changes that errors do not explain, of all groups of a segment; shape (s,).
 
-    Attributes
-    ----------
-    group, allele, column, base
-        Group, row of the allele in it, column of the axis and code of the new base; int64, shape (s,).
-    p_value
-        Probability of as many clonotypes by errors alone; float64, shape (s,).
-    q_value
-        The same corrected for the number of tests (Benjamini and Hochberg); float64, shape (s,).
-    error_rate
-        Share of clonotypes that show one given wrong base at a place.
-    tests
-        Number of tests.
+    `group`, row of the allele in it, column of the axis and code of the new base. `p_value`: probability of
+    as many clonotypes by errors alone; `q_value`: corrected for the number of tests (Benjamini and Hochberg).
+    `error_rate`: share of clonotypes that show one given wrong base at a place.
     """
 
     group: NDArray[np.int64]
@@ -428,15 +358,6 @@ def binomial_tail(successes: int, trials: int, rate: float) -> float:
 def find_sites(counts: Sequence[BaseCounts], limits: AlleleLimits) -> Sites:
     """Find changes that recur.
 
-    Parameters
-    ----------
-    counts
-        Of every group.
-    limits
-        What is asked for.
-
-    Notes
-    -----
     The rate of errors is that of all bases but those that every tenth clonotype or more shows at its place.
     Every base of every place of every allele is a test.
     """

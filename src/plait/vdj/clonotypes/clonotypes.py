@@ -37,21 +37,11 @@ _VOTED = tuple(name for name in VARIANT_KEY if name not in CLONOTYPE_KEY)
 
 
 def clonotypes_of(variants: pa.RecordBatch) -> pa.RecordBatch:
-    """Make one row of the variants of each clonotype.
+    """Make one row of the variants of each clonotype; the same columns.
 
-    Each call, the translation and the flags are those that most molecules have, every column for itself. Of
-    equally frequent ones a call goes before none, and then the first in the alphabet; of flags, true before
-    false.
-
-    Parameters
-    ----------
-    variants
-        Rows in the order of `plait.vdj.clonotypes.rows.VARIANT_KEY`, clonotypes whole.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The same columns.
+    The variants are in the order of `plait.vdj.clonotypes.rows.VARIANT_KEY`, clonotypes whole. Each call, the
+    translation and the flags are those that most molecules have, every column for itself. Of equally frequent
+    ones a call goes before none, and then the first in the alphabet; of flags, true before false.
     """
     starts = run_starts(variants, CLONOTYPE_KEY)
     if starts.size == variants.num_rows:
@@ -126,27 +116,16 @@ _OPTIONAL: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClonotypeSettings:
-    """How rows are collapsed.
+    """How rows are collapsed; InvalidInput if a value is out of range.
 
-    Attributes
-    ----------
-    satellite_ratio
-        Merge a clonotype with another of the same repertoire, V gene, J gene and length that differs in one
-        base and is at least so many times as abundant. None: do not merge.
-    satellite_quality
-        Where the qualities of the junctions are known, merge only if the Phred score at the differing base
-        is below this in all reads.
-    min_quality
-        Rows with a base of the junction below this Phred score make no clonotype. Each is counted in the one
-        clonotype of its repertoire, genes and length that all other bases agree with, if there is exactly
-        one, and at least half of the bases are good.
-    memory_bytes
-        Bytes of rows that wait in memory; the peak is about ten times as much.
+    `satellite_ratio`: merge a clonotype with another of the same repertoire, V gene, J gene and length that
+    differs in one base and is at least so many times as abundant; None: do not merge. `satellite_quality`:
+    where qualities are known, merge only if the Phred score at the differing base is below this in all reads.
 
-    Raises
-    ------
-    InvalidInput
-        If a value is out of range.
+    `min_quality`: rows with a base of the junction below this Phred score make no clonotype. Each is counted
+    in the one clonotype of its repertoire, genes and length that all other bases agree with, if there is
+    exactly one, and at least half of the bases are good. `memory_bytes` are those of rows that wait in
+    memory; the peak is about ten times that.
     """
 
     satellite_ratio: float | None = None
@@ -169,23 +148,11 @@ class ClonotypeSettings:
 class ClonotypeCounts:
     """What became of the rows.
 
-    Attributes
-    ----------
-    rows
-        Rows that were given.
-    left_out
-        Rows that are in no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``; and of those
-        of low quality ``no_clonotype_agrees``, ``several_clonotypes_agree``, ``too_few_good_bases``.
-    low_quality
-        Rows with a base of low quality in the junction.
-    joined
-        Those of them that are counted in a clonotype.
-    clonotypes
-        Clonotypes, after merging.
-    satellites
-        Clonotypes that were merged with another.
-    satellite_count
-        Sum of their ``duplicate_count``.
+    `left_out` are rows in no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``; and of
+    those of low quality ``no_clonotype_agrees``, ``several_clonotypes_agree``, ``too_few_good_bases``.
+    `low_quality` rows have such a base in the junction, `joined` of them are counted in a clonotype.
+    `clonotypes` counts after merging; `satellites` were merged with another, `satellite_count` is the sum of
+    their ``duplicate_count``.
     """
 
     rows: int
@@ -200,26 +167,11 @@ class ClonotypeCounts:
 class ClonotypeCollector(Spilling):
     """Collapses annotated rows to clonotypes, in bounded memory.
 
-    The clonotypes do not depend on the order of the rows or on the batches they come in. As a context manager
-    it removes its folder in the end.
+    The clonotypes do not depend on the order of the rows or on the batches they come in. `folder` is its own,
+    for rows that do not fit memory: made here, what a killed run left there is replaced, and as a context
+    manager it removes it in the end. InvalidInput if the folder holds something else, FormatError if it
+    cannot be written.
 
-    Parameters
-    ----------
-    folder
-        Folder of its own for rows that do not fit memory, made here. What a run that was killed has left
-        there is replaced.
-    settings
-        How rows are collapsed.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else.
-    FormatError
-        If the folder cannot be written.
-
-    Examples
-    --------
     >>> import tempfile, pyarrow as pa
     >>> rows = pa.record_batch(
     ...     {
@@ -276,23 +228,15 @@ class ClonotypeCollector(Spilling):
         )
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take annotated rows.
+        """Take annotated rows in AIRR columns, all batches the same ones.
 
-        Parameters
-        ----------
-        batch
-            AIRR columns, all batches the same ones: junction, v_call, j_call; if there are any also
-            repertoire_id, d_call, junction_aa, productive, vj_in_frame, stop_codon, v_identity, j_identity,
-            duplicate_count (1 where absent), consensus_count (as duplicate_count where absent), umi_count,
-            and junction_quality (Phred scores as text, a character for each base of the junction) or quality
-            and cdr3_start, from which it follows.
+        Needed are junction, v_call, j_call; used if there are any repertoire_id, d_call, junction_aa,
+        productive, vj_in_frame, stop_codon, v_identity, j_identity, duplicate_count (1 where absent),
+        consensus_count (as duplicate_count where absent), umi_count, and junction_quality (Phred scores as
+        text, a character for each base of the junction) or quality and cdr3_start, from which it follows.
 
-        Raises
-        ------
-        InvalidInput
-            If a column is missing or holds what it should not.
-        FormatError
-            If rows cannot be put aside, for example on a full disk.
+        InvalidInput if a column is missing or holds what it should not; FormatError if rows cannot be put
+        aside, for example on a full disk.
         """
         rows = self._converter.convert(batch)
         if self._columns is None:
@@ -311,15 +255,8 @@ class ClonotypeCollector(Spilling):
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The clonotypes, the most abundant first; to be called once, after the last `add`.
 
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Columns of `schema`; by falling duplicate_count, then by junction, V gene, J gene and repertoire.
-
-        Raises
-        ------
-        FormatError
-            If rows that were put aside have been damaged, or the disk is full.
+        Columns of `schema`; by falling duplicate_count, then by junction, V gene, J gene and repertoire.
+        FormatError if rows that were put aside have been damaged, or the disk is full.
         """
         final = self._runs({"duplicate_count": "descending", "junction": "ascending", "group": "ascending"})
         for rows in self._whole():

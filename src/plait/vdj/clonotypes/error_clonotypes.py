@@ -26,20 +26,11 @@ _OFFSET: Final = 33
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """Texts one after the other, those that are compared with each other together.
+    """Texts one after the other, none empty, those that are compared with each other together.
 
-    Attributes
-    ----------
-    letters
-        All letters; uint8, shape (letters,).
-    starts
-        Where each text begins, and the end of the last; int64, shape (n + 1,). No text is empty.
-    groups
-        Group of each text, in rising order from 0; all texts of a group are of one length; int64, shape (n,).
-    counts
-        How often each text was seen, at least once; int64, shape (n,).
-    doubtful
-        Letters that may be errors, in the layout of `letters`; None where every letter may be.
+    `letters` (uint8) have int64 (n + 1,) offsets `starts`. `groups`, int64 (n,), rise from 0; all texts of a
+    group are of one length. `counts`, int64 (n,): how often each was seen, at least once. `doubtful`, in the
+    layout of `letters`: those that may be errors; None: all.
     """
 
     letters: NDArray[np.uint8]
@@ -51,16 +42,9 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class MergedSatellites:
-    """What became of satellites.
+    """Clonotypes that are no satellites, in their former order, with the counts of their satellites added.
 
-    Attributes
-    ----------
-    clonotypes
-        The clonotypes that are none, in their former order, with the counts of their satellites added.
-    satellites
-        How many were merged.
-    satellite_count
-        Sum of their ``duplicate_count``.
+    `satellites` were merged, `satellite_count` is the sum of their ``duplicate_count``.
     """
 
     clonotypes: pa.RecordBatch
@@ -69,23 +53,11 @@ class MergedSatellites:
 
 
 def find_parents(texts: Texts, ratio: float) -> NDArray[np.int64]:
-    """For each text, the one it is an erroneous copy of.
+    """For each text, the one it is an erroneous copy of, or itself; int64 (n,).
 
-    A parent is of the same group, differs in one letter and was seen at least `ratio` times as often; the
-    letter in which the copy differs is a doubtful one. Of several parents the most frequent counts, of
-    equally frequent ones the first. A copy of a copy belongs to the parent of both.
-
-    Parameters
-    ----------
-    texts
-        The texts.
-    ratio
-        Least ratio of the counts, above 1.
-
-    Returns
-    -------
-    ndarray of int64 (n,)
-        Index of the parent, that of the text itself where it has none.
+    A parent is of the same group, differs in one letter and was seen at least `ratio` (above 1) times as
+    often; the letter in which the copy differs is a doubtful one. Of several parents the most frequent
+    counts, of equally frequent ones the first. A copy of a copy belongs to the parent of both.
     """
     parent = np.arange(texts.counts.size)
     if parent.size == 0:
@@ -104,23 +76,10 @@ def find_parents(texts: Texts, ratio: float) -> NDArray[np.int64]:
 
 
 def merge_satellites(clonotypes: pa.RecordBatch, ratio: float, max_quality: int) -> MergedSatellites:
-    """Add satellites to the clonotypes they come from.
+    """Add satellites to the clonotypes they come from, which are at least `ratio` times as abundant.
 
-    Parameters
-    ----------
-    clonotypes
-        Rows of `plait.vdj.clonotypes.clonotypes.clonotypes_of`; those of one repertoire, V gene, J gene
-        and length stand together.
-    ratio
-        How many times as abundant a clonotype must be to have a satellite.
-    max_quality
-        Where the qualities of the junctions are known, the best Phred score that a deviating base has in
-        any read must be lower.
-
-    Returns
-    -------
-    MergedSatellites
-        What is left.
+    Rows of one repertoire, V gene, J gene and length stand together. Where the qualities of the junctions are
+    known, the best Phred score that a deviating base has in any read must be lower than `max_quality`.
     """
     texts = _texts(clonotypes, max_quality)
     parent = find_parents(texts, ratio)

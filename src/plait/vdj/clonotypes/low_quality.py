@@ -36,22 +36,10 @@ _REASONS: Final = {
 
 
 def split_low_quality(rows: pa.RecordBatch, min_quality: int) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-    """Take out the rows that have a base below a quality in their junction.
+    """Good rows, and those with a base below a Phred score in their junction, masked; None if there are none.
 
-    Parameters
-    ----------
-    rows
-        Rows of `plait.vdj.clonotypes.rows.ClonotypeRows.convert`.
-    min_quality
-        Phred score. Rows without scores are good.
-
-    Returns
-    -------
-    good : pyarrow.RecordBatch
-        The other rows.
-    masked : pyarrow.RecordBatch or None
-        ``group``, ``length``, ``junction`` with dots for such bases, ``rows`` (1 each) and the sums `ADDED`;
-        None if there are no such rows.
+    Rows without scores are good. Masked rows have ``group``, ``length``, ``junction`` with dots for such
+    bases, ``rows`` (1 each) and the sums `ADDED`.
     """
     if min_quality <= 0 or "quality" not in rows.schema.names:
         return rows, None
@@ -71,22 +59,10 @@ def split_low_quality(rows: pa.RecordBatch, min_quality: int) -> tuple[pa.Record
 
 
 class LowQualityRows:
-    """Masked rows, which join the clonotypes that pass by in the same order.
+    """Masked rows by group, length and junction, which join the clonotypes that pass by in the same order.
 
-    Parameters
-    ----------
-    batches
-        Masked rows, ordered by group, length and junction.
-
-    Attributes
-    ----------
-    any : bool
-        Whether there are rows.
-    joined : int
-        Rows that are counted in a clonotype.
-    left_out : Counter of str
-        The others by reason: ``no_clonotype_agrees``, ``several_clonotypes_agree``, ``too_few_good_bases``
-        (less than half of the junction).
+    `joined` rows are counted in a clonotype; `left_out` has the others by reason: ``no_clonotype_agrees``,
+    ``several_clonotypes_agree``, ``too_few_good_bases`` (less than half of the junction).
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -97,17 +73,9 @@ class LowQualityRows:
         self.left_out: Counter[str] = Counter()
 
     def join(self, clonotypes: pa.RecordBatch) -> pa.RecordBatch:
-        """Count each row in the only clonotype that its good bases agree with.
+        """Count each row in the only clonotype that its good bases agree with; the same clonotypes and order.
 
-        Parameters
-        ----------
-        clonotypes
-            All clonotypes of one or more groups and lengths, in order, behind those of the last call.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            The same clonotypes, in the same order.
+        A call gets all clonotypes of one or more groups and lengths, in order, behind those of the last call.
         """
         starts = run_starts(clonotypes, _GROUP).tolist()
         ends = [*starts[1:], clonotypes.num_rows]

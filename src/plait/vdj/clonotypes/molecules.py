@@ -1,4 +1,7 @@
-"""Molecules behind the reads of each UMI: who belongs together, and the consensus of each."""
+"""Molecules behind the reads of each UMI: who belongs together, and the consensus of each.
+
+In the kernels texts are reads, their partners mates, a bag the reads of one UMI, originals molecules.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,7 @@ NO_LETTER = 4
 class ScoredTexts(NamedTuple):
     """Texts over four letters, with a score for each letter: the higher, the surer.
 
-    Attributes
-    ----------
-    codes
-        0 to 3, or `NO_LETTER`; uint8, shape (letters,).
-    scores
-        uint8, shape (letters,).
-    starts
-        Where each text begins, and the end of the last; int64, shape (n + 1,).
+    `codes`, uint8, are 0 to 3, or `NO_LETTER`; `starts`, int64 (n + 1,), are offsets into codes and scores.
     """
 
     codes: Any
@@ -44,14 +40,8 @@ class ScoredTexts(NamedTuple):
 class Likeness(NamedTuple):
     """When two texts are copies of one original.
 
-    Attributes
-    ----------
-    least_score
-        Letters with lower scores are not compared.
-    most_different
-        Share of the compared letters that may differ, in thousandths.
-    most_groups
-        Originals of one bag; copies of further ones get none.
+    Letters below `least_score` are not compared; of those compared `most_different` thousandths may differ.
+    One bag has `most_groups` originals; copies of further ones get none.
     """
 
     least_score: int
@@ -62,16 +52,9 @@ class Likeness(NamedTuple):
 class VoteRules(NamedTuple):
     """What the letters of copies weigh.
 
-    Attributes
-    ----------
-    weights
-        Weight of a letter by its score; int64, shape (256,).
-    odds
-        Probability of a letter relative to the best one, by the difference of their weights, in a unit that
-        the thresholds have, too; int64, the last one 0.
-    thresholds
-        For each score, the sum of such odds up to which the best letter has this score or a higher one;
-        falling; int64.
+    `weights`, int64 (256,): by score. `odds`, int64, the last one 0: probability of a letter relative to the
+    best one, by the difference of their weights. `thresholds`, int64, falling, in the same unit: for each
+    score, the sum of such odds up to which the best letter has this score or a higher one.
     """
 
     weights: Any
@@ -80,20 +63,11 @@ class VoteRules(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """Memory for one original, and what is found.
+    """Memory for one original, from the caller, and what is found.
 
-    Attributes
-    ----------
-    sums
-        Zeros, and again so afterwards; int64, shape (longest text, 4).
-    cover
-        The same, shape (longest text,).
-    codes, scores
-        The originals, in the layout of `starts`; uint8.
-    starts
-        Room for each original: as much as for its longest copy; int64, shape (groups + 1,).
-    lengths
-        Letters of each original; int64, shape (groups,).
+    `sums`, int64 (longest text, 4), and `cover`, (longest text,), are zeros, and again so afterwards. `codes`
+    and `scores`, uint8, are the originals in the layout of `starts`, int64 (groups + 1,), room for the
+    longest copy of each; `lengths`, int64 (groups,), are those of the originals.
     """
 
     sums: Any
@@ -138,20 +112,9 @@ def assign_texts(
 ) -> None:
     """Find for each text of a bag the first one before it that is no copy of another and that it is like.
 
-    Parameters
-    ----------
-    texts, partners
-        `ScoredTexts`; the second one belongs to the first and is compared, too.
-    order
-        Texts in the order in which they are taken, bag by bag.
-    bags
-        Where each bag begins in `order`, and the end of the last; int64, shape (bags + 1,).
-    likeness
-        `Likeness`.
-    seeds
-        Scratch; int64, shape (most_groups,).
-    groups
-        Out: number of the original of each text, within its bag, -1 for none; int64, shape (n,).
+    `partners` belong to `texts` and are compared, too. `order` has the texts as they are taken, bag by bag,
+    with int64 (bags + 1,) offsets `bags`; `seeds`, int64 (most_groups,), is scratch. `groups`, int64 (n,), is
+    filled: number of the original of each text, within its bag, -1 for none.
     """
     for bag in range(bags.size - 1):
         known = 0
@@ -203,22 +166,10 @@ def _decide(rules: Any, votes: Any, k: int, at: int) -> None:
 
 @shared
 def vote_groups(texts: Any, order: Any, edges: Any, rules: Any, votes: Any) -> None:
-    """Find the original of each group of copies.
+    """Find the original of each group of copies, which begin at the same place.
 
-    Copies begin at the same place. The original is as long as at least half of its copies.
-
-    Parameters
-    ----------
-    texts
-        `ScoredTexts`.
-    order
-        Texts, group by group.
-    edges
-        Where each group begins in `order`, and the end of the last; int64, shape (groups + 1,).
-    rules
-        `VoteRules`.
-    votes
-        `Votes`.
+    The original is as long as at least half of its copies. `order` has the texts group by group, with
+    int64 (groups + 1,) offsets `edges`.
     """
     for group in range(edges.size - 1):
         copies = edges[group + 1] - edges[group]
@@ -279,31 +230,17 @@ MOLECULE_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UmiSettings:
-    """How reads with one UMI become molecules.
+    """How reads with one UMI become molecules; InvalidInput if a value is out of range.
 
-    Attributes
-    ----------
-    min_reads
-        Molecules with fewer reads are left out.
-    max_mismatch
-        Share of bases in which a read may differ from the most frequent one of its molecule.
-    min_quality
-        Bases with a lower Phred score are not compared; in the consensus they count as little as they are
-        worth.
-    max_quality
-        Highest Phred score of a consensus base: errors made before sequencing are in all reads of a molecule.
-    max_molecules
-        Molecules that reads with one UMI can come from; reads of further ones are left out.
-    memory_bytes
-        Bytes of reads that wait in memory; the peak is about ten times as much.
-    umi_ratio
-        Take a UMI for an erroneous copy of another one of the repertoire that differs in one base and has at
-        least so many times as many reads. None: take UMIs as they are.
+    Molecules with fewer than `min_reads` reads are left out. `max_mismatch`: share of bases in which a read
+    may differ from the most frequent one of its molecule. Bases with a Phred score below `min_quality` are
+    not compared; in the consensus they count as little as they are worth. `max_quality`: highest score of a
+    consensus base, as errors made before sequencing are in all reads of a molecule. Reads with one UMI make
+    `max_molecules`; further ones are left out.
 
-    Raises
-    ------
-    InvalidInput
-        If a value is out of range.
+    `memory_bytes` are those of reads that wait in memory; the peak is about ten times as much. `umi_ratio`:
+    take a UMI for an erroneous copy of another one of the repertoire that differs in one base and has at
+    least so many times as many reads; None: take UMIs as they are.
     """
 
     min_reads: int = 1
@@ -333,14 +270,9 @@ class UmiSettings:
 
 @dataclass(frozen=True, slots=True)
 class Molecules:
-    """What became of some reads.
+    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number.
 
-    Attributes
-    ----------
-    rows
-        Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number.
-    too_few_reads, too_many_molecules
-        Reads that are in none of them, by reason.
+    Reads in none of them are counted by reason.
     """
 
     rows: pa.RecordBatch
@@ -349,23 +281,12 @@ class Molecules:
 
 
 def molecules_of(reads: pa.RecordBatch, settings: UmiSettings) -> Molecules:
-    """Make one consensus of the reads of each molecule.
+    """Make one consensus of the reads of each molecule; the same whatever order the reads came in.
 
     Reads with one UMI are taken in the order of how frequent their sequence is (then of the alphabet). Each
-    joins the first molecule whose first sequence it is like, or is the first of another molecule.
-
-    Parameters
-    ----------
-    reads
-        Rows with repertoire, umi, letters, mate_letters, qualities and mate_qualities, in the order of these
-        columns; UMIs whole.
-    settings
-        What is alike.
-
-    Returns
-    -------
-    Molecules
-        The same for the same reads, whatever order they came in.
+    joins the first molecule whose first sequence it is like, or is the first of another molecule. `reads`
+    have repertoire, umi, letters, mate_letters, qualities and mate_qualities, in the order of these columns;
+    UMIs whole.
     """
     first = _scored(reads["letters"], reads["qualities"])
     second = _scored(reads["mate_letters"], reads["mate_qualities"])

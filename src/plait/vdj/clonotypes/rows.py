@@ -53,12 +53,8 @@ _MOST_CALLS: Final = 1 << 16
 class ClonotypeRows:
     """Takes what clonotypes need out of annotated rows.
 
-    Attributes
-    ----------
-    rows : int
-        Rows seen.
-    left_out : Counter of str
-        Rows that belong to no clonotype, by reason: ``no_junction``, ``no_v_gene``, ``no_j_gene``.
+    `left_out` counts rows that belong to no clonotype, by reason: ``no_junction``, ``no_v_gene``,
+    ``no_j_gene``.
     """
 
     def __init__(self) -> None:
@@ -67,23 +63,10 @@ class ClonotypeRows:
         self._genes: dict[str, str] = {}
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """One row for each read that has a junction, a V and a J gene.
+        """One row for each AIRR row that has a junction, a V and a J gene.
 
-        Parameters
-        ----------
-        batch
-            Annotated rows in AIRR columns.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            Columns of `VARIANT_KEY`; sums: counts, identities (in millionths, with the number of reads); and
-            the qualities of the junction.
-
-        Raises
-        ------
-        InvalidInput
-            If a column is missing or holds what it should not.
+        Columns of `VARIANT_KEY`; sums: counts, identities (in millionths, with the number of reads); and the
+        qualities of the junction. InvalidInput if a column is missing or holds what it should not.
         """
         missing = [name for name in ("junction", "v_call", "j_call") if name not in batch.schema.names]
         if missing:
@@ -124,18 +107,10 @@ class ClonotypeRows:
 
 
 def combine(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Make one row of equal ones.
+    """Make one row per variant, its sums those of its rows.
 
-    Parameters
-    ----------
-    rows
-        Rows of `ClonotypeRows.convert` or of this function, in the order of the columns of `VARIANT_KEY` that
-        they have.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        One row per variant, its sums those of its rows.
+    `rows` are of `ClonotypeRows.convert` or of this function, in the order of the columns of `VARIANT_KEY`
+    that they have.
     """
     names = [name for name in VARIANT_KEY if name in rows.schema.names]
     starts = run_starts(rows, names)
@@ -147,20 +122,7 @@ def combine(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def add_up(rows: pa.RecordBatch, starts: NDArray[np.int64]) -> dict[str, pa.Array]:
-    """Sums over runs of rows, and of qualities the best.
-
-    Parameters
-    ----------
-    rows
-        Rows of `ClonotypeRows.convert`.
-    starts
-        Where each run begins.
-
-    Returns
-    -------
-    dict of str to pyarrow.Array
-        Every column that is not in `VARIANT_KEY`.
-    """
+    """Sums over runs of rows that begin at `starts`, of qualities the best; but for `VARIANT_KEY`."""
     columns = {}
     for name in rows.schema.names:
         if name == "quality":

@@ -29,24 +29,11 @@ _SEPARATOR: Final = "\x1f"
 
 
 class UmiCorrector:
-    """Counts UMIs, and then corrects those of reads.
+    """Counts UMIs, and then corrects those of reads; the right UMI has `ratio` times as many reads.
 
     The distinct UMIs of one repertoire are in memory when they are compared, and those that are corrected, of
-    all repertoires, from then on.
-
-    Parameters
-    ----------
-    blocks
-        Where counts are kept that do not fit memory.
-    ratio
-        How many times as many reads the right UMI must have.
-    memory_bytes
-        Bytes of counts that wait in memory.
-
-    Attributes
-    ----------
-    umis, reads : int
-        UMIs that were corrected, and reads with them; known after `decide`.
+    all repertoires, from then on; `memory_bytes` of counts wait in memory, others in `blocks`. `umis` and
+    `reads`, those that were corrected, are known after `decide`.
     """
 
     def __init__(self, blocks: SpilledBlocks, ratio: float, memory_bytes: int) -> None:
@@ -85,18 +72,7 @@ class UmiCorrector:
         self._wrong, self._right = pa.concat_arrays(wrong), pa.concat_arrays(right)
 
     def correct(self, reads: pa.RecordBatch) -> pa.RecordBatch:
-        """Put the right UMI in the place of each wrong one.
-
-        Parameters
-        ----------
-        reads
-            Reads that have been counted, in columns repertoire, umi and any others.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            The same reads and columns.
-        """
+        """Put the right UMI in the place of each wrong one; the reads have been counted, all columns stay."""
         place = pc.index_in(_named(reads), value_set=self._wrong)
         umis = pc.coalesce(self._right.take(place), reads["umi"])
         return reads.set_column(reads.schema.get_field_index("umi"), "umi", umis)
@@ -124,21 +100,10 @@ _BLOCK: Final = 8192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConsensusReads:
-    """Consensus reads of n molecules of one repertoire.
+    """Consensus reads of n molecules of one repertoire, and of their mates, if any.
 
-    Attributes
-    ----------
-    repertoire
-        Its name.
-    reads
-        A read for each molecule. Its name is made of the repertoire, the UMI and a number, since molecules
-        can have the same UMI by chance.
-    mates
-        The same of the second mates; None where there are none.
-    umis
-        UMI of each.
-    counts
-        Reads of each; int64, shape (n,).
+    Names are made of the repertoire, the UMI and a number, since molecules can have the same UMI by chance.
+    `counts`, int64 (n,), are the reads of each.
     """
 
     repertoire: str
@@ -150,19 +115,11 @@ class ConsensusReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UmiCounts:
-    """What became of the reads.
+    """What became of the reads, or pairs.
 
-    Attributes
-    ----------
-    reads
-        Reads (or pairs) that were given.
-    left_out
-        Those that are in no molecule, by reason: ``no_umi``; ``ambiguous_umi``, with other letters than ACGT;
-        ``too_few_reads`` of the molecule; ``too_many_molecules`` with the same UMI.
-    molecules
-        Consensus reads.
-    corrected_umis, corrected_reads
-        UMIs that were taken for erroneous copies of others, and reads with them.
+    `left_out` are those in no molecule, by reason: ``no_umi``; ``ambiguous_umi``, with other letters than
+    ACGT; ``too_few_reads`` of the molecule; ``too_many_molecules`` with the same UMI. `molecules` counts
+    consensus reads; `corrected_umis` were taken for erroneous copies of others, `corrected_reads` have them.
     """
 
     reads: int
@@ -175,23 +132,10 @@ class UmiCounts:
 class UmiCollector(Spilling):
     """Takes reads with UMIs, and gives a consensus read for each molecule.
 
-    What is given depends neither on the order of the reads nor on the blocks they come in. As a context
-    manager it removes its folder in the end.
-
-    Parameters
-    ----------
-    folder
-        Folder of its own for reads that do not fit memory, made here. What a run that was killed has left
-        there is replaced.
-    settings
-        What makes a molecule.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else.
-    FormatError
-        If the folder cannot be written.
+    What is given depends neither on the order of the reads nor on the blocks they come in. `folder` is its
+    own, for reads that do not fit memory: made here, what a killed run left there is replaced, and as a
+    context manager it removes it in the end. InvalidInput if the folder holds something else, FormatError if
+    it cannot be written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: UmiSettings | None = None) -> None:
@@ -224,25 +168,12 @@ class UmiCollector(Spilling):
     def add(
         self, reads: ReadBlock, mates: ReadBlock | None, umis: Sequence[str], repertoire: str = ""
     ) -> None:
-        """Take reads.
+        """Take reads without their UMIs, all beginning at the same place of their molecule.
 
-        Parameters
-        ----------
-        reads
-            Reads without their UMIs, all beginning at the same place of their molecule.
-        mates
-            The second mate of each, as sequenced; None where there are none.
-        umis
-            UMI of each, in upper case; empty where there is none.
-        repertoire
-            Whose reads these are. Reads of different repertoires are of different molecules.
-
-        Raises
-        ------
-        InvalidInput
-            If there are not as many mates and UMIs as reads, or a repertoire has mates for some reads only.
-        FormatError
-            If reads cannot be put aside, for example on a full disk.
+        `mates` are as sequenced; `umis` in upper case, empty where there is none. Reads of different
+        repertoires are of different molecules. InvalidInput if there are not as many mates and UMIs as reads,
+        or a repertoire has mates for some reads only; FormatError if reads cannot be put aside, for example
+        on a full disk.
         """
         n = len(reads)
         if len(umis) != n or (mates is not None and len(mates) != n):
@@ -269,17 +200,9 @@ class UmiCollector(Spilling):
             self._corrector.add(rows)
 
     def finish(self) -> Iterator[ConsensusReads]:
-        """The molecules, by repertoire and UMI; to be called once, after the last `add`.
+        """The molecules, by repertoire and UMI, at most 8192 at a time; once, after the last `add`.
 
-        Yields
-        ------
-        ConsensusReads
-            At most 8192 molecules of one repertoire.
-
-        Raises
-        ------
-        FormatError
-            If reads that were put aside have been damaged.
+        FormatError if reads that were put aside have been damaged.
         """
         for rows in reblock(self._consensus(), _BLOCK):
             edges = [*run_starts(rows, ("repertoire",)).tolist(), rows.num_rows]

@@ -36,21 +36,9 @@ _DIGITS: Final = re.compile(r"[0-9]{1,10}")
 
 
 class Record:
-    """A JSON object with typed access to its fields.
+    """A JSON object with typed access to its fields; FormatError if it is none.
 
-    Parameters
-    ----------
-    path
-        The file, for messages.
-    value
-        What stands at this place of the file.
-    label
-        Name of the place, for messages.
-
-    Raises
-    ------
-    FormatError
-        If the value is no object.
+    `label` is the name of its place in the file, for messages.
     """
 
     def __init__(self, path: PathLike, value: object, label: str) -> None:

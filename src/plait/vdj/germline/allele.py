@@ -224,13 +224,7 @@ def _allele_number(allele: Allele) -> tuple[int, str]:
 
 
 class NameIndex:
-    """Names of the alleles of one segment.
-
-    Parameters
-    ----------
-    alleles
-        The alleles; an index that is returned is a position in this sequence.
-    """
+    """Names of the alleles of one segment; an index that is returned is a position in `alleles`."""
 
     def __init__(self, alleles: Sequence[Allele]) -> None:
         self._index: dict[str, int] = {}

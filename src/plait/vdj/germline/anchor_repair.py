@@ -18,10 +18,7 @@ __all__ = ["anchor_faults", "repair_germline", "repaired"]
 def anchor_faults(alleles: Iterable[Allele]) -> dict[str, str]:
     """What is wrong with the conserved codon of functional V and J alleles, by name.
 
-    Parameters
-    ----------
-    alleles
-        The alleles; one whose functionality is not known counts as functional.
+    One whose functionality is not known counts as functional.
     """
     found = {}
     for allele in alleles:
@@ -34,13 +31,7 @@ def anchor_faults(alleles: Iterable[Allele]) -> dict[str, str]:
 
 
 def repaired(allele: Allele) -> tuple[Allele, str] | None:
-    """The allele as it must be, and what was done; None if there is no way, or more than one.
-
-    Parameters
-    ----------
-    allele
-        One of `anchor_faults`.
-    """
+    """One of `anchor_faults` as it must be, and what was done; None if there is no way, or more than one."""
     turned = reverse_complement(allele.sequence)
     here, there = (certain_anchor(allele.segment, text) for text in (allele.sequence, turned))
     if (here is None) == (there is None):
@@ -56,13 +47,7 @@ def repaired(allele: Allele) -> tuple[Allele, str] | None:
 
 
 def repair_germline(germline: GermlineSet) -> tuple[GermlineSet, dict[str, str]]:
-    """A germline set with all alleles of `anchor_faults` that can be mended, and what was done to each.
-
-    Parameters
-    ----------
-    germline
-        The set.
-    """
+    """A germline set with all alleles of `anchor_faults` that can be mended, and what was done to each."""
     faults = anchor_faults(germline.alleles())
     mended = {a.name: fixed for a in germline.alleles() if a.name in faults and (fixed := repaired(a))}
     v, j = (

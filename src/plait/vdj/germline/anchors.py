@@ -1,4 +1,7 @@
-"""Anchor tables: CSV files ``gene,anchor_index[,function]``, the form that OLGA and IGoR use."""
+"""Anchors, the places of the conserved codons: found in sequences, or read from tables.
+
+The tables are CSV files ``gene,anchor_index[,function]``, the form that OLGA and IGoR use.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +62,9 @@ _J_WEAKER = (re.compile("[FW][GAS].[GA]"), re.compile("[^*]G.G"), re.compile("[F
 
 
 class VCandidate(NamedTuple):
-    """A Cys codon near the 3' end of a V sequence.
+    """A Cys codon near the 3' end of a V sequence, `anchor` being its 0-based first base.
 
-    Attributes
-    ----------
-    score
-        How well the amino acids before it fit the end of framework 3, 0 to 11.
-    anchor
-        0-based position of its first base.
+    `score`, 0 to 11: how well the amino acids before it fit the end of framework 3.
     """
 
     score: int
@@ -165,12 +163,7 @@ def find_j_anchor(sequence: str) -> int | None:
 def certain_anchor(segment: str, sequence: str) -> int | None:
     """The conserved codon of a V or J sequence if there is exactly one convincing place for it, else None.
 
-    Parameters
-    ----------
-    segment
-        ``"V"`` or ``"J"``.
-    sequence
-        Upper-case IUPAC codes without gaps.
+    Upper-case IUPAC codes without gaps.
     """
     if segment == "V":
         found = [
@@ -198,18 +191,10 @@ _LONGEST: Final = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorRow:
-    """One row of an anchor table.
+    """One row of an anchor table, `line` counted from 1.
 
-    Attributes
-    ----------
-    name
-        Allele or gene name as written.
-    anchor
-        0-based anchor, or None where the table has no position (empty or negative).
-    functionality
-        ``"F"``, ``"ORF"``, ``"P"`` or None.
-    line
-        1-based line.
+    `name` is an allele or gene as written; `anchor` is 0-based, None where the table has no position
+    (empty or negative).
     """
 
     name: str
@@ -219,22 +204,10 @@ class AnchorRow:
 
 
 def read_anchor_table(path: PathLike) -> tuple[AnchorRow, ...]:
-    """Read an anchor table.
+    """Read an anchor table, CSV, plain or gzip; the rows in order.
 
-    Parameters
-    ----------
-    path
-        CSV file, plain or gzip, with a header line; commas, semicolons or tabs between the columns.
-
-    Returns
-    -------
-    tuple of AnchorRow
-        The rows in order.
-
-    Raises
-    ------
-    FormatError
-        If a column or a name is missing, a position is no integer, or a name stands twice.
+    A header line; commas, semicolons or tabs between the columns. FormatError if a column or a name is
+    missing, a position is no integer, or a name stands twice.
     """
     lines = read_text(path, _EXPECTED).splitlines()
     delimiter = next((mark for mark in ";\t" if mark in lines[0]), ",")
@@ -285,10 +258,7 @@ def _cells(path: PathLike, table: Any) -> Iterator[list[str]]:
 def with_row(allele: Allele, row: AnchorRow, path: PathLike, source: AnchorSource) -> Allele:
     """An allele with the anchor (and functionality, where stated) of a table row.
 
-    Raises
-    ------
-    FormatError
-        If the position leaves no room for a codon, or the allele is a D.
+    FormatError if the position leaves no room for a codon, or the allele is a D.
     """
     if row.anchor is not None and (allele.segment == "D" or row.anchor + 3 > len(allele.sequence)):
         expected = "no anchor for a D" if allele.segment == "D" else f"0 to {len(allele.sequence) - 3}"

@@ -20,19 +20,7 @@ _VALIDATE = "run 'plait germline validate' to see every problem of the file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An allele and where it stands.
-
-    Attributes
-    ----------
-    allele
-        The allele.
-    path
-        Its file.
-    line
-        1-based line, where the file has lines.
-    record
-        0-based record otherwise.
-    """
+    """An allele and where it stands: 1-based `line` where the file has lines, else 0-based `record`."""
 
     allele: Allele
     path: str
@@ -81,23 +69,10 @@ def _rules() -> tuple[dict[str, Any], ...]:
 def default_d_j_order(
     locus: str, species: str, d_genes: Sequence[str]
 ) -> tuple[dict[str, tuple[str, ...]], str | None]:
-    """The known D-J order of a locus, for files that state none.
+    """The known D-J order of a locus, for files that state none, and a sentence on what was applied.
 
-    Parameters
-    ----------
-    locus
-        Locus.
-    species
-        Binomial name; empty if unknown, which is taken as one of those that have the rule.
-    d_genes
-        D genes of the set.
-
-    Returns
-    -------
-    order : dict of str to tuple of str
-        As in `GermlineSet.d_j_order`; empty if no rule is known.
-    note : str or None
-        A sentence that says what was applied.
+    As in `GermlineSet.d_j_order`; empty, and None, if no rule is known. `species` is binomial; empty if
+    unknown, which is taken as one of those that have the rule.
     """
     for rule in _rules():
         if rule["locus"] == locus and (not species or species in rule["species"]):

@@ -43,20 +43,8 @@ def _bundled(name: str) -> GermlineSet:
 
 
 def guess_germline(v_call: str, j_call: str) -> str:
-    """Name of the one bundled set that has both a V and a J call.
+    """Name of the one bundled set that has both a V and a J call; InvalidInput if none or several have.
 
-    Parameters
-    ----------
-    v_call, j_call
-        A V and a J gene or allele.
-
-    Raises
-    ------
-    InvalidInput
-        If no set has both, or several have.
-
-    Examples
-    --------
     >>> guess_germline("TRBV13-1", "TRBJ2-7")
     'mouse_trb'
     """

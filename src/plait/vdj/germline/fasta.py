@@ -41,15 +41,7 @@ _LINE = 60
 
 
 class FastaHeader(NamedTuple):
-    """What the header of a germline sequence says.
-
-    Attributes
-    ----------
-    name
-        Allele name.
-    functionality
-        ``"F"``, ``"ORF"``, ``"P"``, or None if the header does not say.
-    """
+    """Allele name and functionality in a header; None if it does not say."""
 
     name: str
     functionality: Functionality | None
@@ -85,16 +77,7 @@ def with_found_anchor(
 ) -> Allele:
     """An allele whose anchor is read off the IMGT gaps of its sequence, or else found by its motif.
 
-    Parameters
-    ----------
-    segment
-        ``"V"``, ``"D"`` or ``"J"``.
-    name
-        Allele name.
-    raw
-        Sequence, with or without gaps, in any case.
-    functionality, aliases
-        As in `Allele`.
+    `raw` is with or without gaps, in any case.
     """
     sequence = clean_sequence(raw)
     anchor: int | None = None
@@ -180,11 +163,7 @@ def find_trio(folder_or_prefix: PathLike) -> dict[Segment, Path]:
 
     A file belongs to a segment if its name ends in V, D or J, in any case, before ``.fasta``, ``.fa``,
     ``.fna`` or ``.fas``, and perhaps ``.gz``. Behind a prefix only ``.``, ``_`` and ``-`` may precede it.
-
-    Raises
-    ------
-    InvalidInput
-        If V or J is missing, or a segment has several files.
+    InvalidInput if V or J is missing, or a segment has several files.
     """
     found = trio_candidates(folder_or_prefix)
     for segment, paths in found.items():

@@ -36,17 +36,8 @@ def fasta_stem(name: str) -> str | None:
 def read_text(path: PathLike, expected: str) -> str:
     """The text of a file, decompressed if it is gzip.
 
-    Parameters
-    ----------
-    path
-        The file.
-    expected
-        What the file should be, for error messages.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, is empty, cut off, far too large, or no UTF-8 text.
+    FormatError, which tells what was `expected`, if the file cannot be read, is empty, cut off, far too
+    large, or no UTF-8 text.
     """
     try:
         check_readable(path)
@@ -75,17 +66,9 @@ def read_text(path: PathLike, expected: str) -> str:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files so that none of them is ever seen half-written.
+    """Write text files, content by path, so that none of them is ever seen half-written.
 
-    Parameters
-    ----------
-    texts
-        Content by path. Nothing is put in place before all of it is on disk.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If one cannot be written.
+    Nothing is put in place before all of it is on disk. InvalidInput or FormatError if one cannot be written.
     """
     with ExitStack() as stack:
         for path, text in texts.items():

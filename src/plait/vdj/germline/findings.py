@@ -1,4 +1,4 @@
-"""A germline set as rows and text, for people and for other programs."""
+"""What is wrong or odd in a germline set, and the set as rows and text, for people and programs."""
 
 from __future__ import annotations
 

@@ -22,15 +22,7 @@ _FEWEST: Final = 12
 
 
 class Parts(NamedTuple):
-    """Parts of reads.
-
-    Attributes
-    ----------
-    codes
-        Bases of all reads as sets, uint8.
-    firsts, lasts
-        Where in it each part begins and ends, int64.
-    """
+    """Parts of reads: `codes` are the bases of all reads as sets, a part is `firsts` to `lasts` in it."""
 
     codes: NDArray[np.uint8]
     firsts: NDArray[np.int64]
@@ -54,17 +46,7 @@ def _joined(
 
 
 def pair_task(index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64]) -> PairList:
-    """Parts and their alleles as pairs, one by one; at least one, and none empty.
-
-    Parameters
-    ----------
-    index
-        The alleles.
-    parts
-        The parts.
-    alleles
-        Allele of each part.
-    """
+    """Parts and their alleles as pairs, one by one; at least one, and none empty."""
     bounds = index.words.bounds
     scoring = index.scoring
     return PairList(
@@ -92,24 +74,7 @@ def _one_by_one(
 
 
 def score_all(target: Target, index: SegmentIndex, number: int, parts: Parts) -> NDArray[np.int64]:
-    """Scores of all alleles of a germline set with all parts.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    number
-        The germline set.
-    parts
-        The parts.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape (parts, alleles of the set).
-    """
+    """Scores of all alleles of germline set `number` with all parts, shape (parts, alleles of the set)."""
     own = index.of_set(number)
     queries = index.queries[own]
     count = parts.firsts.size
@@ -129,24 +94,7 @@ def score_all(target: Target, index: SegmentIndex, number: int, parts: Parts) ->
 def score_pairs(
     target: Target, index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Score of each part with its allele.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    parts
-        The parts.
-    alleles
-        Allele of each part.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape (parts,).
-    """
+    """Score of each part with its allele, shape (parts,)."""
     scores = np.zeros(alleles.size, np.int64)
     order = np.argsort(alleles, kind="stable")
     edges = edges_of(np.bincount(alleles, minlength=len(index.queries)))
@@ -169,18 +117,9 @@ NOWHERE: Final = 1 << 40
 class Paths(NamedTuple):
     """Alignments of n parts with alleles.
 
-    Attributes
-    ----------
-    read_start, read_end
-        Aligned part of the part, counted from its start; int64, shape (n,).
-    germline_start, germline_end
-        Aligned part of the allele; int64, shape (n,).
-    matches, mismatches
-        Pairs of equal bases, other pairs; int64, shape (n,).
-    runs
-        As in `plait.vdj.reads.matches.SegmentMatches`.
-    run_starts
-        Where those of each begin, and the end of the last; int64, shape (n + 1,).
+    Starts and ends are half-open, in the part and in the allele; `matches` count pairs of equal bases,
+    `mismatches` other pairs; int64, shape (n,). `runs` are as in `plait.vdj.reads.matches.SegmentMatches`;
+    `run_starts`, (n + 1,), are offsets into them.
     """
 
     read_start: NDArray[np.int64]
@@ -208,13 +147,7 @@ class Paths(NamedTuple):
 
 
 def no_paths(count: int) -> Paths:
-    """Alignments without columns.
-
-    Parameters
-    ----------
-    count
-        How many.
-    """
+    """Alignments without columns."""
     zeros = np.zeros(count, np.int64)
     return Paths(
         zeros, zeros, zeros, zeros, zeros, zeros, np.zeros((0, 2), np.int32), np.zeros(count + 1, np.int64)
@@ -257,22 +190,8 @@ def find_paths(
 ) -> Paths:
     """An alignment of the known score for each part and its allele.
 
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    parts
-        The parts.
-    alleles
-        Allele of each part.
-    scores
-        Best local score of each, positive.
-    diagonals
-        Where to look first: position in the allele less that in the part; None if that is not known.
-    last
-        Whether of several alignments the last one in the part is wanted, not the first.
+    `scores` are the best local scores, positive. `diagonals` (position in the allele less that in the part)
+    say where to look first. Of several alignments the first in the part is taken, with `last` the last one.
     """
     count = alleles.size
     own = np.full(count, NOWHERE) if diagonals is None else diagonals.copy()

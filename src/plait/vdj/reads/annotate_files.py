@@ -55,24 +55,11 @@ _FIRST_MATE: Final = re.compile(r"[._-]R?1(_001)?$", re.IGNORECASE)
 def repertoire_names(
     paths: Sequence[str | os.PathLike[str]], given: Sequence[str] | None, *, paired: bool = False
 ) -> tuple[str, ...]:
-    """A name for the repertoire of each file.
+    """A name for the repertoire of each file; files of one name are one repertoire.
 
-    Parameters
-    ----------
-    paths
-        Files of reads.
-    given
-        Names that were asked for, one for each file; files of one name are one repertoire. If None, the
-        names of the files without folders and suffixes, which must differ.
-    paired
-        Whether these are files of first mates, whose names may end in ``_1``, ``_R1`` or ``_R1_001``; that is
-        left out too.
-
-    Raises
-    ------
-    InvalidInput
-        If there are more or fewer names than files, a name is empty or cannot stand in a table, or two files
-        would get one name that nobody asked for.
+    If none are `given`, the names of the files without folders and suffixes, which must differ; of `paired`
+    files without ``_1``, ``_R1`` or ``_R1_001``, too. InvalidInput if there are more or fewer names than
+    files, a name is empty or cannot stand in a table, or two files would get one name that nobody asked for.
     """
     if given is None:
         names = [_SUFFIXES.sub("", Path(path).name) or Path(path).name for path in paths]
@@ -107,18 +94,8 @@ _SHARES = 6
 class FileReport:
     """What became of the reads of one file, or of two files of mates.
 
-    Attributes
-    ----------
-    path, mate_path
-        The files; no second one for single reads.
-    repertoire_id
-        The repertoire that they belong to.
-    summary
-        Counts over reads.
-    input
-        What was unusual about the files: duplicate_names, empty_reads, dots and so on.
-    clonotypes
-        Clonotypes of the repertoire, if they were counted.
+    `input` says what was unusual about the files: duplicate_names, empty_reads, dots and so on. `clonotypes`
+    are those of the repertoire, if they were counted.
     """
 
     path: str
@@ -175,13 +152,7 @@ class FileReport:
 
 
 def total_of(files: Sequence[FileReport]) -> ReadSummary:
-    """Counts of all files together.
-
-    Parameters
-    ----------
-    files
-        The files.
-    """
+    """Counts of all files together."""
     total = ReadSummary()
     for file in files:
         total.merge(file.summary)
@@ -191,22 +162,7 @@ def total_of(files: Sequence[FileReport]) -> ReadSummary:
 def write_reports(
     output: str | os.PathLike[str], files: Sequence[FileReport], facts: Mapping[str, Any]
 ) -> tuple[Path, Path]:
-    """Write ``OUTPUT.summary.json`` and ``OUTPUT.summary.tsv``.
-
-    Parameters
-    ----------
-    output
-        The table they stand beside.
-    files
-        The files.
-    facts
-        What else the JSON file tells of the run.
-
-    Returns
-    -------
-    json_path, table_path : Path
-        The two files.
-    """
+    """Write ``OUTPUT.summary.json``, with further `facts`, and ``OUTPUT.summary.tsv``; their paths."""
     json_path, table_path = (Path(f"{os.fspath(output)}.summary.{end}") for end in ("json", "tsv"))
     rows = [file.row() for file in files]
     lines = ["\t".join(rows[0]), *("\t".join(row.values()) for row in rows)]
@@ -235,21 +191,11 @@ _WAITING_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherSettings:
-    """What is wanted besides the table of rows.
+    """What is wanted besides the table of rows; None: not wanted.
 
-    Attributes
-    ----------
-    clonotypes
-        Table of clonotypes: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``; None: no such table.
-    satellite_ratio
-        Merge satellites, as `plait.vdj.clonotypes.clonotypes.ClonotypeSettings` has it.
-    new_alleles
-        Table of candidates for new alleles, in the same formats; None: none are looked for.
-
-    Raises
-    ------
-    InvalidInput
-        If the ratio is wrong, or given without a table of clonotypes.
+    Tables are ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``. `satellite_ratio` is that of
+    `plait.vdj.clonotypes.clonotypes.ClonotypeSettings`; InvalidInput if it is wrong or there is no table of
+    clonotypes.
     """
 
     clonotypes: _Path | None = None
@@ -273,27 +219,9 @@ class FurtherSettings:
 class FurtherResults:
     """Takes rows as they are written, and makes all other results of them; a context manager.
 
-    A clean exit makes the files appear, an exception removes them.
-
-    Parameters
-    ----------
-    output
-        The table of rows; what does not fit memory is put aside beside it.
-    plan
-        What makes the rows.
-    settings
-        What is wanted.
-    metadata
-        Facts for all tables.
-    inputs
-        Files that must not be overwritten.
-
-    Attributes
-    ----------
-    clonotypes : ClonotypeCounts or None
-        What became of the rows, after `finish`.
-    new_alleles : tuple of NewAlleles
-        What was found for each germline set, after `finish`.
+    A clean exit makes the files appear, an exception removes them; `inputs` must not be overwritten. What
+    does not fit memory is put aside beside `output`. `clonotypes` and `new_alleles` (one for each germline
+    set) are set by `finish`.
     """
 
     def __init__(
@@ -335,13 +263,7 @@ class FurtherResults:
             self._stack = stack.pop_all()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take rows in the order of the table.
-
-        Parameters
-        ----------
-        rows
-            Rows of any status; only those with a junction count.
-        """
+        """Take rows in the order of the table; of any status, but only those with a junction count."""
         if self._collector is None and not self._evidence:
             return
         found = pc.equal(rows["annotation_status"], "ok")
@@ -421,26 +343,9 @@ _SUMMARY = b"plait.summary"
 class AnnotatedFiles:
     """A finished run.
 
-    Attributes
-    ----------
-    output
-        The table of rearrangements.
-    summary_path
-        JSON with all counts.
-    table_path
-        Those of the files as a table.
-    files
-        What became of the reads of each file.
-    umis
-        What became of reads with UMIs, if they have them.
-    further
-        What else was asked for.
-    clonotypes
-        What became of the rows in the table of clonotypes, if there is one.
-    new_alleles
-        What was found for each germline set, if new alleles were looked for.
-    resumed_blocks
-        Blocks taken over from the run that was killed.
+    `summary_path` is JSON with all counts, `table_path` has those of the files as a table. `umis`,
+    `clonotypes` and `new_alleles` (one for each germline set) are there if they were asked for;
+    `resumed_blocks` counts the blocks taken over from the run that was killed.
     """
 
     output: Path
@@ -495,8 +400,7 @@ def annotate_files(
     settings
         Limits; a read beyond them gets a reason in the place of a junction.
     umis
-        Where unique molecular identifiers stand, if reads have them; of the reads with one, a consensus is
-        annotated.
+        Where unique molecular identifiers stand; of the reads with one, a consensus is annotated.
     further
         Results that are wanted besides.
     repertoire_ids

@@ -38,29 +38,13 @@ _MOST_SETS: Final = 127
 
 
 class GermlineAligner:
-    """Aligns reads with the V and J alleles of germline sets.
+    """Aligns reads with the V and J alleles of germline sets; of equally good sets the first is called.
 
-    Parameters
-    ----------
-    germlines
-        The sets; a read is called with the one that matches best, the first of equal ones.
-    device
-        As for `plait.dp.choice.resolve`.
-    threads
-        Threads for one block of reads; blocks may be aligned side by side in threads of the caller.
-    max_evalue
-        Expected number of chance alignments as good as that of a V, at most. Beside a J, a V with a larger
-        one is called if the product of both is no larger; if it holds the conserved Cys, only alignments
-        that hold one are counted.
-    max_j_evalue
-        Expected number of chance alignments as good as that of a J, in the part of the read right of the V.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no germline set, too many, or one without V or J alleles, or a number is not positive.
-    TargetUnavailable
-        If the device cannot be used.
+    `max_evalue` and `max_j_evalue` bound the expected number of chance alignments as good as that of a V, and
+    of a J in the part of the read right of the V. Beside a J, a V with a larger one is called if the product
+    of both is no larger; if it holds the conserved Cys, only alignments that hold one are counted. Blocks may
+    be aligned side by side in threads of the caller. InvalidInput for no germline set, too many, one without
+    V or J alleles, or a number that is not positive; TargetUnavailable if the device cannot be used.
     """
 
     def __init__(
@@ -91,24 +75,9 @@ class GermlineAligner:
     def align(self, reads: ReadBlock, others: ReadBlock | None = None) -> GermlineMatches:
         """Find the best V and J of each read.
 
-        Parameters
-        ----------
-        reads
-            The reads.
-        others
-            Mates that were not merged, on the strand of `reads`, one for each; empty where there is none.
-            Their scores count when alleles are chosen. Where the mate has a J with its V, and the read has
-            none or shares few words with one, the two change places.
-
-        Returns
-        -------
-        GermlineMatches
-            One entry for each read.
-
-        Raises
-        ------
-        InvalidInput
-            If `others` are not as many as `reads`.
+        `others` are mates that were not merged, on the strand of `reads`, one for each (else InvalidInput),
+        empty where there is none. Their scores count when alleles are chosen. Where the mate has a J with its
+        V, and the read has none or shares few words with one, the two change places.
         """
         if others is not None and len(others) != len(reads):
             expected = f"{len(reads)} mates, one for each read"
@@ -170,23 +139,8 @@ class GermlineAligner:
 class ReadAnnotator:
     """Annotates blocks of reads; the tables of the germline are made once. Blocks may run side by side.
 
-    Parameters
-    ----------
-    germlines
-        The loci that reads can come from.
-    settings
-        Limits below which a read gets a reason in the place of a junction.
-    device
-        As for `plait.vdj.annotate`.
-
-    Attributes
-    ----------
-    germlines : tuple of GermlineSet
-        The loci.
-    schema : pyarrow.Schema
-        Columns of the rows.
-    provenance : Provenance
-        What the rows depend on.
+    A read below a limit of the settings gets a reason in the place of a junction. `schema` has the columns of
+    the rows, `provenance` what they depend on.
     """
 
     def __init__(
@@ -223,25 +177,10 @@ class ReadAnnotator:
         counts: NDArray[np.int64] | None = None,
         repertoire_id: str | None = None,
     ) -> tuple[pa.RecordBatch, ReadSummary]:
-        """Annotate a block.
+        """Annotate a block: one row for each read, in order, and counts of what became of them.
 
-        Parameters
-        ----------
-        reads
-            The reads.
-        mates
-            The second mate of each, as sequenced.
-        counts
-            Where each read is the consensus of several with one UMI: how many.
-        repertoire_id
-            The repertoire they belong to.
-
-        Returns
-        -------
-        rows : pyarrow.RecordBatch
-            One row for each read, in order.
-        summary : ReadSummary
-            What became of them; it does not count the reads as they were sequenced.
+        `mates` are the second mates, as sequenced; `counts` say of how many reads with one UMI each is the
+        consensus. The summary does not count the reads as they were sequenced.
         """
         summary = ReadSummary()
         others, merged = None, None
@@ -276,17 +215,7 @@ def _check_germlines(germlines: Sequence[GermlineSet]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationPlan:
-    """What has to be known of an annotator where its rows are written.
-
-    Attributes
-    ----------
-    germlines
-        The loci.
-    schema
-        Columns of the rows.
-    provenance
-        What the rows depend on.
-    """
+    """What has to be known of an annotator where its rows are written."""
 
     germlines: tuple[GermlineSet, ...]
     schema: pa.Schema
@@ -296,14 +225,7 @@ class AnnotationPlan:
 class UnitAnnotator:
     """Annotates reads on whatever machine it is called; picklable, its tables are made where they are needed.
 
-    Parameters
-    ----------
-    germlines, settings, device
-        As for `plait.vdj.reads.annotator.ReadAnnotator`.
-    names
-        Name of the repertoire of each file.
-    statuses
-        Those of the rows that are wanted; None: all.
+    `names` has the repertoire of each file; only rows of `statuses` are wanted, None: all.
     """
 
     def __init__(
@@ -331,13 +253,7 @@ class UnitAnnotator:
         return AnnotationPlan(germlines=found.germlines, schema=found.schema, provenance=found.provenance)
 
     def plan_on(self, executor: Executor) -> AnnotationPlan:
-        """The plan of a worker: what this machine has may be something else.
-
-        Parameters
-        ----------
-        executor
-            Where reads are to be annotated.
-        """
+        """The plan of a worker: what this machine has may be something else."""
         if not executor.elsewhere:
             return self.plan
         with closing(executor.map(_plan_of, [self])) as plans:

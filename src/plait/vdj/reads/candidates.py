@@ -30,18 +30,10 @@ _ROOM: Final = 1 << 16
 
 
 class Items(NamedTuple):
-    """Reads on a strand on which they have candidates.
+    """Reads on a strand on which they have candidates, by number (int64, not falling).
 
-    Attributes
-    ----------
-    reads
-        Number of each read, int64, not falling.
-    mirrored
-        1 where the read is turned, int64.
-    own
-        The reads, as turned.
-    mates
-        Their mates, as turned; None without them.
+    `mirrored` is 1 where the read is turned, int64; `own` and `mates` are the reads and their mates as
+    turned.
     """
 
     reads: NDArray[np.int64]
@@ -62,16 +54,10 @@ class Items(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Items and alleles to be aligned, ordered by item and then by allele.
+    """Items and alleles to be aligned, ordered by item and then by allele; int64 each.
 
-    Attributes
-    ----------
-    items, alleles
-        Their numbers, int64.
-    diagonals
-        Position in the allele less that in the part of the item, where most words agree; int64.
-    firsts, lasts
-        Part of the item's bases in which to align, int64.
+    `diagonals`: position in the allele less that in the part of the item, where most words agree. `firsts`
+    and `lasts` bound the part of the item's bases in which to align.
     """
 
     items: NDArray[np.int64]
@@ -96,17 +82,7 @@ def _votes(index: SegmentIndex, texts: Texts, below: int, least: int) -> list[ND
 
 
 def shares_words(index: SegmentIndex, texts: Texts, least: int) -> NDArray[np.bool_]:
-    """Whether each sequence has a candidate, on either strand.
-
-    Parameters
-    ----------
-    index
-        The alleles.
-    texts
-        The sequences.
-    least
-        Least score without gaps of the best candidate.
-    """
+    """Whether each sequence has a candidate on either strand that scores `least` or more without gaps."""
     found = np.zeros(texts.sizes.size, np.bool_)
     found[_votes(index, texts, 0, least)[0]] = True
     return found
@@ -115,18 +91,9 @@ def shares_words(index: SegmentIndex, texts: Texts, least: int) -> NDArray[np.bo
 def find_candidates(
     index: SegmentIndex, texts: Texts, mates: Texts | None = None, *, least: int = _LEAST
 ) -> tuple[Items, Pairs]:
-    """Find the alleles that share words with reads or their mates.
+    """Find the alleles that share words with reads or their mates (one for each, on the same strand).
 
-    Parameters
-    ----------
-    index
-        The alleles.
-    texts
-        The reads.
-    mates
-        Their mates on the same strand, one for each.
-    least
-        Least score without gaps of the best candidate.
+    `least` is the least score without gaps of the best candidate.
     """
     below = _SCORE_BELOW if mates is None else _SCORE_BELOW_WITH_MATE
     reads, mirrored, alleles, diagonals = _votes(index, texts, below, least)

@@ -29,20 +29,7 @@ __all__ = [
 
 
 def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of all rows.
-
-    Parameters
-    ----------
-    column
-        Text or bytes, none of them null.
-
-    Returns
-    -------
-    letters : ndarray of uint8
-        One row after the other; not to be changed.
-    starts : ndarray of int64 (n + 1,)
-        Where the bytes of each row begin, and the end of the last.
-    """
+    """The bytes of all rows of a column without nulls, not to be changed, and their (n + 1,) offsets."""
     if len(column) == 0:
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
     _, offsets, data = column.buffers()
@@ -52,22 +39,7 @@ def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def column_of(letters: NDArray[np.uint8], starts: NDArray[np.int64], kind: Any) -> pa.Array:
-    """A column of text or bytes.
-
-    Parameters
-    ----------
-    letters
-        The bytes of all rows, one after the other; text must be ASCII.
-    starts
-        Where those of each row begin, and the end of the last.
-    kind
-        ``pyarrow.string()`` or ``pyarrow.binary()``.
-
-    Returns
-    -------
-    pyarrow.Array
-        One row for each start but the last.
-    """
+    """A column of ``pyarrow.string()`` or ``pyarrow.binary()``; `starts` are (n + 1,), text must be ASCII."""
     flat = np.ascontiguousarray(letters[starts[0] : starts[-1]])
     offsets = (starts - starts[0]).astype(np.int32)
     return pa.Array.from_buffers(kind, starts.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
@@ -95,15 +67,7 @@ def join_edges(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 def take_groups(
     edges: NDArray[np.int64], which: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which entries some groups have, and where those of each of them begin.
-
-    Parameters
-    ----------
-    edges
-        Where the entries of each group begin, and the end of the last.
-    which
-        The groups.
-    """
+    """Which entries the groups `which` have, and where those of each begin; `edges` are (groups + 1,)."""
     sizes = edges[which + 1] - edges[which]
     taken = edges_of(sizes)
     return np.repeat(edges[which] - taken[:-1], sizes) + np.arange(taken[-1]), taken
@@ -125,33 +89,17 @@ _KIND = _kinds()
 
 
 class TextBytes(NamedTuple):
-    """A column of texts as bytes.
-
-    Attributes
-    ----------
-    data
-        The bytes of all texts, one after the other; uint8.
-    starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    """
+    """A column of texts as bytes; `starts`, int64 (n + 1,), are offsets into `data`."""
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
 
 
 class Cigars(NamedTuple):
-    """What the cigars of AIRR rows say.
+    """What the cigars of AIRR rows say, in bases; int64, shape (n,) each.
 
-    Attributes
-    ----------
-    skipped
-        Bases of the read before the alignment; int64, shape (n,).
-    missing
-        Bases of the germline before the alignment; int64, shape (n,).
-    pairs
-        Aligned pairs; int64, shape (n,).
-    gaps
-        Bases of the one that the other lacks, within the alignment; int64, shape (n,).
+    `skipped` bases of the read and `missing` ones of the germline lie before the alignment; `gaps` are the
+    bases of the one that the other lacks, within it.
     """
 
     skipped: NDArray[np.int64]
@@ -182,21 +130,9 @@ def text_bytes(column: pa.Array) -> TextBytes:
 
 
 def integers(batch: pa.RecordBatch, name: str, *, source: str = "the table") -> NDArray[np.int64]:
-    """A column of whole numbers that are not negative, -1 where there is none.
+    """A column of whole numbers that are not negative, -1 where there is none or no such column.
 
-    Parameters
-    ----------
-    batch
-        The rows.
-    name
-        The column; it may be absent.
-    source
-        Name of the table, for error messages.
-
-    Raises
-    ------
-    FormatError
-        If a cell is something else.
+    FormatError, which names `source`, if a cell is something else.
     """
     place = batch.schema.get_field_index(name)
     if place < 0:

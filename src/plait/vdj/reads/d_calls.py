@@ -1,6 +1,6 @@
-"""Where the parts of a rearrangement lie.
+"""Where the parts of a rearrangement lie: V and J cut where they overlap, the D between, P nucleotides.
 
-V and J ends cut where they overlap, the D call between them, P nucleotides.
+Texts are reads; prefix, suffix and fragment are V, J and D; the middle is the junction; triplets are codons.
 """
 
 from __future__ import annotations
@@ -147,16 +147,9 @@ ALONE, ORDERED, CROSSED = range(3)
 
 
 class Entries(NamedTuple):
-    """What texts are matched with.
+    """What texts are matched with: `letters` (uint8) of all entries, `starts` (int64, (e + 1,)) offsets.
 
-    Attributes
-    ----------
-    letters
-        All entries, one after the other; uint8.
-    starts
-        Where each begins, and the end of the last; int64, shape (e + 1,).
-    anchors
-        First symbol of the triplet of each that ends or begins what is joined, -1 where unknown; int64 (e,).
+    `anchors`, int64 (e,): first symbol of the triplet that ends or begins what is joined, -1 where unknown.
     """
 
     letters: Any
@@ -165,18 +158,10 @@ class Entries(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """One match of each text, or none.
+    """One match of each text, or none (`entry` -1, int64); half-open coordinates, int32, shape (n,).
 
-    Attributes
-    ----------
-    entry
-        Which entry, -1 for none; int64, shape (n,).
-    text_start, text_end, entry_start, entry_end
-        What is matched, half-open; int32, shape (n,).
-    runs
-        Kind (0 pairs, 1 symbols of the entry alone, 2 of the text alone) and length; int32, shape (r, 2).
-    run_starts
-        Where the runs of each begin, and the end of the last; int64, shape (n + 1,).
+    `runs`, int32 (r, 2): kind (0 pairs, 1 symbols of the entry alone, 2 of the text alone) and length;
+    `run_starts`, int64 (n + 1,), are offsets into them.
     """
 
     entry: Any
@@ -189,18 +174,9 @@ class Matches(NamedTuple):
 
 
 class JoinedTexts(NamedTuple):
-    """Texts and what they match.
+    """Texts (uint8 `letters`, int64 `starts` (n + 1,)), and what they match.
 
-    Attributes
-    ----------
-    letters
-        All texts, one after the other; uint8.
-    starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    prefixes, suffixes
-        `Entries`.
-    prefix, suffix
-        `Matches`.
+    `prefixes` and `suffixes` are `Entries`, `prefix` and `suffix` `Matches`.
     """
 
     letters: Any
@@ -215,16 +191,8 @@ class JoinedTexts(NamedTuple):
 def cut_overlaps(texts: Any, marks: Any, prefix: Any, suffix: Any, order: Any) -> None:
     """Copy all matches, cut where they overlap.
 
-    Parameters
-    ----------
-    texts
-        `JoinedTexts`.
-    marks
-        uint8 (2, longest text): scratch.
-    prefix, suffix
-        `Matches` with room for as many runs, to be filled.
-    order
-        uint8 (n,): `ALONE`, `ORDERED` or `CROSSED`, to be filled.
+    `marks`, uint8 (2, longest text), is scratch from the caller. To be filled: `prefix` and `suffix`,
+    `Matches` with room for as many runs, and `order`, uint8 (n,): `ALONE`, `ORDERED` or `CROSSED`.
     """
     before = texts.prefix
     after = texts.suffix
@@ -380,34 +348,20 @@ _STOP = 42
 
 
 class LayoutTables(NamedTuple):
-    """What decides how texts are laid out.
+    """What decides how texts are laid out; fragments are D alleles, a group those of one germline set.
 
-    Attributes
-    ----------
-    masks
-        uint8 (256,): bits of what a letter may mean, 0 for what is no letter.
-    mirror
-        uint8 (16,): mask of the opposite of each mask.
-    triplets
-        uint8 (4096,): what three masks read as, ``first << 8 | second << 4 | third``.
-    places
-        int64 (words, 16): bits of the fragment positions that each mask matches.
-    word_starts
-        int64 (groups + 1,): first word of each group of fragments.
-    fragment_of, fragment_bit
-        int64 (words, bits): which fragment of its group a bit belongs to, and the first bit of that fragment.
-    allowed_starts
-        int64 (suffixes, words): bits from which a fragment before a suffix may be matched.
-    fragments
-        `plait.vdj.reads.d_calls.Entries` of all groups.
-    group_starts
-        int64 (groups + 1,): first fragment of each group.
-    furthest
-        How far from its match an anchor may lie.
-    least
-        Symbols that a fragment needs to be called.
-    most_extended
-        Longest mirrored extension of an end.
+    `masks` (uint8 (256,)): bits of what a letter may mean, 0 for what is no letter. `mirror` (uint8 (16,)):
+    mask of the complement. `triplets` (uint8 (4096,)): what three masks read as,
+    ``first << 8 | second << 4 | third``.
+
+    `places` (int64 (words, 16)): bits of the fragment positions that each mask matches; `word_starts`
+    (groups + 1,): first word of each group; `fragment_of`, `fragment_bit` (words, bits): fragment of its
+    group that a bit belongs to, and the first bit of that fragment; `allowed_starts` (suffixes, words): bits
+    from which a fragment before a suffix may be matched. `group_starts` (groups + 1,) are offsets into
+    `fragments`. All int64.
+
+    `furthest`: how far from its match an anchor may lie. `least`: symbols that a fragment needs to be called.
+    `most_extended`: longest mirrored extension of an end.
     """
 
     masks: Any
@@ -428,28 +382,16 @@ class LayoutTables(NamedTuple):
 class Layout(NamedTuple):
     """What is found of each text; int32 (n,) each, changed in place.
 
-    Attributes
-    ----------
-    prefix_columns, prefix_equal, prefix_shifted
-        Columns of the alignment, equal pairs, and whether the gaps before the middle shift its triplets.
-    suffix_columns, suffix_equal, suffix_shifted
-        The same for the suffix, of the gaps behind the middle.
-    compared, errors
-        Pairs outside the middle that tell, and those that differ, with the gaps there.
-    middle_start, middle_end
-        The middle, from the anchor of the prefix to the end of the triplet at that of the suffix; -1 where
-        unknown.
-    stops
-        Triplets of the middle's frame that read as a stop, from the start of the prefix, of the middle if the
-        prefix is shifted, to the end of the suffix.
-    worst
-        Least quality in the middle, 255 where there is none.
-    fragment, fragment_place
-        Number of the called fragment in its group, -1 for none, and where in it the match begins.
-    fragment_start, fragment_end
-        The match in the text.
-    prefix_extended, fragment_extended_left, fragment_extended_right, suffix_extended
-        Symbols that mirror an unshortened end, next to it.
+    `prefix_columns`, `prefix_equal`, `prefix_shifted`: columns of the alignment, equal pairs, and whether the
+    gaps before the middle shift its triplets; for the suffix the same of the gaps behind it. `compared` and
+    `errors`: pairs outside the middle that tell, and those that differ, with the gaps there. The middle lies
+    from the anchor of the prefix to the end of the triplet at that of the suffix; -1 where unknown.
+
+    `stops`: triplets of the middle's frame that read as a stop, from the start of the prefix (of the middle
+    if the prefix is shifted) to the end of the suffix. `worst`: least quality in the middle, 255 where there
+    is none. `fragment`: number of the called one in its group, -1 for none; `fragment_place`: where in it the
+    match begins; `fragment_start`, `fragment_end`: the match in the text. The last four count symbols that
+    mirror an unshortened end, next to it.
     """
 
     prefix_columns: Any
@@ -475,16 +417,9 @@ class Layout(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A text and what of it is outside the middle.
+    """What of a text, from `base` in `letters`, is outside the middle, `low` to `high`.
 
-    Attributes
-    ----------
-    letters, base
-        Letters of all texts, and where this one begins.
-    masks
-        Bits of what a letter may mean.
-    low, high
-        The middle.
+    `masks`: bits of what a letter may mean.
     """
 
     letters: Any
@@ -496,24 +431,11 @@ class Outside(NamedTuple):
 
 @shared
 def lay_out(texts: Any, qualities: Any, groups: Any, order: Any, tables: Any, out: Any, choice: Any) -> None:
-    """Fill the layout of all texts.
+    """Fill `out`, the `Layout` of all texts, whose matches do not overlap.
 
-    Parameters
-    ----------
-    texts
-        `plait.vdj.reads.d_calls.JoinedTexts` whose matches do not overlap.
-    qualities
-        uint8, a number for each letter, or none at all.
-    groups
-        int64 (n,): group of fragments of each text.
-    order
-        uint8 (n,): as `plait.vdj.reads.d_calls.cut_overlaps` says.
-    tables
-        `LayoutTables`.
-    out
-        `Layout`.
-    choice
-        int64 (n,): bits of the fragments of the group that match as long as the called one.
+    `qualities`: uint8, a number for each letter, or none at all. `groups`, int64 (n,): group of fragments of
+    each text. `order`: as `cut_overlaps` fills it. `choice`, int64 (n,), gets the bits of the fragments of
+    the group that match as long as the called one.
     """
     for i in range(order.size):
         ordered = order[i] == ORDERED
@@ -673,29 +595,17 @@ _GAPS = (0, 68, 73)
 
 
 class Written(NamedTuple):
-    """A column of texts under way.
-
-    Attributes
-    ----------
-    letters
-        uint8, with room for all.
-    bounds
-        Where each begins, and the end of the last; int32, shape (n + 1,).
-    """
+    """A column of texts under way: uint8 `letters` with room for all, int32 (n + 1,) offsets `bounds`."""
 
     letters: Any
     bounds: Any
 
 
 class Columns(NamedTuple):
-    """Aligned texts and entries, and where in them the parts lie; the last three int32, shape (n,).
+    """Aligned texts and entries, both `Written`, and where in them the parts lie.
 
-    Attributes
-    ----------
-    text, entry
-        `Written`.
-    fragment_at, suffix_at
-        Column in which the match with a fragment and that with the suffix begin.
+    `fragment_at`, `suffix_at`: column in which the match with a fragment and that with the suffix begin,
+    int32 (n,).
     """
 
     text: Any
@@ -732,17 +642,7 @@ def read_triplets(letters: Any, first: Any, length: Any, tables: Any, out: Any) 
 
 @shared
 def write_runs(letters: Any, starts: Any, entries: Any, matches: Any, out: Any) -> None:
-    """Write the runs of all matches, with what of text and entry lies before and after.
-
-    Parameters
-    ----------
-    letters, starts
-        The texts.
-    entries, matches
-        `plait.vdj.reads.d_calls.Entries` and `Matches`.
-    out
-        `Written`.
-    """
+    """Write into `out` the runs of all matches, with what of text and entry lies before and after."""
     at = 0
     for i in range(matches.entry.size):
         e = matches.entry[i]
@@ -784,22 +684,8 @@ def put_pairs(letters: Any, text: int, others: Any, entry: int, length: int, out
 def write_columns(texts: Any, order: Any, layout: Any, fragments: Any, number: Any, out: Any) -> None:
     """Write text and entries as columns, from the start of the prefix to the end of the suffix.
 
-    Nothing is written where prefix and suffix lie the wrong way round.
-
-    Parameters
-    ----------
-    texts
-        `plait.vdj.reads.d_calls.JoinedTexts`.
-    order
-        uint8 (n,): how prefix and suffix lie.
-    layout
-        `plait.vdj.reads.d_calls.Layout`.
-    fragments
-        `plait.vdj.reads.d_calls.Entries`.
-    number
-        int64 (n,): which of them is called, -1 for none.
-    out
-        `Columns`.
+    Nothing is written where prefix and suffix lie the wrong way round. `number`, int64 (n,): which of the
+    fragments is called, -1 for none; `order` as `cut_overlaps` fills it.
     """
     at = 0
     for i in range(order.size):

@@ -48,15 +48,9 @@ _SETS: Final = 16
 class SegmentScoring(NamedTuple):
     """How reads are scored with the alleles of a segment, and how chance alignments score.
 
-    Attributes
-    ----------
-    match, mismatch
-        Scores of two equal and of two different bases. A pair in which an ambiguous letter may stand for the
-        other scores 0.
-    gap_open, gap_extend
-        Costs of the first and of each further base of a gap.
-    lambda_, k
-        Parameters of Karlin and Altschul (PNAS 87:2264, 1990) for bases that are equally frequent.
+    A pair in which an ambiguous letter may stand for the other scores 0. `gap_open` and `gap_extend` are
+    costs of the first and of each further base of a gap. `lambda_` and `k` are those of Karlin and Altschul
+    (PNAS 87:2264, 1990) for bases that are equally frequent.
     """
 
     match: int
@@ -86,26 +80,12 @@ J_SCORING: Final = SegmentScoring(1, -2, 6, 2, 1.33, 0.62)
 
 
 class SegmentIndex(NamedTuple):
-    """The alleles of one segment of all germline sets, in order.
+    """The alleles of one segment of all germline sets, in order; all arrays int64.
 
-    Attributes
-    ----------
-    scoring
-        How they are scored.
-    words
-        Their words, and their bases as sets.
-    queries
-        Each allele for the lanes; None for an empty one.
-    offsets
-        Where the alleles of each germline set begin, and the end of the last; int64.
-    sets
-        Germline set of each allele, int64.
-    bases
-        Bases of the alleles of each set, int64.
-    cuts
-        Bases that are cut off at the start of each allele, int64.
-    anchors
-        First base of the conserved codon of each allele, -1 where it is not known; int64.
+    `words` holds their bases as sets, too; `queries` are for the lanes, None for an empty allele. `offsets`
+    are (sets + 1,); `sets` has the germline set of each allele, `bases` the bases of the alleles of each set.
+    `cuts` bases are cut off at the start of each allele; `anchors` are the first bases of the conserved
+    codons, -1 where not known.
     """
 
     scoring: SegmentScoring
@@ -125,16 +105,8 @@ class SegmentIndex(NamedTuple):
 class GermlineIndex(NamedTuple):
     """All alleles of some germline sets.
 
-    Attributes
-    ----------
-    sets
-        Number of germline sets.
-    v, j
-        V and J alleles.
-    ends
-        Ends of the V alleles, from some bases before the conserved Cys, in the order of `v`.
-    kinds
-        How many different ones there are in each set, from the conserved Cys on; int64.
+    `ends` are those of the V alleles, from some bases before the conserved Cys, in the order of `v`; `kinds`
+    (int64) counts the different ones in each set, from the conserved Cys on.
     """
 
     sets: int
@@ -153,18 +125,8 @@ class GermlineIndex(NamedTuple):
         """Expected number of chance alignments over the conserved Cys of a V.
 
         Half of what is expected is granted to alignments that begin with the read, where the read cuts the V,
-        and half to all others: such an alignment is far more likely to be true.
-
-        Parameters
-        ----------
-        sets
-            Germline set of each.
-        scores
-            Scores.
-        read_start
-            Where the alignment begins in the read.
-        room
-            Bases of the read in which it was looked for.
+        and half to all others: such an alignment is far more likely to be true. `room`: bases of the read in
+        which it was looked for.
         """
         places = 2.0 * np.where(read_start < _AT_START, _AT_START, np.maximum(room, 1))
         return self.ends.scoring.support(scores, places * self.kinds[sets] * _BEGINNINGS)
@@ -245,13 +207,7 @@ def _segment_index(
 
 
 def germline_index(germlines: Sequence[GermlineSet]) -> GermlineIndex:
-    """Prepare the V and J alleles of germline sets.
-
-    Parameters
-    ----------
-    germlines
-        The sets.
-    """
+    """Prepare the V and J alleles of germline sets."""
     v = [own.v for own in germlines]
     return GermlineIndex(
         len(germlines),
@@ -265,16 +221,8 @@ def germline_index(germlines: Sequence[GermlineSet]) -> GermlineIndex:
 class SegmentTable(NamedTuple):
     """Alleles of one segment of all sets.
 
-    Attributes
-    ----------
-    entries
-        Their sequences and anchors.
-    first
-        int64 (sets + 1,): first allele of each set.
-    names, name_starts
-        Their names, one after the other, uint8, and where each begins, int64 (alleles + 1,).
-    alleles
-        The alleles.
+    `first`, int64 (sets + 1,), are offsets of the sets; `names` (uint8) has offsets `name_starts`,
+    int64 (alleles + 1,).
     """
 
     entries: Entries
@@ -285,19 +233,10 @@ class SegmentTable(NamedTuple):
 
 
 class GermlineTables(NamedTuple):
-    """What annotation needs to know of its germline sets.
+    """What annotation needs to know of its germline sets; no D alleles of sets whose chain has none.
 
-    Attributes
-    ----------
-    v, d, j
-        Alleles by segment; without D alleles of sets whose chain has none.
-    layout
-        Tables and limits.
-    loci
-        Locus of each set.
-    d_places
-        int64 (J alleles, longest D + 1): places at which a match of so many bases can begin in the D alleles
-        that may join each J allele.
+    `d_places`, int64 (J alleles, longest D + 1): places at which a match of so many bases can begin in the D
+    alleles that may join each J allele.
     """
 
     v: SegmentTable
@@ -311,17 +250,7 @@ class GermlineTables(NamedTuple):
 def germline_tables(germlines: Sequence[GermlineSet], settings: AnnotationSettings) -> GermlineTables:
     """Tables of several germline sets.
 
-    Parameters
-    ----------
-    germlines
-        The sets.
-    settings
-        Limits.
-
-    Raises
-    ------
-    Unsupported
-        If a D allele is longer than 62 bases, or a set has more than 62 of them.
+    Unsupported if a D allele is longer than 62 bases, or a set has more than 62 of them.
     """
     d = _segment([() if g.chain == "vj" else g.d for g in germlines])
     return GermlineTables(

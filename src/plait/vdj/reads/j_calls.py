@@ -22,17 +22,7 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 class Places(NamedTuple):
-    """Where alleles of a germline set are looked for.
-
-    Attributes
-    ----------
-    items
-        Numbers of items, int64.
-    sets
-        Germline sets, int64.
-    firsts, lasts
-        Parts of the items' bases, int64.
-    """
+    """Where alleles of a germline set are looked for: item, set and part of the item's bases; int64 each."""
 
     items: NDArray[np.int64]
     sets: NDArray[np.int64]
@@ -51,18 +41,9 @@ class Places(NamedTuple):
 class JCalls(NamedTuple):
     """The best alleles in some places.
 
-    Attributes
-    ----------
-    places
-        The places.
-    scores
-        Score in the place, 0 where nothing is called; int64.
-    totals
-        The same with that of the mate; int64.
-    support
-        Expected number of chance alignments; float64.
-    ties
-        Whether each allele of the set has the best total; bool, shape (places, most alleles of a set).
+    `scores` (int64) are 0 where nothing is called, `totals` the same with that of the mate; `support` is the
+    expected number of chance alignments. `ties`, bool (places, most alleles of a set): whether an allele has
+    the best total.
     """
 
     places: Places
@@ -98,21 +79,7 @@ def ties_by_row(ties: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.
 def best_of_set(
     target: Target, sets: int, index: SegmentIndex, items: Items, places: Places
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Score and total of the best allele of the set in each place, and which alleles tie.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    sets
-        Number of germline sets.
-    index
-        The alleles.
-    items
-        The reads.
-    places
-        Where to look.
-    """
+    """Score and total of the best allele of the set in each place, and which alleles tie."""
     count = places.items.size
     most = max(int(np.diff(index.offsets).max()), 1)
     own = np.zeros((count, most), np.int64)
@@ -136,20 +103,7 @@ def j_calls(
 ) -> JCalls:
     """Find the best J in each place.
 
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    items
-        The reads.
-    places
-        Where to look.
-    max_evalue
-        Chance alignments that may be expected.
-    strands
-        How many strands were looked at.
+    `max_evalue` is the expected number of chance alignments, at most, on `strands` strands.
     """
     scores, totals, ties = best_of_set(target, index.sets, index.j, items, places)
     space = np.maximum(places.lasts - places.firsts, 1) * index.j.bases[places.sets] * float(strands)
@@ -162,17 +116,7 @@ def j_calls(
 def j_found(
     target: Target, index: GermlineIndex, items: Items, calls: JCalls, rows: NDArray[np.int64]
 ) -> Found:
-    """How the J of some calls is aligned; all of them have one.
-
-    Parameters
-    ----------
-    target, index, items
-        As for `j_calls`.
-    calls
-        The calls.
-    rows
-        Which of them.
-    """
+    """How the J of the calls `rows` is aligned; all of them have one."""
     places = calls.places.take(rows)
     alleles, starts = ties_by_row(calls.ties[rows])
     first = alleles[starts[:-1]] + index.j.offsets[places.sets]

@@ -40,22 +40,11 @@ __all__ = [
 
 
 class JoinedReads(NamedTuple):
-    """Reads and where their parts lie.
+    """Reads, with V and J matches that do not overlap any more, and where their parts lie.
 
-    Attributes
-    ----------
-    texts
-        The reads with their V and J matches, which do not overlap any more.
-    order
-        uint8 (n,): how V and J lie, see `plait.vdj.reads.d_calls`.
-    layout
-        What was found.
-    d_choice
-        int64 (n,): bits of the D alleles of the read's set that match as well as the called one.
-    d
-        The matches with the called D alleles.
-    groups
-        int64 (n,): germline set of each read, 0 where there is none.
+    `order`, uint8 (n,), as `plait.vdj.reads.d_calls.cut_overlaps` says. `d` are the matches with the called D
+    alleles; `d_choice`, int64 (n,), bits of the D alleles of the set that match as well as the called one.
+    `groups`, int64 (n,): germline set, 0 where there is none.
     """
 
     texts: JoinedTexts
@@ -67,15 +56,7 @@ class JoinedReads(NamedTuple):
 
 
 def join_reads(matches: GermlineMatches, tables: GermlineTables) -> JoinedReads:
-    """Find the parts of reads.
-
-    Parameters
-    ----------
-    matches
-        What the reads match.
-    tables
-        The germline sets that were matched, and limits.
-    """
+    """Find the parts of reads."""
     n = len(matches.reads)
     letters = _plain(matches.reads.letters, np.uint8)
     starts = _plain(matches.reads.starts, np.int64)
@@ -155,16 +136,9 @@ _MOST = 2**31 - 1
 def text_array(
     letters: NDArray[np.uint8], bounds: NDArray[Any], known: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """A string array over letters; it keeps them alive.
+    """A string array over ASCII letters, which it keeps alive; null where not `known`.
 
-    Parameters
-    ----------
-    letters
-        ASCII.
-    bounds
-        Where each text begins, and the end of the last.
-    known
-        Which texts there are, all by default; the others are null.
+    `bounds` are (n + 1,) offsets.
     """
     if int(bounds[-1]) > _MOST:
         raise Unsupported(
@@ -183,17 +157,7 @@ def slices(
     length: NDArray[np.int64],
     known: NDArray[np.bool_],
 ) -> pa.Array:
-    """Slices of letters.
-
-    Parameters
-    ----------
-    letters
-        What is cut.
-    first, length
-        Where each slice begins, and its letters; shape (n,).
-    known
-        Which there are.
-    """
+    """Slices of letters, null where not `known`; `first` and `length` have shape (n,)."""
     length = np.where(known, length, 0)
     out = _text_room(int(length.sum()), first.size)
     join_slices_kernel(letters, first, length, np.arange(first.size + 1), out)
@@ -207,15 +171,7 @@ def translations(
     known: NDArray[np.bool_],
     tables: GermlineTables,
 ) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Amino acids of the whole codons of slices, and how many each has.
-
-    Parameters
-    ----------
-    letters, first, length, known
-        As for `slices`.
-    tables
-        The codons.
-    """
+    """Amino acids of the whole codons of `slices`, and how many each has."""
     codons = np.where(known, length // 3, 0)
     out = _text_room(int(codons.sum()), first.size)
     read_triplets_kernel(letters, first, 3 * codons, tables.layout, out)
@@ -223,19 +179,7 @@ def translations(
 
 
 def calls(found: SegmentMatches, table: SegmentTable, reads: JoinedReads, known: Any) -> pa.Array:
-    """Names of all alleles with the best score, with commas between.
-
-    Parameters
-    ----------
-    found
-        The matches.
-    table
-        Their alleles.
-    reads
-        The reads.
-    known
-        bool (n,): which have a match.
-    """
+    """Names of all alleles with the best score, with commas between; null where not `known`."""
     counts = np.diff(found.allele_starts)
     alleles = found.alleles + np.repeat(table.first[reads.groups], counts)
     keep = np.repeat(known, counts)
@@ -248,15 +192,7 @@ def calls(found: SegmentMatches, table: SegmentTable, reads: JoinedReads, known:
 
 
 def d_calls(reads: JoinedReads, tables: GermlineTables) -> pa.Array:
-    """Names of the D alleles with the longest match, that of the coordinates first.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    tables
-        The alleles.
-    """
+    """Names of the D alleles with the longest match, that of the coordinates first."""
     if not tables.d.alleles:
         return pa.nulls(reads.groups.size, pa.string())
     keys = np.stack([reads.groups, reads.layout.fragment.astype(np.int64), reads.d_choice], axis=1)
@@ -273,15 +209,7 @@ def d_calls(reads: JoinedReads, tables: GermlineTables) -> pa.Array:
 
 
 def cigars(reads: JoinedReads, entries: Entries, matches: Matches) -> pa.Array:
-    """CIGAR strings of the whole reads, null without a match.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    entries, matches
-        The alleles of a segment, and the match of each read.
-    """
+    """CIGAR strings of the whole reads, null without a match."""
     n = matches.entry.size
     # A run of pairs can alternate, two characters a pair; any number has at most ten digits.
     pairs = int(matches.runs[: int(matches.run_starts[-1]), 1].sum(dtype=np.int64))
@@ -291,15 +219,7 @@ def cigars(reads: JoinedReads, entries: Entries, matches: Matches) -> pa.Array:
 
 
 def aligned_texts(reads: JoinedReads, tables: GermlineTables) -> tuple[Columns, pa.Array, pa.Array]:
-    """Reads and germline as aligned, and where in them D and J begin.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    tables
-        The germline.
-    """
+    """Reads and germline as aligned, and where in them D and J begin."""
     n = reads.order.size
     texts = reads.texts
     gap = np.where((reads.texts.prefix.entry >= 0) & (reads.texts.suffix.entry >= 0),

@@ -1,4 +1,4 @@
-"""Answers: what is called for some reads, found in one way or another."""
+"""V and J matches of reads: what a search finds for some of them, and the arrays for all."""
 
 from __future__ import annotations
 
@@ -30,31 +30,14 @@ class SegmentMatches:
     """The best local alignments of n reads with the alleles of one segment.
 
     Coordinates are 0-based and half-open; those of a read count in the orientation of `GermlineMatches`.
-    Where a read matches no allele, its score is 0, its coordinates are 0 and it has no allele and no run.
+    Where a read matches no allele, its score and its coordinates are 0 and it has no allele and no run.
 
-    Attributes
-    ----------
-    score
-        Score of the best alignment; int32, shape (n,).
-    support
-        Expected number of alignments as good by chance, for this read and all alleles; float64, shape (n,).
-    alleles
-        Indices of the alleles that have this score, in the order of the germline set; int32.
-    allele_starts
-        Where those of each read begin in `alleles`, and the end of the last; int64, shape (n + 1,).
-    read_start, read_end
-        Aligned part of the read, for its first allele; int32, shape (n,).
-    germline_start, germline_end
-        Aligned part of that allele; int32, shape (n,).
-    runs
-        Runs of that alignment from its start: kind (0 pairs of bases, 1 bases of the germline alone, that the
-        read lacks, 2 bases of the read alone, inserted ones) and length; int32, shape (runs, 2).
-    run_starts
-        Where those of each read begin in `runs`, and the end of the last; int64, shape (n + 1,).
-    matches
-        Pairs of equal bases; int32, shape (n,).
-    mismatches
-        Other pairs; int32, shape (n,).
+    `support` is the expected number of alignments as good by chance, for this read and all alleles. `alleles`
+    are the indices of those that have the best score, in the order of the germline set, with offsets
+    `allele_starts` (n + 1,); coordinates, runs, `matches` (pairs of equal bases) and `mismatches`
+    (other pairs) are those of the first. `runs`, shape (runs, 2), are kind (0 pairs of bases, 1 bases of the
+    germline alone, that the read lacks, 2 bases of the read alone, inserted ones) and length, with offsets
+    `run_starts` (n + 1,). All others have shape (n,).
     """
 
     score: NDArray[np.int32]
@@ -73,23 +56,13 @@ class SegmentMatches:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GermlineMatches:
-    """Reads as they are oriented, and what of the germline they match.
+    """Reads in the orientation of the genes, and what of the germline they match.
 
-    Attributes
-    ----------
-    reads
-        The reads in the orientation of the genes: those of `reversed` are reverse-complemented, with their
-        qualities.
-    reversed
-        Whether the read as given is the other strand; bool, shape (n,).
-    germline
-        Index of the germline set that matches best, -1 where none does; int8, shape (n,). The alleles of `v`
-        and `j` are indices into ``v`` and ``j`` of this set.
-    v, j
-        Best matches with the V and with the J alleles.
-    swapped
-        Whether the mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the
-        mate, and `reversed` counts from it; bool, shape (n,). None where no read has a mate.
+    Where `reversed`, (n,), the read as given is the other strand and `reads` has its reverse complement, with
+    its qualities. `germline`, (n,), is the index of the set that matches best, -1 where none does; the
+    alleles of `v` and `j` are indices into ``v`` and ``j`` of this set. `swapped`, (n,), says whether the
+    mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the mate, and
+    `reversed` counts from it; None where no read has a mate.
     """
 
     reads: ReadBlock
@@ -101,20 +74,9 @@ class GermlineMatches:
 
 
 class Found(NamedTuple):
-    """What was found, for some reads.
+    """What was found for the reads of these numbers.
 
-    Attributes
-    ----------
-    reads
-        Number of each read.
-    scores, support
-        As in `SegmentMatches`.
-    shift
-        What is to be added to the coordinates in the read.
-    paths
-        How they are aligned.
-    alleles, starts
-        Alleles that tie, and where those of each read begin.
+    `shift` is to be added to the coordinates in the read; `starts` are offsets into `alleles`, which tie.
     """
 
     reads: NDArray[np.int64]
@@ -164,28 +126,14 @@ def join_found(parts: Sequence[Found]) -> Found:
 
 
 def nothing_found(reads: NDArray[np.int64]) -> Found:
-    """No allele for some reads: score 0, and no alignment.
-
-    Parameters
-    ----------
-    reads
-        Number of each read.
-    """
+    """No allele for some reads: score 0, and no alignment."""
     zeros = np.zeros(reads.size, np.int64)
     starts = np.zeros(reads.size + 1, np.int64)
     return Found(reads, zeros, np.zeros(reads.size), zeros, no_paths(reads.size), zeros[:0], starts)
 
 
 def segment_matches(count: int, found: Found) -> SegmentMatches:
-    """Lay out what was found.
-
-    Parameters
-    ----------
-    count
-        Number of reads.
-    found
-        What was found for some of them, in order.
-    """
+    """Lay out what was found for some of `count` reads, in order."""
 
     def spread(values: NDArray[np.int64]) -> NDArray[np.int32]:
         out = np.zeros(count, np.int32)
@@ -218,16 +166,8 @@ def segment_matches(count: int, found: Found) -> SegmentMatches:
 class Answers(NamedTuple):
     """The V and J of some reads, in their order.
 
-    Attributes
-    ----------
-    mirrored
-        1 where the read is turned, int64.
-    sets
-        Germline set, int64.
-    v
-        The V of each, with score 0 where there is none; its `reads` are the reads that have an answer.
-    j
-        The J of those that have one.
+    `mirrored` (int64) is 1 where the read is turned, `sets` the germline set. `v.reads` are the reads that
+    have an answer, with score 0 where there is no V; `j` is of those that have one.
     """
 
     mirrored: NDArray[np.int64]

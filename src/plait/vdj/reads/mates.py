@@ -24,16 +24,9 @@ APART, MERGED, AMBIGUOUS = 0, 1, 2
 class OverlapRules(NamedTuple):
     """Which overlaps are believed.
 
-    Attributes
-    ----------
-    shortest
-        Fewest places.
-    most_other
-        Largest share of places that differ.
-    most_chance
-        Largest number of overlaps as good that unrelated sequences may be expected to have.
-    most_doubt
-        Largest logarithm of the odds of another overlap, as a share of that of the best one.
+    `shortest`: fewest places. `most_other`: largest share of places that differ. `most_chance`: largest
+    expected number of overlaps as good between unrelated sequences. `most_doubt`: largest log odds of another
+    overlap, as a share of that of the best one.
     """
 
     shortest: int
@@ -43,23 +36,14 @@ class OverlapRules(NamedTuple):
 
 
 class ConsensusTables(NamedTuple):
-    """What letters and qualities mean. Tables by two qualities have shape (qualities, qualities).
+    """What letters and qualities mean.
 
-    Attributes
-    ----------
-    bits
-        Letters that a byte may stand for, as bits; uint8, shape (256,).
-    mirror
-        The letter on the opposite strand; uint8, shape (256,).
-    gain_same, gain_other
-        Logarithm of the odds of an overlap, from a place where the letters agree and one where they do not;
-        float64.
-    quality_same, quality_other
-        Quality of the consensus in either case; uint8.
-    unknown
-        Byte of the letter that stands for all.
-    tie_unknown
-        Whether two different letters of equal quality give `unknown`, not the first one.
+    `bits`, uint8 (256,): letters that a byte may stand for; `mirror`, uint8 (256,): the letter on the
+    opposite strand. Tables by two qualities have shape (qualities, qualities): `gain_same` and `gain_other`,
+    float64, are the log odds of an overlap from a place where the letters agree and one where they do not,
+    `quality_same` and `quality_other`, uint8, the quality of the consensus. `unknown` is the byte of the
+    letter that stands for all; `tie_unknown` says whether two different letters of equal quality give it, not
+    the first one.
     """
 
     bits: Any
@@ -75,14 +59,7 @@ class ConsensusTables(NamedTuple):
 class SequencePairs(NamedTuple):
     """Pairs of sequences, the second ones on the opposite strand.
 
-    Attributes
-    ----------
-    first, second
-        Letters, one sequence after the other; uint8.
-    first_starts, second_starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    first_qualities, second_qualities
-        Qualities, below the size of the tables; uint8.
+    Letters and qualities (below the size of the tables) are uint8, starts int64 (n + 1,) offsets.
     """
 
     first: Any
@@ -94,16 +71,10 @@ class SequencePairs(NamedTuple):
 
 
 class OverlapScratch(NamedTuple):
-    """A pair on one strand; row 0 is the first sequence, row 1 the second.
+    """A pair on one strand, uint8 each; row 0 is the first sequence, row 1 the second.
 
-    Attributes
-    ----------
-    bits
-        Letters as bits, then ones as far as groups of lanes may reach; uint8.
-    letters, qualities
-        As they were given; uint8.
-    trust
-        Qualities, 0 where a letter stands for several; uint8.
+    `bits` has letters as bits, then ones as far as groups of lanes may reach; `letters` and `qualities` are
+    as given; `trust` has qualities, 0 where a letter stands for several.
     """
 
     bits: Any
@@ -113,18 +84,10 @@ class OverlapScratch(NamedTuple):
 
 
 class PairsOut(NamedTuple):
-    """What is written.
+    """What is written: the consensus, or the first sequence and, as other, the second on its strand.
 
-    Attributes
-    ----------
-    letters, qualities, starts
-        Consensus, or the first sequence.
-    other_letters, other_qualities, other_starts
-        Nothing, or the second sequence on the strand of the first.
-    fates
-        `MERGED`, `APART` or `AMBIGUOUS`; uint8, shape (n,).
-    places, differing
-        Overlapping places, and those of them that differ; int32, shape (n,).
+    `fates`, uint8 (n,), are `MERGED`, `APART` or `AMBIGUOUS`; `places` and `differing`, int32 (n,), count
+    overlapping places, and those of them that differ.
     """
 
     letters: Any
@@ -304,20 +267,10 @@ _LANES: Final = lanes_of(64)
 class MergedReads:
     """Pairs of n mates, merged where they overlap; all on the strand of the first mates.
 
-    Attributes
-    ----------
-    reads
-        The merged sequence, or the first mate.
-    others
-        The second mate, reverse-complemented; without bases where the pair was merged.
-    merged
-        Whether the pair was merged; bool, shape (n,).
-    ambiguous
-        Whether it was not because it overlaps in several ways that are about as good; bool, shape (n,).
-    overlap
-        Bases that both mates of a merged pair have, else 0; int32, shape (n,).
-    disagreements
-        Those of them on which they disagree; int32, shape (n,).
+    `reads` has the merged sequence, or the first mate; `others` the second mate, reverse-complemented,
+    without bases where the pair was merged. `ambiguous`: not merged because it overlaps in several ways that
+    are about as good. `overlap`: bases that both mates of a merged pair have, else 0; `disagreements`: those
+    on which they disagree. Arrays have shape (n,).
     """
 
     reads: ReadBlock
@@ -331,31 +284,15 @@ class MergedReads:
 def merge_mates(
     reads: ReadBlock, mates: ReadBlock, *, min_overlap: int = 12, max_mismatch: float = 0.2
 ) -> MergedReads:
-    """Merge mates by the consensus of their overlap.
+    """Merge mates, both as sequenced, by the consensus of their overlap; one entry for each pair, in order.
 
     The ends of the merged sequence are the starts of both mates. Where the molecule is shorter than a mate,
     what the mate reads beyond its end (adapters) is left out. Where the mates disagree the better base is
     taken, with the quality that is left to it; at equal quality that of the first mate, or N if neither file
-    has qualities. Pairs that overlap in several ways (repeats) or too little are not merged.
+    has qualities. Pairs that overlap in several ways (repeats) or too little are not merged: an overlap has
+    at least `min_overlap` bases, of which at most the share `max_mismatch` disagree.
 
-    Parameters
-    ----------
-    reads, mates
-        First and second mates, as sequenced; as many of the one as of the other.
-    min_overlap
-        Fewest bases of an overlap.
-    max_mismatch
-        Largest share of them on which the mates may disagree.
-
-    Returns
-    -------
-    MergedReads
-        One entry for each pair, in order.
-
-    Raises
-    ------
-    InvalidInput
-        If the numbers of mates differ, or a limit is out of its range.
+    InvalidInput if the numbers of mates differ, or a limit is out of its range.
     """
     if len(reads) != len(mates):
         raise InvalidInput(

@@ -20,15 +20,7 @@ _MIRROR = COMPLEMENT_MASK.copy()
 
 
 class Texts(NamedTuple):
-    """Sequences as sets of bases.
-
-    Attributes
-    ----------
-    codes
-        Sets, uint8, one sequence after the other.
-    starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    """
+    """Sequences as sets of bases: `codes`, uint8, with int64 (n + 1,) offsets `starts`."""
 
     codes: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -74,19 +66,7 @@ def merged_reads(
     others: ReadBlock | None = None,
     swapped: NDArray[np.bool_] | None = None,
 ) -> ReadBlock:
-    """The reads, some of them as their reverse complement, or their mates instead.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    backwards
-        Which to turn.
-    others
-        Mates.
-    swapped
-        Where to take the mate; needs `others`.
-    """
+    """The reads, reverse-complemented where `backwards`; where `swapped`, their mates from `others`."""
     swap = others is not None and swapped is not None and bool(swapped.any())
     if not swap and not backwards.any():
         return reads

@@ -34,15 +34,7 @@ _GAP = ord("-")
 
 
 class Place(NamedTuple):
-    """Where a gene lies in the alignments; shape (n,) each.
-
-    Attributes
-    ----------
-    first, length
-        Columns.
-    known
-        Whether it is there.
-    """
+    """Where a gene lies in the alignments, in columns; shape (n,) each."""
 
     first: NDArray[Any]
     length: NDArray[Any]
@@ -52,19 +44,7 @@ class Place(NamedTuple):
 def alignment_parts(
     reads: JoinedReads, tables: GermlineTables, aligned: Columns, places: Mapping[str, Place]
 ) -> dict[str, pa.Array]:
-    """The columns `plait.vdj.reads.rearrangements.ALIGNMENT_PARTS`.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    tables
-        The germline.
-    aligned
-        Reads and germline as aligned.
-    places
-        Where in that V, D and J (``"v"``, ``"d"``, ``"j"``) lie.
-    """
+    """The columns `ALIGNMENT_PARTS`; `places` says where in the alignment ``"v"``, ``"d"``, ``"j"`` lie."""
     columns: dict[str, pa.Array] = {}
     v = reads.texts.prefix
     anchors = tables.v.entries.anchors
@@ -90,19 +70,7 @@ def _without_gaps(written: Written) -> Written:
 
 
 class Column(NamedTuple):
-    """One column.
-
-    Attributes
-    ----------
-    name
-        Its name; that of the AIRR Rearrangement schema where `airr` says so.
-    type
-        Arrow type.
-    meaning
-        What it holds, in one line.
-    airr
-        Whether the AIRR Rearrangement schema has it.
-    """
+    """One column: name, type and meaning in one line; `airr`: it is in the AIRR Rearrangement schema."""
 
     name: str
     type: pa.DataType
@@ -225,13 +193,7 @@ ALIGNMENT_PARTS: Final[tuple[Column, ...]] = (
 
 
 def schema_of(alignment_parts: bool) -> pa.Schema:
-    """Schema of the batches.
-
-    Parameters
-    ----------
-    alignment_parts
-        Whether `ALIGNMENT_PARTS` are asked for; they stand behind the alignments.
-    """
+    """Schema of the batches; `ALIGNMENT_PARTS`, if asked for, stand behind the alignments."""
     place = 1 + [column.name for column in COLUMNS].index("germline_alignment")
     parts = ALIGNMENT_PARTS if alignment_parts else ()
     columns = (*COLUMNS[:place], *parts, *COLUMNS[place:])
@@ -250,28 +212,10 @@ _QUOTE = ord('"')
 
 
 class RearrangementBuilder:
-    """Makes AIRR rearrangements of reads.
+    """Makes AIRR rearrangements of reads that were matched with these germline sets, in this order.
 
-    Parameters
-    ----------
-    germlines
-        The germline sets that reads were matched with, in that order.
-    settings
-        Limits; the default ones if None.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Columns of the batches.
-    settings : AnnotationSettings
-        The limits.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no germline set.
-    Unsupported
-        If a D allele is longer than 62 bases, or a set has more than 62 of them.
+    `schema` has the columns of the batches. InvalidInput if there is no germline set; Unsupported if a D
+    allele is longer than 62 bases, or a set has more than 62 of them.
     """
 
     def __init__(self, germlines: Sequence[GermlineSet], settings: AnnotationSettings | None = None) -> None:
@@ -294,21 +238,9 @@ class RearrangementBuilder:
     ) -> pa.RecordBatch:
         """One row for each read, in order.
 
-        Parameters
-        ----------
-        matches
-            Reads and what they match.
-        consensus_count, duplicate_count, umi_count
-            Counts of each read, shape (n,); null where not given.
-        merged
-            Whether each read was merged from two mates, bool (n,).
-        repertoire_id
-            Repertoire of all reads, or of each.
-
-        Raises
-        ------
-        InvalidInput
-            If a column has not as many values as there are reads.
+        Counts have shape (n,), and are null where not given; `merged`, bool (n,): merged from two mates.
+        `repertoire_id` is that of all reads, or of each. InvalidInput if a column has not as many values as
+        there are reads.
         """
         reads = join_reads(matches, self._tables)
         facts = _Facts(reads)

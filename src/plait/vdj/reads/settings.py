@@ -1,4 +1,4 @@
-"""The germline sets that a run is asked to use."""
+"""Settings of annotation, and the germline sets that a run is asked to use."""
 
 from __future__ import annotations
 
@@ -115,23 +115,12 @@ Germlines = GermlineSet | str | os.PathLike[str] | Sequence[GermlineSet | str | 
 def germlines_of(
     given: Germlines, *, anchors: str | os.PathLike[str] | None = None
 ) -> tuple[GermlineSet, ...]:
-    """Load germline sets.
+    """Load germline sets: a set, the name or path of one, or a sequence of these.
 
-    Parameters
-    ----------
-    given
-        A set, the name or path of one, or a sequence of these. Text may hold several names with commas
-        between, unless a file has that name.
-    anchors
-        CSV table of anchors that replace those of the set, where there is only one.
+    Text may hold several names with commas between, unless a file has that name. `anchors` is a CSV table of
+    anchors that replace those of the set; InvalidInput if there are several sets. Further errors as
+    `plait.vdj.germline.load_germline`.
 
-    Raises
-    ------
-    InvalidInput, FormatError
-        As `plait.vdj.germline.load_germline`; and if there are anchors for several sets.
-
-    Examples
-    --------
     >>> [one.locus for one in germlines_of("mouse_trb,mouse_tra")]
     ['TRB', 'TRA']
     """

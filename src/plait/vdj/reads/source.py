@@ -28,16 +28,10 @@ _WAITING_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Umis:
-    """Unique molecular identifiers.
+    """Where unique molecular identifiers stand.
 
-    Attributes
-    ----------
-    place
-        Where they stand.
-    min_reads
-        Molecules with fewer reads are left out.
-    ratio
-        Take a UMI for an erroneous copy of another one, see `UmiSettings`; None: take UMIs as they are.
+    Molecules with fewer reads than `min_reads` are left out; `ratio` as in `UmiSettings`, None: take UMIs as
+    they are.
     """
 
     place: UmiPlace
@@ -51,20 +45,11 @@ class Umis:
 
 
 class ReadUnit(NamedTuple):
-    """Reads that are annotated together.
+    """Reads that are annotated together, of file number `file`, from 0; `mates` may be None.
 
-    Attributes
-    ----------
-    file
-        Number of their file, from 0; of molecules, of the first file of their repertoire.
-    reads, mates
-        The reads, and the second mate of each or None.
-    counts
-        Of molecules the reads behind each; else None.
-    summary
-        Counts of the reads as they were sequenced; empty for molecules, whose reads have been counted before.
-    first
-        Number of the first of these reads in their file, from 0; of molecules, None.
+    Of molecules, `file` is the first one of their repertoire, `counts` the reads behind each, `first` None
+    and `summary` empty, as their reads have been counted before. Otherwise `first` is the number of the first
+    of these reads in their file, from 0.
     """
 
     file: int
@@ -97,32 +82,9 @@ def _arrays(unit: ReadUnit) -> list[NDArray[Any]]:
 class ReadSource:
     """Blocks of reads, or of the consensus reads of molecules, which depend on the files alone.
 
-    Parameters
-    ----------
-    reader
-        The files.
-    names
-        Name of the repertoire of each file.
-    umis
-        Where UMIs stand, if there are any.
-    output
-        The table that is written; reads with UMIs that do not fit memory are put aside beside it.
-    progress
-        Called as reads are collected and as `done` is told of results.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Name of the repertoire of each file.
-    collected : list of ReadSummary
-        Counts of reads with UMIs, of each file.
-    umi_counts : UmiCounts or None
-        What became of reads with UMIs.
-
-    Raises
-    ------
-    InvalidInput
-        If UMIs are to stand in mates that there are not.
+    Reads with UMIs that do not fit memory are put aside beside `output`. `progress` is called as reads are
+    collected and as `done` is told of results. `collected` counts the reads with UMIs of each file.
+    InvalidInput if UMIs are to stand in mates that there are not.
     """
 
     def __init__(
@@ -159,28 +121,14 @@ class ReadSource:
         return {"name": pattern, "parts": [list(part) for part in place.parts], **asdict(self._umis.settings)}
 
     def named(self, index: int, unit: ReadUnit) -> str:
-        """What a block is called in messages.
-
-        Parameters
-        ----------
-        index
-            Its number.
-        unit
-            The block.
-        """
+        """What a block is called in messages."""
         path = self._reader.paths[unit.file]
         if unit.first is None:
             return f"block {index}, molecules of {str(path)!r}"
         return f"reads {unit.first} to {unit.first + len(unit.reads) - 1} of {str(path)!r}"
 
     def done(self, unit: ReadUnit) -> None:
-        """Take note that a block has been annotated.
-
-        Parameters
-        ----------
-        unit
-            The block.
-        """
+        """Take note that a block has been annotated."""
         self._annotated += len(unit.reads)
         if self._progress is None:
             return

@@ -22,31 +22,13 @@ _WITH_JUNCTION = pa.array(["ok", "out_of_frame", "stop_codon"])
 
 @dataclass(slots=True, kw_only=True)
 class ReadSummary:
-    """Counts over reads. Sums of blocks, in any order.
+    """Counts over reads, or pairs of them. Sums of blocks, in any order.
 
-    Attributes
-    ----------
-    reads
-        Reads, or pairs of them, in the input.
-    merged_pairs
-        Pairs whose mates overlap, merged into one sequence.
-    sequences
-        What was aligned: the reads, or with UMIs one consensus of each.
-    bases, quality_sum, scored_bases
-        Bases of all reads, the sum of the qualities, and the bases that have one.
-    forward, reverse
-        Sequences aligned as they are, and as their reverse complement; the others match no V and no J.
-    productive, out_of_frame, stop_codon
-        Sequences with a junction that are productive, whose V and J are in different frames, that hold a stop
-        codon.
-    rows
-        Rows written.
-    statuses
-        Sequences of each status.
-    v_genes, j_genes
-        Sequences with a junction of each gene, by the first call.
-    junction_lengths
-        Sequences with a junction of each length, in nucleotides.
+    `sequences` is what was aligned: the reads, or with UMIs one consensus of each. `scored_bases` are those
+    that have a quality. `forward` and `reverse` are aligned as they are, and as their reverse complement; the
+    others match no V and no J. `productive`, `out_of_frame` and `stop_codon`, `v_genes` and `j_genes`
+    (by the first call) and `junction_lengths` (in nucleotides) count sequences with a junction. `rows` are
+    those written.
     """
 
     reads: int = 0
@@ -67,15 +49,7 @@ class ReadSummary:
     junction_lengths: Counter[int] = field(default_factory=Counter)
 
     def add_reads(self, blocks: Iterable[ReadBlock], *, reads: int) -> None:
-        """Add reads as they come from the sequencer.
-
-        Parameters
-        ----------
-        blocks
-            The reads, and the second mates where there are any.
-        reads
-            Reads, or pairs of them.
-        """
+        """Add reads, or pairs of them, as they come from the sequencer; `blocks` have the mates, too."""
         self.reads += reads
         for block in blocks:
             self.bases += int(block.starts[-1] - block.starts[0])
@@ -84,13 +58,7 @@ class ReadSummary:
                 self.quality_sum += int(block.qualities.sum(dtype=np.int64))
 
     def add_rows(self, rows: pa.RecordBatch) -> None:
-        """Add annotated sequences, before any is left out.
-
-        Parameters
-        ----------
-        rows
-            All rows of a block.
-        """
+        """Add all annotated sequences of a block, before any is left out."""
         self.sequences += rows.num_rows
         placed = pc.or_(pc.is_valid(rows["v_call"]), pc.is_valid(rows["j_call"]))
         self.reverse += _count(pc.and_(placed, rows["rev_comp"]))
@@ -106,13 +74,7 @@ class ReadSummary:
         self.junction_lengths.update(_counts(pc.binary_length(found["junction"])))
 
     def merge(self, other: Self) -> None:
-        """Add the counts of other blocks.
-
-        Parameters
-        ----------
-        other
-            Left unchanged.
-        """
+        """Add the counts of other blocks; `other` is left unchanged."""
         for item in fields(self):
             mine, theirs = getattr(self, item.name), getattr(other, item.name)
             if isinstance(mine, Counter):
@@ -131,13 +93,7 @@ class ReadSummary:
         return self.bases / self.reads if self.reads else None
 
     def junction_length(self, share: float) -> int | None:
-        """Length that this share of the junctions do not surpass; None without junctions.
-
-        Parameters
-        ----------
-        share
-            0.5 for the median.
-        """
+        """Length that this share of the junctions (0.5: median) do not surpass; None without junctions."""
         wanted = share * self.junction_lengths.total()
         seen = 0
         for length in sorted(self.junction_lengths):
@@ -153,26 +109,14 @@ class ReadSummary:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The counts that `state` gave, also after a way through JSON, which makes keys text.
-
-        Parameters
-        ----------
-        state
-            What `state` gave.
-        """
+        """The counts that `state` gave, also after a way through JSON, which makes keys text."""
         found: dict[str, Any] = {k: Counter(v) if isinstance(v, Mapping) else v for k, v in state.items()}
         made = cls(**found)
         made.junction_lengths = Counter({int(k): n for k, n in made.junction_lengths.items()})
         return made
 
     def as_dict(self, statuses: Iterable[str]) -> dict[str, Any]:
-        """Everything, ready for JSON.
-
-        Parameters
-        ----------
-        statuses
-            Their names in order; those that did not occur are left out.
-        """
+        """Everything, ready for JSON; of the statuses, in this order, those that occurred."""
         found = self.state()
         for name in ("quality_sum", "scored_bases"):
             del found[name]

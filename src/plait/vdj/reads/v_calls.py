@@ -1,7 +1,8 @@
-"""Reads by their J: where a J is sure, a short end of a V left of it is enough.
+"""The V of reads: found by shared words, by alignment with all alleles, or left of a sure J.
 
-A V that begins at its conserved Cys, as in reads of the CDR3 alone, has a dozen bases: too few to be told
-from chance in a whole read, and enough beside a J, if the Cys is among them.
+Where a J is sure, a short end of a V left of it is enough. A V that begins at its conserved Cys, as in reads
+of the CDR3 alone, has a dozen bases: too few to be told from chance in a whole read, and enough beside a J,
+if the Cys is among them.
 """
 
 from __future__ import annotations
@@ -74,13 +75,7 @@ class _Calls(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What chance may explain.
-
-    Attributes
-    ----------
-    max_evalue, max_j_evalue
-        As for `plait.vdj.reads.annotator.GermlineAligner`.
-    """
+    """Expected numbers of chance alignments, as for `plait.vdj.reads.annotator.GermlineAligner`."""
 
     max_evalue: float
     max_j_evalue: float
@@ -93,23 +88,10 @@ def best_of_read(
     totals: NDArray[np.int64],
     good: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """The good call of each read with the largest total.
+    """The good call of each read with the largest total, by number, in the order of their reads.
 
-    Of equal ones that on the strand given counts, then that of the first germline set.
-
-    Parameters
-    ----------
-    items
-        Reads on strands.
-    numbers, sets, totals
-        Item, germline set and total of each call.
-    good
-        Which calls count.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Numbers of calls, in the order of their reads.
+    Of equal ones that on the strand given counts, then that of the first germline set. `numbers` are the
+    items of the calls.
     """
     rows = np.flatnonzero(good)
     reads, mirrored = items.reads[numbers[rows]], items.mirrored[numbers[rows]]
@@ -219,21 +201,7 @@ def _doubtful(answers: Answers) -> NDArray[np.bool_]:
 def answers_by_v(
     target: Target, index: GermlineIndex, texts: Texts, mates: Texts | None, limits: Limits
 ) -> Answers:
-    """Find reads with a V.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    texts
-        The reads.
-    mates
-        Their mates on the same strand, one for each.
-    limits
-        What chance may explain.
-    """
+    """Find reads with a V; `mates` are on the same strand, one for each read."""
     items, pairs = find_candidates(index.v, texts, mates)
     answers, calls = _answers(target, index, items, _best_calls(target, index, items, pairs), limits)
     doubtful = _doubtful(answers)
@@ -252,21 +220,7 @@ def answers_by_v(
 def answers_by_all_v(
     target: Target, index: GermlineIndex, items: Items, numbers: NDArray[np.int64], limits: Limits
 ) -> Answers:
-    """Find a V in reads by aligning them with all alleles.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    items
-        Reads on strands.
-    numbers
-        Which of them to look at.
-    limits
-        What chance may explain.
-    """
+    """Find a V in the items `numbers` by aligning them with all alleles."""
     firsts = items.own.starts[numbers]
     pairs = _all_pairs(index, numbers, firsts, np.minimum(items.own.starts[numbers + 1], firsts + _LONGEST))
     return _answers(target, index, items, _best_calls(target, index, items, pairs), limits)[0]
@@ -323,18 +277,8 @@ def _sure_j(target: Target, index: GermlineIndex, texts: Texts) -> tuple[Items, 
 def answers_by_j(target: Target, index: GermlineIndex, texts: Texts, max_evalue: float) -> Answers:
     """Find reads with a sure J, and the V, or the end of one, left of it.
 
-    Reads without such a V are answered too if chance explains not even their J.
-
-    Parameters
-    ----------
-    target
-        Where to compute.
-    index
-        The alleles.
-    texts
-        The reads.
-    max_evalue
-        Chance alignments as good as the V and the J together, or a J alone, that may be expected.
+    Reads without such a V are answered too if chance explains not even their J. `max_evalue` is the expected
+    number of chance alignments as good as the V and the J together, or a J alone, at most.
     """
     items, calls, j = _sure_j(target, index, texts)
     sure = calls.places.take(np.flatnonzero(calls.scores > 0))

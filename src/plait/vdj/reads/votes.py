@@ -1,4 +1,7 @@
-"""Kernels that vote for alleles by the words that reads share with them, and segments without gaps."""
+"""Kernels that vote for alleles by the words that reads share with them, and segments without gaps.
+
+Texts are reads, references alleles; the mirror of a text is its reverse complement.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,13 @@ __all__ = [
 class WordIndex(NamedTuple):
     """The words of some references, and what segments are scored with.
 
-    Attributes
-    ----------
-    size
-        Letters of a word, k.
-    table
-        For 32 words each: which of them occur, one bit a word, and how many words occur before; int32, shape
-        (4^k / 32, 2), or one row if that is less.
-    starts
-        Where the entries of each word that occurs begin, and the end of the last; int32.
-    entries
-        Reference and position of each occurrence, int32, shape (occurrences, 2).
-    letters
-        Letters of all references as sets: a bit for each of four letters; uint8.
-    bounds
-        Where each reference begins in `letters`, and the end of the last; int64.
-    numbers
-        Number of each set: 0 to 3 where it holds one letter, else -1; int8, shape (16,).
-    mirror
-        The set of the partners of each set, uint8, shape (16,).
-    scores
-        Score of a set of the text and one of a reference, int32, shape (16, 16).
+    `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
+    them occur, one bit a word, and how many words occur before. `starts` (int32) are offsets of the words
+    that occur into `entries`, int32 (occurrences, 2): reference and position.
+
+    `letters` (uint8) has all references as sets, a bit for each of four letters; `bounds` (int64) are their
+    offsets. `numbers`, int8 (16,): 0 to 3 for a set of one letter, else -1. `mirror`, uint8 (16,): the set of
+    the partners. `scores`, int32 (16, 16): of a set of the text and one of a reference.
     """
 
     size: Any
@@ -62,16 +51,9 @@ class WordIndex(NamedTuple):
 class VoteLimits(NamedTuple):
     """What makes a candidate.
 
-    Attributes
-    ----------
-    votes_below
-        How many votes fewer than the best a reference may have to be scored.
-    score_below
-        How much less than the best a candidate's score may be.
-    least_score
-        Least best score of a text: with less it has no candidate.
-    gap
-        Least cost of a gap.
+    A reference may have `votes_below` votes fewer than the best to be scored, a candidate a score
+    `score_below` less than the best; a text whose best score is below `least_score` has none. `gap` is the
+    least cost of a gap.
     """
 
     votes_below: Any
@@ -81,18 +63,10 @@ class VoteLimits(NamedTuple):
 
 
 class VoteScratch(NamedTuple):
-    """Memory of one thread; each int64, shape (references,).
+    """Memory of one thread, from the caller; each int64, shape (references,).
 
-    Attributes
-    ----------
-    votes
-        Votes of each reference, zero between texts.
-    diagonals, leads
-        The diagonal that leads, and by how much.
-    touched
-        References with votes.
-    scores
-        Best scores of those, and of others no value.
+    `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are the references with votes, and
+    `scores` are defined for those only.
     """
 
     votes: Any
@@ -103,13 +77,10 @@ class VoteScratch(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Candidates of all texts, changed in place.
+    """Candidates of all texts, changed in place: int64, shape (enough,) each.
 
-    Attributes
-    ----------
-    texts, mirrored, references, diagonals
-        Text, 1 if it is read as its mirror, reference, diagonal (position in the reference less that in the
-        text as it is read); int64, shape (enough,).
+    `mirrored` is 1 if the text is read as its mirror; a diagonal is the position in the reference less that
+    in the text as it is read.
     """
 
     texts: Any
@@ -221,26 +192,8 @@ def vote_text(
 ) -> int:
     """Find the candidates of a text in one orientation; returns where the next one goes.
 
-    Parameters
-    ----------
-    index
-        `WordIndex`.
-    letters
-        Sets of all texts, uint8.
-    first, last
-        Where in them the text lies.
-    text
-        Its number.
-    mirrored
-        1 to read it as its mirror.
-    limits
-        `VoteLimits`.
-    scratch
-        `VoteScratch`; changed in place.
-    out
-        `Candidates`; changed in place.
-    at
-        Where the first candidate goes; there is room for all references.
+    The text is ``letters[first:last]``; `mirrored` is 1 to read it as its mirror. `scratch` and `out` are
+    changed in place; from `at` on, `out` has room for all references.
     """
     touched = _count_words(index, letters, first, last, mirrored, scratch)
     most = 0
@@ -270,20 +223,11 @@ def vote_text(
 
 
 class Segments(NamedTuple):
-    """Pairs and the segments found, changed in place.
+    """Pairs and the segments found, changed in place; int64, shape (pairs,) each.
 
-    Attributes
-    ----------
-    firsts, lasts
-        Where in the letters of the texts each text lies; int64, shape (pairs,).
-    references
-        Reference of each; int64.
-    wanted
-        Score that its segment must have, positive; int64.
-    diagonals
-        Diagonal to look at first: position in the reference less that in the text; int64.
-    starts, ends
-        Part of the text, counted from its start; -1 where no segment has this score; int64.
+    The text is `firsts` to `lasts` in the letters of all. `wanted` is the score that its segment must have,
+    positive; `diagonals` (position in the reference less that in the text) are looked at first. `starts` and
+    `ends` count from the start of the text, -1 where no segment has this score.
     """
 
     firsts: Any
@@ -332,20 +276,8 @@ def _alike(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> int:
 def find_segment(index: Any, letters: Any, pair: int, match: int, backwards: int, out: Any) -> None:
     """Find a segment of the wanted score: on the given diagonal, else on that nearest the text's start.
 
-    Parameters
-    ----------
-    index
-        `plait.vdj.reads.votes.WordIndex`, of which letters, bounds and scores are used.
-    letters
-        Sets of all texts, uint8.
-    pair
-        Number of the pair.
-    match
-        Largest score of two letters.
-    backwards
-        0 to look from the start of the text on, 1 from its end.
-    out
-        `Segments`; changed in place.
+    `match` is the largest score of two letters; `backwards` is 0 to look from the start of the text on, 1
+    from its end. `out`, the `Segments`, is changed in place.
     """
     out.starts[pair] = -1
     out.ends[pair] = -1
@@ -371,22 +303,9 @@ def count_alike(
 ) -> Any:
     """Pairs of equal letters along the runs of an alignment, and other pairs.
 
-    Parameters
-    ----------
-    index
-        As for `find_segment`.
-    letters
-        Sets of all texts, uint8.
-    first
-        Where the alignment starts in `letters`.
-    reference
-        The reference.
-    start
-        Where the alignment starts in it.
-    runs
-        Operation (0 pairs, 1 letters of the reference alone, 2 of the text alone) and length, int32.
-    run, last_run
-        Which of them.
+    The alignment starts at `first` in `letters` and at `start` in the reference. `runs`, int32, are operation
+    (0 pairs, 1 letters of the reference alone, 2 of the text alone) and length; `run` to `last_run` of them
+    count.
     """
     position = first
     other = index.bounds[reference] + start
@@ -407,23 +326,7 @@ def count_alike(
 
 @shared
 def copy_text(mirror: Any, letters: Any, first: int, last: int, mirrored: int, out: Any, at: int) -> None:
-    """Copy a text, or its mirror.
-
-    Parameters
-    ----------
-    mirror
-        Partner of each letter, uint8.
-    letters
-        Letters of all texts, uint8.
-    first, last
-        Where in them the text lies.
-    mirrored
-        1 to copy its mirror.
-    out
-        Changed in place, uint8.
-    at
-        Where the copy begins.
-    """
+    """Copy ``letters[first:last]``, or its mirror where `mirrored` is 1, to `out` from `at` on."""
     if mirrored:
         for k in range(last - first):
             out[at + k] = mirror[letters[last - 1 - k]]
