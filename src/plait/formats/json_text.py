@@ -25,7 +25,7 @@ def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 2
     """Content of a JSON file, as of `parse_json`.
 
     `expected` is what it should be, for errors, `most` the bytes that it may have. FormatError if it cannot
-    be read, or is not JSON as there.
+    be read or has more, or what `parse_json` refuses.
     """
     try:
         size = check_readable(path).st_size

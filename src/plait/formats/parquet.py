@@ -121,8 +121,8 @@ class RowGroupWidths:
     """How much memory rows of a row group may take, whatever its footer says.
 
     `row` is bytes of a row where rows are the longest (with lists, on average); `pages` those of the largest
-    pages of all columns together. Of the columns named, or all if None. pyarrow.ArrowInvalid if there is no
-    page where one should be.
+    pages of all `columns` together; None stands for all of the file. pyarrow.ArrowInvalid if there is no page
+    where one should be.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class Evidence(NamedTuple):
 def most_probable_model(
     old: RecombinationModel, seen: Evidence, *, pseudocount: float = 0.0
 ) -> RecombinationModel:
-    """The model under which the choices counted in `seen` are most probable.
+    """The model under which the choices counted in `seen` are most probable: the M step of EM.
 
     What was impossible under `old` stays so. A distribution of which nothing was seen, as the deletions of a
     gene that never occurs, stays as it was. `pseudocount` is added to the number of every possible choice,

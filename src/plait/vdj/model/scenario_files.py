@@ -279,26 +279,10 @@ def scenario_files(
 
     Parameters
     ----------
-    inputs
-        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
-    output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
-    model
-        The model.
+    inputs, output, model, calls, layout, threads, executor, resume, progress
+        As for `plait.vdj.model.pgen_files.pgen_files`.
     best
         Most scenarios of a row.
-    calls
-        Which calls are taken for what a row was made of.
-    layout
-        Column layout of the inputs, or ``"lines"`` for text without a header line.
-    threads
-        Blocks worked on at a time; the output does not depend on it.
-    executor
-        Where blocks are worked on; by default so many threads of this process. The output is the same.
-    resume
-        Take over the blocks that a stopped run of the same inputs and parameters has computed.
-    progress
-        Called after every block.
 
     Raises
     ------

@@ -122,7 +122,7 @@ class _EndMatcher:
     ) -> _Ints:
         """Length of the longest possible part of each text, 0 if there is none.
 
-        The text ``rows[i]`` is made of the genes ``sets[which[i]]``.
+        Text ``rows[i]`` may use the genes ``sets[which[i]]``.
         """
         used = np.unique(which)
         starts = np.zeros(len(sets), np.int64)
