@@ -47,23 +47,7 @@ _REFUSED: Final = {
 
 @contextmanager
 def output_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of the operating system into ones that name the output and say what to do.
-
-    Parameters
-    ----------
-    path
-        The output, as the user knows it.
-
-    Yields
-    ------
-    None
-        Run what writes inside.
-
-    Raises
-    ------
-    FormatError
-        In place of any `OSError`.
-    """
+    """Turn an OSError inside into a FormatError that names the output and says what to do."""
     try:
         yield
     except OSError as error:
@@ -90,29 +74,12 @@ class AtomicFile:
     As a context manager it commits on a clean exit and discards on any exception, `KeyboardInterrupt`
     included. The hidden name is always the same one, so a run that was killed leaves at most one such file,
     which the next run removes. A lock on it keeps two runs from writing one output. It is always a new file:
-    links, pipes and folders of that name are refused.
+    links, pipes and folders of that name are refused; a target that is a symbolic link is followed.
 
-    Parameters
-    ----------
-    path
-        The target. A symbolic link is followed.
-    durable
-        Whether to wait until the file has reached the disk, and to log that an older one was replaced. Leave
-        it out only where a damaged file would be noticed and made again.
-
-    Attributes
-    ----------
-    path : Path
-        The target, as given.
-    stream : BinaryIO
-        Write here.
-
-    Raises
-    ------
-    InvalidInput
-        If the target is a directory or a device, its folder does not exist, or another run is writing it.
-    FormatError
-        If the folder cannot be written.
+    Write to `stream`. `durable` waits until the file has reached the disk, and logs that an older one was
+    replaced; leave it out only where a damaged file would be noticed and made again. InvalidInput if the
+    target is a directory or a device, its folder does not exist, or another run is writing it; FormatError if
+    the folder cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True) -> None:
@@ -128,10 +95,7 @@ class AtomicFile:
     def commit(self) -> None:
         """Make the file appear under its name.
 
-        Raises
-        ------
-        FormatError
-            If the last bytes cannot be written; the file is discarded then.
+        FormatError if the last bytes cannot be written; the file is discarded then.
         """
         if not self._open:
             return
@@ -181,17 +145,7 @@ class AtomicFile:
 def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> None:
     """Write a JSON file atomically, keys sorted, so that equal content gives equal bytes.
 
-    Parameters
-    ----------
-    path
-        The target.
-    content
-        What to write.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        As `AtomicFile`.
+    Errors are those of `AtomicFile`.
     """
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     with AtomicFile(path) as file, output_errors(path):
@@ -201,19 +155,8 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> N
 def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Check, before long work, that an output can be written.
 
-    Parameters
-    ----------
-    path
-        The output.
-    inputs
-        Files that are read.
-
-    Raises
-    ------
-    InvalidInput
-        If it is one of the inputs, a directory or a device, or its folder does not exist.
-    FormatError
-        If the folder cannot be written.
+    InvalidInput if it is one of the inputs, a directory or a device, or its folder does not exist;
+    FormatError if the folder cannot be written.
     """
     check_not_input(path, inputs)
     with AtomicFile(path, durable=False) as file:
@@ -221,20 +164,7 @@ def check_output(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLik
 
 
 def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Check that an output is none of the inputs.
-
-    Parameters
-    ----------
-    path
-        The output.
-    inputs
-        Files that are read.
-
-    Raises
-    ------
-    InvalidInput
-        If it is one of them, under whatever name.
-    """
+    """InvalidInput if an output is one of the inputs, under whatever name."""
     for given in inputs:
         if os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
             raise InvalidInput(
@@ -382,19 +312,7 @@ _WRONG: tuple[type[Exception], ...] = (
 def description_errors(path: str | os.PathLike[str], kind: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn what a library raises on a description that holds anything into errors that name the output.
 
-    Parameters
-    ----------
-    path
-        The output.
-    kind
-        Name of its format.
-    *errors
-        What else the library raises.
-
-    Raises
-    ------
-    FormatError
-        In their place.
+    `kind` is the name of its format, `errors` what else the library raises; FormatError comes in their place.
     """
     try:
         yield
@@ -412,22 +330,8 @@ def description_errors(path: str | os.PathLike[str], kind: str, *errors: type[Ex
 class HiddenOutput:
     """A hidden name beside an output, for libraries that open files by name.
 
-    Parameters
-    ----------
-    path
-        The output.
-
-    Attributes
-    ----------
-    path : Path
-        The output, as given.
-    hidden : Path
-        Where to write until it is complete.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If the output cannot be written, see `plait.formats.atomic.AtomicFile`.
+    `path` is the output, as given, `hidden` where to write until it is complete. Errors are those of
+    `AtomicFile`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -468,30 +372,11 @@ class HiddenOutput:
 
 
 def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
-    """Make a folder one of a kind of run, or see that it is one.
+    """Make a folder one of a kind of run, or see that it is one; whether it was none before.
 
-    Parameters
-    ----------
-    path
-        The folder, made if it is not there; its parent must be.
-    marker
-        Name of the file in it that says what it is.
-    kind
-        What the file says.
-    what
-        A run of the kind in messages, as ``"study"``.
-
-    Returns
-    -------
-    bool
-        Whether it was none before.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else, or its parent is missing.
-    FormatError
-        If it cannot be written, or its marker is damaged.
+    The folder is made if it is not there; its parent must be. The file `marker` in it says `kind`; `what` is
+    a run of the kind in messages, as ``"study"``. InvalidInput if the folder holds something else, or its
+    parent is missing; FormatError if it cannot be written, or its marker is damaged.
     """
     file = path / marker
     if path.is_dir():
@@ -522,23 +407,9 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
 def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume: bool | None = None) -> None:
     """Check that a run that writes a folder may take the place of what an earlier one has left in it.
 
-    Parameters
-    ----------
-    path
-        The folder, claimed.
-    *results
-        What an earlier run would have left.
-    what
-        As for `claim_folder`.
-    force
-        Whether the user wants to replace it.
-    resume
-        Whether the user wants to go on with it; None if that kind of run cannot.
-
-    Raises
-    ------
-    InvalidInput
-        If there are results and neither is wanted, or both are.
+    The folder is claimed; `results` are what an earlier run would have left, `what` is as for `claim_folder`.
+    The user may want to replace them (`force`) or go on with them (`resume`; None if that kind of run
+    cannot). InvalidInput if there are results and neither is wanted, or both are.
     """
     if resume and force:
         raise InvalidInput("resume", found="force too", expected="one or the other")

@@ -37,28 +37,12 @@ _MOST_SHOWN: Final = 4
 
 
 class Checkpoint:
-    """Finished blocks of one run.
+    """Finished blocks of one run, in a folder that is made if it is not there.
 
-    Parameters
-    ----------
-    directory
-        Folder of the checkpoint, made if it is not there.
-    key
-        Everything that determines the blocks: versions, parameters, inputs. Must be expressible in JSON.
-    resume
-        Whether to go on with what is there. Otherwise an older checkpoint is removed.
-
-    Attributes
-    ----------
-    directory : Path
-        The folder.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else, or, with `resume`, a run with another key.
-    FormatError
-        If the folder cannot be written.
+    `key` is everything that determines the blocks (versions, parameters, inputs), expressible in JSON. With
+    `resume` the run goes on with what is there; otherwise an older checkpoint is removed. InvalidInput if the
+    folder holds something else or, with `resume`, a run with another key; FormatError if it cannot be
+    written.
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, key: Mapping[str, object], resume: bool) -> None:
@@ -81,26 +65,10 @@ class Checkpoint:
         return sorted(int(match[1]) for match in matches if match)
 
     def get(self, index: int, made_from: bytes | None = None, name: str = "") -> pa.RecordBatch | None:
-        """Read a block.
+        """A block as it was put; None if it is absent, cut off or damaged.
 
-        Parameters
-        ----------
-        index
-            Number of the block.
-        made_from
-            `digest_of` what it would be made from now; None: whatever it was made from.
-        name
-            What that is called in an error.
-
-        Returns
-        -------
-        pyarrow.RecordBatch or None
-            The block as it was put; None if it is absent, cut off or damaged.
-
-        Raises
-        ------
-        InvalidInput
-            If it was made from something else.
+        `made_from` is `digest_of` what it would be made from now, called `name` in an error: InvalidInput if
+        it was made from something else. None takes whatever it was made from.
         """
         try:
             stored = self._block(index).read_bytes()
@@ -123,21 +91,9 @@ class Checkpoint:
             return None
 
     def put(self, index: int, batch: pa.RecordBatch, made_from: bytes = bytes(_DIGEST_BYTES)) -> None:
-        """Store a block.
+        """Store block `index`, from 0; `made_from` is `digest_of` what it was made from.
 
-        Parameters
-        ----------
-        index
-            Number of the block, from 0.
-        batch
-            The block.
-        made_from
-            `digest_of` what it was made from.
-
-        Raises
-        ------
-        FormatError
-            If it cannot be written, for example on a full disk.
+        FormatError if it cannot be written, for example on a full disk.
         """
         sink = pa.BufferOutputStream()
         options = arrow_ipc.IpcWriteOptions(compression="lz4")
@@ -156,10 +112,7 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the checkpoint, folder included.
 
-        Raises
-        ------
-        InvalidInput
-            If the folder holds files that are not of a checkpoint; they are left there.
+        InvalidInput if the folder holds files that are not of a checkpoint; they are left there.
         """
         if not self.directory.exists():
             return
@@ -187,13 +140,7 @@ class Checkpoint:
 
     @classmethod
     def remove_left_over(cls, directory: str | os.PathLike[str]) -> None:
-        """Remove the checkpoint of a run that was killed after all it had to do; nothing else.
-
-        Parameters
-        ----------
-        directory
-            Where it would be.
-        """
+        """Remove the checkpoint of a run that was killed after all it had to do; nothing else."""
         left = cls.__new__(cls)
         left.directory = Path(directory)
         with suppress(InvalidInput, FileNotFoundError):
@@ -229,12 +176,9 @@ class Checkpoint:
 
 
 def digest_of(*parts: Any) -> bytes:
-    """Digest of rows, or of bytes, that tells whether they are the same; 16 bytes.
+    """Digest of rows, or of anything with bytes, that tells whether they are the same; 16 bytes.
 
-    Parameters
-    ----------
-    *parts
-        Batches, equal ones of equal digest wherever their rows lie in memory, and anything else with bytes.
+    Equal batches have equal digests wherever their rows lie in memory.
     """
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
@@ -262,19 +206,9 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[Any]:
 
 @contextmanager
 def kept_if_useful(checkpoint: Checkpoint, inputs: Iterable[str | os.PathLike[str]] = ()) -> Iterator[None]:
-    """Remove the checkpoint of a run that fails before its first block, or for what an input holds.
+    """Remove the checkpoint of a run that fails inside before its first block, or for what an input holds.
 
-    Parameters
-    ----------
-    checkpoint
-        The checkpoint.
-    inputs
-        Files that would have to be changed first, so that such a run cannot be resumed.
-
-    Yields
-    ------
-    None
-        Run what fills it inside.
+    `inputs` are files that would have to be changed first, so that such a run cannot be resumed.
     """
     try:
         yield

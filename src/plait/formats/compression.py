@@ -70,19 +70,9 @@ _FOREIGN: Final = (
 
 
 def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | None:
-    """Error for content that plait recognises but does not read.
+    """Error to raise for content that plait recognises but does not read.
 
-    Parameters
-    ----------
-    path
-        The file, for the message.
-    head
-        First bytes of its (decompressed) content.
-
-    Returns
-    -------
-    FormatError or None
-        The error to raise, or None if the bytes look like none of the known kinds.
+    `head` are its first bytes, decompressed. None if they look like none of the known kinds.
     """
     for magic, what, hint in _FOREIGN:
         if head.startswith(magic):
@@ -91,23 +81,7 @@ def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | 
 
 
 def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
-    """Check that a path is a regular file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    os.stat_result
-        Its size and times.
-
-    Raises
-    ------
-    FormatError
-        If there is no such file, or it is a directory or a pipe.
-    """
+    """Size and times of a regular file; FormatError if there is none, or it is a directory or a pipe."""
     expected = "a file to read"
     try:
         status = os.stat(path)
@@ -124,18 +98,7 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:
-    """BLAKE2b of a whole file, 16 bytes as hexadecimal text.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read.
-    """
+    """BLAKE2b of a whole file, 16 bytes as hexadecimal text; FormatError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
@@ -145,24 +108,10 @@ def content_digest(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def unchanged(path: str | os.PathLike[str], before: os.stat_result) -> Iterator[None]:
-    """Check that a file is the same one before and after it is read.
+    """Check that a file is the same one before and after it is read inside.
 
-    Parameters
-    ----------
-    path
-        The file.
-    before
-        What `check_readable` said of it.
-
-    Yields
-    ------
-    None
-        Read it inside.
-
-    Raises
-    ------
-    FormatError
-        If it was changed or replaced meanwhile; in the place of whatever error that has led to.
+    `before` is what `check_readable` said. FormatError if it was changed or replaced meanwhile, in the place
+    of whatever error that has led to.
     """
     try:
         yield
@@ -202,22 +151,10 @@ def _check_unchanged(path: str | os.PathLike[str], before: os.stat_result) -> No
 
 
 def sniff(path: str | os.PathLike[str]) -> FileKind:
-    """Tell the kind of a file from its first bytes.
+    """Tell the kind of a file from its first bytes, whatever its suffix.
 
-    Parameters
-    ----------
-    path
-        The file; its suffix is not looked at.
-
-    Returns
-    -------
-    FileKind
-        The kind; `FileKind.PLAIN` if nothing else is recognised.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be opened, is empty, or is of a known kind that plait does not read.
+    `FileKind.PLAIN` if nothing else is recognised. FormatError if it cannot be opened, is empty, or is of a
+    known kind that plait does not read.
     """
     try:
         with open(path, "rb") as stream:
@@ -240,19 +177,9 @@ def sniff(path: str | os.PathLike[str]) -> FileKind:
 
 
 class ByteSource:
-    """Decompressed bytes of one file, with the position in the compressed file.
+    """Decompressed bytes of one file: plain, gzip (any number of members) or zstd (any number of frames).
 
-    Parameters
-    ----------
-    path
-        The file; plain, gzip (any number of members) or zstd (any number of frames).
-    kind
-        What `sniff` said.
-
-    Attributes
-    ----------
-    bytes_read : int
-        Bytes taken from the file on disk so far.
+    `bytes_read` are those taken from the file on disk so far.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: FileKind) -> None:
@@ -274,22 +201,9 @@ class ByteSource:
             raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
 
     def read(self, size: int) -> bytes:
-        """Read up to `size` decompressed bytes; empty at the end.
+        """Up to `size` decompressed bytes; empty at the end.
 
-        Parameters
-        ----------
-        size
-            Number of bytes wanted.
-
-        Returns
-        -------
-        bytes
-            The bytes.
-
-        Raises
-        ------
-        FormatError
-            If the compressed stream is cut off or damaged.
+        FormatError if the compressed stream is cut off or damaged.
         """
         try:
             data: bytes = self._stream.read(size)

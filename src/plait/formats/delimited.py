@@ -43,29 +43,9 @@ class DelimitedFile:
     characters. Lines end in LF or CRLF; a leading byte order mark is dropped. Blank lines hold no row; they
     are passed over and counted.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What `plait.formats.compression.sniff` said about it.
-    header
-        Names of the columns where the text has no header line; columns beyond are called ``column_5`` and so
-        on.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns, all of type string.
-    bytes_read : int
-        Bytes taken from disk in the iteration under way.
-    blank_lines : int
-        Blank lines met in the iteration under way.
-
-    Raises
-    ------
-    FormatError
-        If there is no header, or it is not UTF-8 text, or a column name stands in it twice.
+    `header` names the columns where the text has no header line; columns beyond are called ``column_5`` and
+    so on. `bytes_read`, from disk, and `blank_lines` are those of the iteration under way. FormatError if
+    there is no header, it is not UTF-8 text, or a column name stands in it twice.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: FileKind, *, header: Sequence[str] = ()) -> None:
@@ -86,22 +66,9 @@ class DelimitedFile:
         )
 
     def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Read the rows in order.
+        """The rows in order, a few MiB at a time; `max_rows` is not used, as pieces are measured in bytes.
 
-        Parameters
-        ----------
-        max_rows
-            Not used, as pieces of a text are measured in bytes; there for all files to be read alike.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            A few MiB of rows.
-
-        Raises
-        ------
-        FormatError
-            At the first line that is not a row: wrong number of columns, not UTF-8, binary, cut off.
+        FormatError at the first line that is not a row: wrong number of columns, not UTF-8, binary, cut off.
         """
         self.bytes_read = 0
         self.blank_lines = 0

@@ -24,24 +24,10 @@ _SHOWN: Final = 40
 
 
 def sequence_file_kind(path: str | os.PathLike[str], expected: str) -> FileKind:
-    """How a file of sequences is compressed.
+    """How a file of sequences is compressed; anything but Parquet.
 
-    Parameters
-    ----------
-    path
-        The file.
-    expected
-        What the caller reads, for messages.
-
-    Returns
-    -------
-    FileKind
-        Anything but Parquet.
-
-    Raises
-    ------
-    FormatError
-        If the file is empty or is of a known kind that holds no sequences.
+    `expected` is what the caller reads, for messages. FormatError if the file is empty or is of a known kind
+    that holds no sequences.
     """
     try:
         kind = sniff(path)
@@ -56,28 +42,10 @@ def sequence_file_kind(path: str | os.PathLike[str], expected: str) -> FileKind:
 
 
 def first_text(source: ByteSource, size: int, expected: str) -> tuple[bytes, int]:
-    """Text from the first line on that is not blank.
+    """Text of a file from the first line on that is not blank, and the 1-based number of that line.
 
-    Parameters
-    ----------
-    source
-        The file, at its start.
-    size
-        Bytes to read in one go.
-    expected
-        What the caller reads, for messages.
-
-    Returns
-    -------
-    text : bytes
-        What was read of it; empty if all lines are blank.
-    line : int
-        1-based number of the line on which it stands.
-
-    Raises
-    ------
-    FormatError
-        If the content is of a known kind that holds no sequences.
+    `size` bytes are read in one go; the text is empty if all lines are blank. `expected` is what the caller
+    reads, for messages. FormatError if the content is of a known kind that holds no sequences.
     """
     line = 1
     text = source.read(max(size, _SHOWN)).removeprefix(_BYTE_ORDER_MARK)
@@ -94,21 +62,9 @@ def first_text(source: ByteSource, size: int, expected: str) -> tuple[bytes, int
 
 
 def shown_start(path: object, text: bytes, expected: str) -> str:
-    """The first line of a file in quotes, for a message that it is none of sequences.
+    """The first line of a file, given its first bytes, in quotes, for a message that it is none of sequences.
 
-    Parameters
-    ----------
-    path
-        The file.
-    text
-        What it begins with; not empty.
-    expected
-        What the caller reads, for messages.
-
-    Raises
-    ------
-    FormatError
-        If it is no text at all.
+    FormatError if it is no text at all.
     """
     shown = text[:_SHOWN].splitlines()[0]
     if b"\0" in text or not shown.isascii():
@@ -135,20 +91,11 @@ _SPACING: Final = np.isin(np.arange(_BLANK + 1), (9, 10, 11, 12, 13, 32))
 class Sequences:
     """Consecutive records of one FASTA file.
 
-    Attributes
-    ----------
-    names
-        First word of each header.
-    descriptions
-        What follows it, or ``""``.
-    letters
-        Residues of all records, one behind the other, as ASCII bytes of either case. Shape (residues,).
-    offsets
-        Record i is ``letters[offsets[i]:offsets[i + 1]]``; records may be empty. Shape (n + 1,).
-    lines
-        1-based line number of each header in the decompressed text. Shape (n,).
-    bytes_read
-        Bytes of the file, compressed ones if it is, that had been read when these records were complete.
+    `names` are the first words of headers, `descriptions` what follows, or ``""``. `letters` are residues of
+    all records as ASCII bytes of either case; record i is ``letters[offsets[i]:offsets[i + 1]]``, maybe
+    empty; `offsets` is (n + 1,). `lines` (n,) are 1-based numbers of headers in the decompressed text.
+    `bytes_read` are those of the file, compressed if it is, that had been read when these records were
+    complete.
     """
 
     names: list[str]
@@ -174,33 +121,17 @@ class Sequences:
 def read_fasta(
     path: str | os.PathLike[str], *, block_residues: int = 1 << 24, longest: int = _LONGEST_RECORD
 ) -> Iterator[Sequences]:
-    r"""Read a FASTA file in blocks of whole records.
+    r"""Read a FASTA file (plain, gzip or zstd) in blocks of whole records, at least one.
 
     Line ends may be LF or CRLF, lines of any length; blanks between residues and blank lines are left out.
     Which letters are allowed is for the caller to say; here they need only be printable ASCII. Headers that
     are not UTF-8 show their odd bytes as ``\xNN``.
 
-    Parameters
-    ----------
-    path
-        The file; plain, gzip or zstd.
-    block_residues
-        Bytes of text, headers included, after which a block ends. A longer record is a block by itself.
-    longest
-        Residues that a record may have.
-
-    Yields
-    ------
-    Sequences
-        At least one record; memory is that of the block and, for a moment, of its longest record again.
-
-    Raises
-    ------
-    FormatError
-        If the file is missing, empty, damaged or something else than FASTA, a header has no name, a sequence
-        holds bytes that are no printable ASCII or is too long, or the file changes while it is read.
-    InvalidInput
-        If `block_residues` is not positive.
+    A block ends after `block_residues` bytes of text, headers included; a longer record is a block by itself,
+    of at most `longest` residues. Memory is that of the block and, for a moment, of its longest record again.
+    FormatError if the file is missing, empty, damaged or something else than FASTA, a header has no name, a
+    sequence holds bytes that are no printable ASCII or is too long, or the file changes while it is read;
+    InvalidInput if `block_residues` is not positive.
     """
     if block_residues < 1:
         raise InvalidInput("block_residues", found=block_residues, expected="a positive number")

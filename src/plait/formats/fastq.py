@@ -18,18 +18,11 @@ __all__ = ["RawReads", "ReadBlock", "checked_reads", "fastq_reads", "shown_name"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadBlock:
-    """Reads, one after the other.
+    """Reads, one after the other; `names` are the first words of headers.
 
-    Attributes
-    ----------
-    names
-        First word of each header.
-    letters
-        Upper-case IUPAC letters as bytes, U written as T; uint8, shape (bases,).
-    starts
-        Where each read begins, and the end of the last; int64, shape (n + 1,).
-    qualities
-        Phred scores, 0 to 93, in the layout of `letters`; None where the input has none.
+    `letters` (bases,) are upper-case IUPAC letters as bytes, U written as T; `starts` (n + 1,) is where each
+    read begins, and the end of the last. `qualities` are Phred scores, 0 to 93, in the layout of `letters`;
+    None where the input has none.
     """
 
     names: Sequence[str]
@@ -74,24 +67,11 @@ _TRANSLATION: Final = _translation()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawReads:
-    """Reads as they stand in a file.
+    """Reads as they stand in a file, the first of them number `first` in it, from 0.
 
-    Attributes
-    ----------
-    path
-        The file.
-    first
-        Number of the first of them in the file, from 0.
-    names
-        First word of each header.
-    letters
-        Bytes of the sequences, one after the other; uint8, shape (bases,).
-    starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    qualities
-        Bytes of the quality strings in the same layout, or None.
-    lines
-        1-based line on which each sequence begins; int64, shape (n,).
+    `names` are the first words of headers. `letters` and `qualities` are bytes (bases,) of sequences and
+    quality strings, `starts` (n + 1,) where each begins, and the end of the last; `lines` (n,) the 1-based
+    line on which each sequence begins.
     """
 
     path: object
@@ -104,35 +84,15 @@ class RawReads:
 
 
 def shown_name(name: str) -> str:
-    """A name in quotes, cut if it is long.
-
-    Parameters
-    ----------
-    name
-        The name.
-    """
+    """A name in quotes, cut if it is long."""
     return repr(name if len(name) <= LONGEST_NAME_SHOWN else f"{name[:LONGEST_NAME_SHOWN]}...")
 
 
 def checked_reads(raw: RawReads) -> tuple[ReadBlock, int]:
-    """Upper-case letters with T for U and N for a dot, and Phred scores.
+    """Upper-case letters with T for U and N for a dot, and Phred scores; and the number of dots.
 
-    Parameters
-    ----------
-    raw
-        The reads.
-
-    Returns
-    -------
-    reads : ReadBlock
-        The same reads.
-    dots : int
-        Bases that were written as a dot.
-
-    Raises
-    ------
-    FormatError
-        At the first byte that is no IUPAC letter and no dot, or no quality; it names the read and the place.
+    FormatError at the first byte that is no IUPAC letter and no dot, or no quality; it names the read and the
+    place.
     """
     # Not of `bytes`: such arrays could not be written to, and would need kernels of their own.
     text = bytearray(raw.letters)
@@ -204,28 +164,9 @@ def fastq_reads(
     """Read the records of a FASTQ file: header, sequence, ``+`` and qualities, on one line each.
 
     Line ends may be LF or CRLF, in turn if need be; blank lines may follow the last record. What stands
-    behind the ``+`` is not looked at.
-
-    Parameters
-    ----------
-    source
-        The file.
-    text
-        What was read of it already, from the first header on.
-    line
-        1-based number of the line on which that stands.
-    piece_bytes
-        Bytes of text to look at in one go.
-
-    Yields
-    ------
-    RawReads
-        At least one read.
-
-    Raises
-    ------
-    FormatError
-        If a record is incomplete or not laid out like this; it names the line.
+    behind the ``+`` is not looked at. `text` was read already, from the first header on, which stands on the
+    1-based `line`; then `piece_bytes` are looked at in one go. FormatError if a record is incomplete or not
+    laid out like this; it names the line.
     """
     path, first = source.path, 0
     pieces = chain((text,), iter(lambda: source.read(piece_bytes), b""))

@@ -22,26 +22,10 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 26) -> Any:
-    """Content of a JSON file.
+    """Content of a JSON file, as of `parse_json`.
 
-    Parameters
-    ----------
-    path
-        The file.
-    expected
-        What it should be, for errors.
-    most
-        Bytes that it may have.
-
-    Returns
-    -------
-    object
-        As `json.loads` gives it.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or as `parse_json`.
+    `expected` is what it should be, for errors, `most` the bytes that it may have. FormatError if it cannot
+    be read or has more, or what `parse_json` refuses.
     """
     try:
         size = check_readable(path).st_size
@@ -56,27 +40,10 @@ def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 2
 
 
 def parse_json(text: str | bytes, path: object, expected: str) -> Any:
-    """Content of JSON text.
+    """Content of JSON text, as `json.loads` gives it; bytes are UTF-8.
 
-    Parameters
-    ----------
-    text
-        The text; bytes are UTF-8.
-    path
-        Where it is from, for errors.
-    expected
-        What it should be, for errors.
-
-    Returns
-    -------
-    object
-        As `json.loads` gives it. Names are unique, no number is NaN, and nothing is nested so deep that a
-        function that calls itself could not walk it.
-
-    Raises
-    ------
-    FormatError
-        If it is anything else.
+    Names are unique, no number is NaN, and nothing is nested so deep that a function that calls itself could
+    not walk it. FormatError if it is anything else; it names `path` and says what was `expected`.
     """
     try:
         plain = text.removeprefix(_UTF8_MARK).decode("utf-8") if isinstance(text, bytes) else text

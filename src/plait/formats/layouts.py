@@ -25,18 +25,10 @@ _SHOWN_COLUMNS = 20
 class Layout:
     """Where one kind of table keeps each role.
 
-    Attributes
-    ----------
-    name
-        Name as given to ``--layout``.
-    description
-        One line for help texts.
-    columns
-        Role to the column names accepted for it, the preferred one first. Names are case sensitive.
-    required
-        Roles that every table must have.
-    header
-        Names of the columns of text without a header line, as far as they go; empty where there is one.
+    `name` is as given to ``--layout``, `description` one line for help texts. `columns` has for each role the
+    column names accepted for it, case sensitive, the preferred one first; every table must have the roles
+    `required`. `header` names the columns of text without a header line, as far as they go; empty where there
+    is one.
     """
 
     name: str
@@ -127,23 +119,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _ALL}
 
 
 def layout_named(name: str) -> Layout:
-    """Look a layout up.
-
-    Parameters
-    ----------
-    name
-        One of `LAYOUTS`.
-
-    Returns
-    -------
-    Layout
-        The layout.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such layout.
-    """
+    """The layout of that name, one of `LAYOUTS`; InvalidInput if there is none."""
     if name not in LAYOUTS:
         raise InvalidInput("layout", found=repr(name), expected=f"one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
@@ -152,25 +128,11 @@ def layout_named(name: str) -> Layout:
 def assign_roles(
     layout: Layout, headers: Sequence[tuple[str | PathLike[str], Sequence[str]]]
 ) -> dict[str, str]:
-    """Find the column of every role in the headers of all input files.
+    """Column name of every role, from the path and column names (`headers`) of each input file.
 
-    Parameters
-    ----------
-    layout
-        The chosen layout.
-    headers
-        Path and column names of each file.
-
-    Returns
-    -------
-    dict of str to str
-        Role to column name. Required roles are always there, and in every file under this name; optional
-        ones only if at least one file has them.
-
-    Raises
-    ------
-    FormatError
-        If a file lacks a required column, or the files keep a role under different names.
+    Required roles are always there, and in every file under this name; optional ones only if at least one
+    file has them. FormatError if a file lacks a required column, or the files keep a role under different
+    names.
     """
     for path, columns in headers:
         if not layout.fits(columns):

@@ -11,21 +11,9 @@ __all__ = ["load_package"]
 
 
 def load_package(name: str, purpose: str, extra: str = "hsi") -> Any:
-    """Import a package of an extra.
+    """Import a package that an extra of plait brings; `purpose` is what needs it, for the message.
 
-    Parameters
-    ----------
-    name
-        The package.
-    purpose
-        What needs it, for the message.
-    extra
-        The extra of plait that brings it.
-
-    Raises
-    ------
-    TargetUnavailable
-        If it cannot be imported; the message says how to install it.
+    TargetUnavailable if it cannot be imported; the message says how to install it.
     """
     try:
         return importlib.import_module(name)

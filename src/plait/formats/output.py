@@ -80,31 +80,11 @@ def output_format(
     standard: str,
     by_name: Collection[str],
 ) -> str:
-    """The format of an output.
+    """The format of an output: `format`, or what the file name says; `standard` on standard output.
 
-    Parameters
-    ----------
-    output
-        A file name, or ``-`` or None for standard output.
-    format
-        One of `formats`; if None, what the file name says, and `standard` on standard output.
-    formats
-        Names of the formats, and what file names they go with.
-    standard
-        The format of standard output.
-    by_name
-        Formats that only go into files whose names say so.
-
-    Returns
-    -------
-    str
-        One of `formats`.
-
-    Raises
-    ------
-    InvalidInput
-        If the format is unknown, the file name says none or another one, or the format cannot go to standard
-        output.
+    `output` is a file name, or ``-`` or None for standard output; `formats` maps names of formats to what
+    file names they go with; those `by_name` only go into files whose names say so. InvalidInput if the format
+    is unknown, the file name says none or another one, or it cannot go to standard output.
     """
     if format is not None and format not in formats:
         raise InvalidInput("format", found=repr(format), expected=f"one of {', '.join(formats)}")
@@ -140,22 +120,8 @@ def output_format(
 class TextOutput:
     """Text being written, in large pieces; a context manager like `AtomicFile`.
 
-    Parameters
-    ----------
-    path
-        The file; a name that ends in ``.gz`` or ``.zst`` is compressed. ``-`` or None is standard output.
-    inputs
-        Files that must not be overwritten.
-
-    Attributes
-    ----------
-    path : str
-        The output, for messages.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        As `AtomicFile`; and if the output is one of the inputs.
+    A path that ends in ``.gz`` or ``.zst`` is compressed; ``-`` or None is standard output. Errors are those
+    of `AtomicFile`, and InvalidInput if the output is one of the inputs.
     """
 
     def __init__(
@@ -177,12 +143,7 @@ class TextOutput:
     def write(self, text: bytes) -> None:
         """Append some text.
 
-        Raises
-        ------
-        FormatError
-            If the disk is full.
-        BrokenPipeError
-            If whoever reads standard output has gone.
+        FormatError if the disk is full, BrokenPipeError if whoever reads standard output has gone.
         """
         self._pending += text
         if len(self._pending) >= _PIECE_BYTES:
@@ -191,10 +152,7 @@ class TextOutput:
     def close(self) -> None:
         """Write what is left and make the file appear under its name.
 
-        Raises
-        ------
-        FormatError, BrokenPipeError
-            As `write`; the file is discarded then.
+        Errors are those of `write`; the file is discarded then.
         """
         try:
             self._pass_on()

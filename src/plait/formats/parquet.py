@@ -28,26 +28,10 @@ T = TypeVar("T")
 def reblock(
     batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int | None = None
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Cut a stream of batches anew into blocks of equal length.
+    """Cut a stream of batches of one schema anew into blocks of exactly `rows` rows.
 
-    Parameters
-    ----------
-    batches
-        Batches of one schema, of any lengths.
-    rows
-        Rows in a block.
-    most_bytes
-        Bytes that a block may have unless it is a single row; None for any number.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        Exactly `rows` rows, fewer where they would have too many bytes or are the last; never an empty block.
-
-    Raises
-    ------
-    InvalidInput
-        If the text of a block does not fit one Arrow array (2 GiB a column).
+    A block has fewer where they would have more than `most_bytes` bytes (a single row may) or are the last;
+    it is never empty. InvalidInput if the text of a block does not fit one Arrow array (2 GiB a column).
     """
     held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
@@ -70,13 +54,7 @@ def reblock(
 
 
 def batch_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of the values of a batch, whatever it was cut from.
-
-    Parameters
-    ----------
-    batch
-        The rows.
-    """
+    """Bytes of the values of a batch, whatever it was cut from."""
     total = 0
     for column in batch.columns:
         # What Arrow says of views is the size of all that they may point to.
@@ -107,18 +85,9 @@ def _joined(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
 def read_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
     """Make the next item in another thread while the caller works on this one.
 
-    The order does not change, and an error comes where it would have come. Closing the generator, by hand
-    or by leaving the loop, waits for the thread and closes `items`.
-
-    Parameters
-    ----------
-    items
-        What to run ahead in; not to be used by the caller any more.
-
-    Yields
-    ------
-    object
-        The items.
+    The order does not change, and an error comes where it would have come. `items` is not to be used by the
+    caller any more; closing this generator, by hand or by leaving the loop, waits for the thread and closes
+    it.
     """
     try:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="plait-read-ahead") as pool:
@@ -151,26 +120,9 @@ _SMALL: Final = 4 << 20
 class RowGroupWidths:
     """How much memory rows of a row group may take, whatever its footer says.
 
-    Parameters
-    ----------
-    path, file
-        The file.
-    number
-        Which row group.
-    columns
-        Names of the columns that are read; None for all.
-
-    Attributes
-    ----------
-    row : float
-        Bytes of a row where rows are the longest; with lists, on average.
-    pages : int
-        Bytes of the largest pages of all columns together.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If there is no page where one should be.
+    `row` is bytes of a row where rows are the longest (with lists, on average); `pages` those of the largest
+    pages of all `columns` together; None stands for all of the file. pyarrow.ArrowInvalid if there is no page
+    where one should be.
     """
 
     def __init__(
@@ -326,26 +278,9 @@ class ParquetInput:
     """One Parquet file.
 
     Columns keep their types, save that dictionary columns become plain ones: a dictionary is a way of
-    storing, and it differs from file to file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The columns.
-    bytes_read : int
-        Share of the file read in the iteration under way, by rows, in bytes.
-    blank_lines : int
-        Always 0; there for all kinds of file to be read alike.
-
-    Raises
-    ------
-    FormatError
-        If the file is damaged or has two columns of one name.
+    storing, and it differs from file to file. `bytes_read` is the share of the file read in the iteration
+    under way, by rows, in bytes; `blank_lines` is always 0, there for all kinds of file to be read alike.
+    FormatError if the file is damaged or has two columns of one name.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -361,22 +296,9 @@ class ParquetInput:
         self.schema = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in stored])
 
     def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
-        """Read the rows in order.
+        """The rows in order, with the columns of `schema`, at most `max_rows` in a batch.
 
-        Parameters
-        ----------
-        max_rows
-            Greatest number of rows in a batch.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Rows with the columns of `schema`.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged.
+        FormatError if the file is damaged.
         """
         self.bytes_read = 0
         with self._open() as file:
@@ -388,35 +310,14 @@ class ParquetInput:
 
     @property
     def row_count(self) -> int:
-        """Number of rows, as the file says it.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged.
-        """
+        """Number of rows, as the file says it; FormatError if the file is damaged."""
         with self._open() as file:
             return int(file.metadata.num_rows)
 
     def rows(self, first: int, end: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Read some rows; row groups that hold none of them are passed over.
+        """Rows `first` (from 0) to `end` (not included) of these columns, in their order.
 
-        Parameters
-        ----------
-        first, end
-            The first row, from 0, and the end, not included.
-        columns
-            Names of the columns.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Rows with these columns, in their order.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged.
+        Row groups that hold none of them are passed over. FormatError if the file is damaged.
         """
         schema = pa.schema([self.schema.field(name) for name in columns])
         with self._open() as file:
@@ -429,10 +330,7 @@ class ParquetInput:
     def widest_row(self) -> int:
         """Bytes of a row where rows have the most, on average over a row group, as the file says it.
 
-        Raises
-        ------
-        FormatError
-            If the file is damaged.
+        FormatError if the file is damaged.
         """
         with self._open() as file:
             groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))

@@ -38,15 +38,7 @@ _EXPECTED: Final = "FASTQ or FASTA, plain or compressed with gzip or zstd"
 
 
 def slice_reads(reads: ReadBlock, first: int, last: int) -> ReadBlock:
-    """Reads `first` to `last`, without copying their letters.
-
-    Parameters
-    ----------
-    reads
-        The reads.
-    first, last
-        Numbers of the first read and of the one behind the last.
-    """
+    """Reads `first` to `last`, not included, without copying their letters."""
     begin, end = int(reads.starts[first]), int(reads.starts[last])
     qualities = reads.qualities
     return ReadBlock(
@@ -58,13 +50,7 @@ def slice_reads(reads: ReadBlock, first: int, last: int) -> ReadBlock:
 
 
 def join_reads(parts: Sequence[ReadBlock]) -> ReadBlock:
-    """Reads of several blocks in one; without qualities if a block has none.
-
-    Parameters
-    ----------
-    parts
-        The blocks.
-    """
+    """Reads of several blocks in one; without qualities if a block has none."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -83,24 +69,8 @@ def join_reads(parts: Sequence[ReadBlock]) -> ReadBlock:
 class ReadFile:
     """A file of reads.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Attributes
-    ----------
-    path
-        The file.
-    bytes_read : int
-        Bytes read from disk so far.
-    dots : int
-        Bases written as a dot so far.
-
-    Raises
-    ------
-    FormatError
-        If it is empty or begins neither like FASTQ nor like FASTA.
+    `bytes_read` from disk and bases written as a dot (`dots`) are counted so far. FormatError if it is empty
+    or begins neither like FASTQ nor like FASTA.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -138,13 +108,7 @@ class ReadFile:
 
 
 class ReadStream:
-    """Blocks of a file, cut anew as they are asked for; a context manager.
-
-    Parameters
-    ----------
-    blocks
-        The blocks as they come.
-    """
+    """Blocks of a file, cut anew as they are asked for; a context manager."""
 
     def __init__(self, blocks: Generator[ReadBlock, None, None]) -> None:
         self._blocks = blocks
@@ -152,19 +116,10 @@ class ReadStream:
         self._at = 0
 
     def take(self, reads: int, bases: int | None = None) -> ReadBlock:
-        """The next reads.
+        """The next reads; none at the end of the file.
 
-        Parameters
-        ----------
-        reads
-            How many; fewer only where the file ends, or as `bases` says.
-        bases
-            Most bases together, unless one read has more; None for any number.
-
-        Returns
-        -------
-        ReadBlock
-            The reads; none at the end of the file.
+        There are fewer only where the file ends or they would have more than `bases` bases together, unless
+        one read has more.
         """
         parts: list[ReadBlock] = []
         left = reads
@@ -193,13 +148,7 @@ class ReadStream:
         return join_reads(parts)
 
     def put_back(self, reads: ReadBlock) -> None:
-        """Make reads that were taken the next ones again.
-
-        Parameters
-        ----------
-        reads
-            The last ones that were taken, or some of them from one on.
-        """
+        """Make reads that were taken the next ones again: the last ones, or some of them from one on."""
         if self._held is not None:
             reads = join_reads([reads, slice_reads(self._held, self._at, len(self._held))])
         self._held, self._at = reads, 0
@@ -240,22 +189,11 @@ _Path = str | os.PathLike[str]
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What one file, or two files of mates, held as far as it was read.
+    """What one file, or two files of mates, held as far as it was read; `reads` are reads, or pairs.
 
-    Attributes
-    ----------
-    reads
-        Reads, or pairs.
-    bases
-        Their bases.
-    empty_reads
-        Reads without bases; in pairs, each mate counts.
-    dots
-        Bases written as a dot, which are taken for N.
-    duplicate_names
-        Reads whose name an earlier read of the file has.
-    duplicate_names_exact
-        Whether that is counted, not estimated; see `plait.formats.record_names.RepeatedNames`.
+    `empty_reads` have no bases; in pairs, each mate counts. `dots` are bases written as a dot, which are
+    taken for N. `duplicate_names` counts reads whose name an earlier read of the file has, exactly or as an
+    estimate; see `plait.formats.record_names.RepeatedNames`.
     """
 
     reads: int = 0
@@ -268,19 +206,10 @@ class ReadCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadItem:
-    """Consecutive reads of one file.
+    """Consecutive reads of one file, both numbered from 0.
 
-    Attributes
-    ----------
-    file
-        Number of the file, from 0.
-    first
-        Number of the first of these reads in the file, from 0.
-    reads
-        The reads.
-    mates
-        The second mate of each, in the order of `reads` and under the same names; None without files of
-        mates.
+    `first` is the number of the first of them in the file. `mates` has the second mate of each, in the order
+    of `reads` and under the same names; None without files of mates.
     """
 
     file: int
@@ -297,30 +226,11 @@ def open_reads(
 ) -> ReadFiles:
     """Open one or more files of reads.
 
-    Parameters
-    ----------
-    paths
-        FASTQ or FASTA, plain, gzip (bgzip too) or zstd; told apart by content.
-    mates
-        Files of the second mates, one for each of `paths`; None for single reads.
-    block_reads
-        Most reads in a block.
-
-    Returns
-    -------
-    ReadFiles
-        The files; nothing but their first bytes is read.
-
-    Raises
-    ------
-    InvalidInput
-        If `paths` is empty, `mates` are not as many, a file is named twice, or `block_reads` is less than 1.
-    FormatError
-        If a file is missing, empty, or not a file of reads.
-
-    Notes
-    -----
-    Letters may be of either case; U is read as T and a dot as N. Qualities are Phred scores with 33 added.
+    They are FASTQ or FASTA, plain, gzip (bgzip too) or zstd, told apart by content; nothing but their first
+    bytes is read. `mates` are files of the second mates, one for each of `paths`. Letters may be of either
+    case; U is read as T and a dot as N. Qualities are Phred scores with 33 added. InvalidInput if `paths` is
+    empty, `mates` are not as many, a file is named twice, or `block_reads` is less than 1; FormatError if a
+    file is missing, empty, or not a file of reads.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     others = [mates] if isinstance(mates, str | os.PathLike) else mates and list(mates)
@@ -344,30 +254,9 @@ class ReadFiles:
     after eight million bases, fewer; the blocks depend on nothing else. The next block is read in another
     thread while the caller works on one; leaving the loop or `close` ends it.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    mates
-        The files of their second mates, or None.
-    block_reads
-        Most reads in a block.
-
-    Attributes
-    ----------
-    paths : list
-        The files.
-    mate_paths : list or None
-        The files of their second mates.
-    block_reads : int
-        Most reads in a block.
-    identities : list of (str, int, int)
-        Absolute path, size in bytes and modification time in ns of each file, mates behind reads, to
-        recognise the input again.
-    total_bytes : int
-        Size of all files on disk.
-    counts : list of ReadCounts
-        What each file held so far in this iteration; those of two files of mates are counted together.
+    `identities` are the absolute path, size in bytes and modification time in ns of each file, mates behind
+    reads, to recognise the input again; `total_bytes` is their size on disk. `counts` is what each file held
+    so far in this iteration; those of two files of mates are counted together.
     """
 
     def __init__(self, paths: Sequence[_Path], mates: Sequence[_Path] | None, *, block_reads: int) -> None:

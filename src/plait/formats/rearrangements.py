@@ -29,41 +29,16 @@ __all__ = ["RearrangementReader", "RowRange", "is_text", "open_rearrangements"]
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type holds text, in any of Arrow's ways.
-
-    Parameters
-    ----------
-    kind
-        The type.
-
-    Returns
-    -------
-    bool
-        True for string, large string and string view.
-    """
+    """Whether a type holds text, in any of Arrow's ways: string, large string and string view."""
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> pa.Schema:
-    """Columns of all files in the order of first appearance.
+    """Columns of all files (path and schema of each) in the order of first appearance.
 
-    A column that is text in one file and whole numbers in another becomes text, which loses nothing.
-    Whole numbers of several widths become int64, floating ones float64.
-
-    Parameters
-    ----------
-    files
-        Path and schema of each file.
-
-    Returns
-    -------
-    pyarrow.Schema
-        The schema; every column may be null, as a file may lack it.
-
-    Raises
-    ------
-    FormatError
-        If the files hold a column in types that cannot be joined without loss.
+    A column that is text in one file and whole numbers in another becomes text, which loses nothing. Whole
+    numbers of several widths become int64, floating ones float64. Every column may be null, as a file may
+    lack it. FormatError if the files hold a column in types that cannot be joined without loss.
     """
     chosen: dict[str, pa.DataType] = {}
     first: dict[str, str | os.PathLike[str]] = {}
@@ -86,20 +61,7 @@ def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> p
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Give a batch the columns and types of a schema; columns that it lacks become null.
-
-    Parameters
-    ----------
-    batch
-        Rows of one file.
-    schema
-        What `union_schema` made of it and others.
-
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The same rows.
-    """
+    """Give a batch the columns and types of a `union_schema`; columns that it lacks become null."""
     if batch.schema.equals(schema):
         return batch
     arrays = []
@@ -131,12 +93,8 @@ def _joined(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 class RowRange:
     """Consecutive rows of files that follow one another.
 
-    Attributes
-    ----------
-    parts
-        Absolute path, first row and end (not included) of what belongs to it of each file.
-    schema
-        The columns to read, with the types that they are to have.
+    `parts` are absolute path, first row and end (not included) of what belongs to it of each file; `schema`
+    has the columns to read, with the types that they are to have.
     """
 
     parts: tuple[tuple[str, int, int], ...]
@@ -155,10 +113,8 @@ class RowRange:
     def read(self) -> pa.RecordBatch:
         """Read them.
 
-        Raises
-        ------
-        FormatError
-            If a file is damaged, or not there, or has fewer rows than another process has found in it.
+        FormatError if a file is damaged, or not there, or has fewer rows than another process has found in
+        it.
         """
         found = []
         for path, first, end in self.parts:
@@ -175,34 +131,14 @@ class RowRange:
 
 
 def named_records(path: object, first: int, end: int) -> str:
-    """What rows of a file are called in messages.
-
-    Parameters
-    ----------
-    path
-        The file.
-    first, end
-        The first row, from 0, and the end, not included.
-    """
+    """What rows `first` (from 0) to `end` (not included) of a file are called in messages."""
     return f"records {first} to {end - 1} of {str(path)!r}"
 
 
 def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -> Iterator[RowRange]:
-    """Cut files into ranges of equal length; the same rows as the blocks of a reader of these files.
+    """Cut files (absolute path and number of rows) into ranges of `rows` rows, at the end what is left.
 
-    Parameters
-    ----------
-    files
-        Absolute path and number of rows of each file.
-    rows
-        Rows of a range.
-    schema
-        The columns to read.
-
-    Yields
-    ------
-    RowRange
-        Exactly `rows` rows, at the end what is left.
+    They are the same rows as the blocks of a reader of these files; `schema` has the columns to read.
     """
     held: list[tuple[str, int, int]] = []
     room = rows
@@ -236,37 +172,18 @@ def open_rearrangements(
     block_rows: int,
     block_bytes: int = MOST_BYTES,
 ) -> RearrangementReader:
-    """Open one or more tables of rearrangements.
+    """Open one or more tables of rearrangements; their headers are read, their rows are not.
 
-    Parameters
-    ----------
-    paths
-        Tab-separated text, plain, gzip or zstd, or Parquet; told apart by content. The rows of several files
-        follow one another, the columns are those of all files, null where a file has none.
-    layout
-        Name of the column layout, see `plait.formats.layouts.LAYOUTS`.
-    block_rows
-        Rows in a block.
-    block_bytes
-        Bytes after which a block ends, too.
+    They are tab-separated text, plain, gzip or zstd, or Parquet, told apart by content. The rows of several
+    files follow one another, the columns are those of all files, null where a file has none. Cells of
+    tab-separated text stay text exactly as written; an empty cell is an empty string, and nothing is taken
+    for a null. Parquet columns keep their types, with dictionaries decoded. A file with a header and no rows
+    is a table of no rows.
 
-    Returns
-    -------
-    RearrangementReader
-        The reader; its headers are read, its rows are not.
-
-    Raises
-    ------
-    InvalidInput
-        If `paths` is empty, the layout unknown or `block_rows` less than 1.
-    FormatError
-        If a file is missing, empty, not a table, or lacks a column that the layout requires.
-
-    Notes
-    -----
-    Cells of tab-separated text stay text exactly as written; an empty cell is an empty string, and nothing
-    is taken for a null. Parquet columns keep their types, with dictionaries decoded. A file with a header and
-    no rows is a table of no rows.
+    `layout` is the name of the column layout, see `plait.formats.layouts.LAYOUTS`; a block ends after
+    `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, the layout
+    unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a table, or lacks a
+    column that the layout requires.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
@@ -286,32 +203,11 @@ class RearrangementReader:
     while the caller works on one; leaving the loop or `close` ends it. A file that changes meanwhile is an
     error.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    layout
-        The column layout.
-    block_rows
-        Rows in a block.
-    block_bytes
-        Bytes after which a block ends, too.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Columns of all files in the order of first appearance; the text columns among the roles are strings.
-    roles : dict of str to str
-        Role (``junction``, ``v_call``, ``j_call``; if present ``subject``, ``repertoire``, ``sequence_id``,
-        ``count``) to column name.
-    layout : Layout
-        The column layout.
-    block_rows : int
-        Rows in every block but the last and those that have too many bytes.
-    identities : list of (str, int, int)
-        Absolute path, size in bytes and modification time in ns of each file, to recognise the input again.
-    total_bytes : int
-        Size of all files on disk.
+    `schema` has the columns of all files in the order of first appearance; the text columns among the roles
+    are strings. `roles` maps roles (``junction``, ``v_call``, ``j_call``; if present ``subject``,
+    ``repertoire``, ``sequence_id``, ``count``) to column names. `identities` are the absolute path, size in
+    bytes and modification time in ns of each file, to recognise the input again; `total_bytes` is their size
+    on disk.
     """
 
     def __init__(
@@ -368,17 +264,9 @@ class RearrangementReader:
             first += block.num_rows
 
     def ranges(self, columns: Sequence[str]) -> Iterator[RowRange] | None:
-        """The blocks as ranges of rows that can be read in other processes.
+        """The blocks as ranges of rows that can be read in other processes, with these columns in this order.
 
-        Parameters
-        ----------
-        columns
-            Names of the columns to read, in this order.
-
-        Returns
-        -------
-        iterator of RowRange or None
-            None if a file is not Parquet, or so many of its rows have too many bytes.
+        None if a file is not Parquet, or so many of its rows have too many bytes.
         """
         files = [file for file in self._files if isinstance(file, ParquetInput)]
         if len(files) < len(self._files) or any(
@@ -393,10 +281,7 @@ class RearrangementReader:
     def check_unchanged(self) -> None:
         """Check that the files are still those that were opened, where other processes have read them.
 
-        Raises
-        ------
-        FormatError
-            If one was changed or replaced.
+        FormatError if one was changed or replaced.
         """
         for file, status in zip(self._files, self._statuses, strict=True):
             with unchanged(file.path, status):
@@ -405,12 +290,8 @@ class RearrangementReader:
     def named(self, first: int, rows: int) -> str:
         """What rows are called in messages: records, from 0, of files.
 
-        Parameters
-        ----------
-        first
-            Number of the first row, in all files together; rows that have not been read are of the last file.
-        rows
-            How many.
+        `first` is the number of the first row in all files together; rows that have not been read are of the
+        last file.
         """
         names = []
         for number, (path, _, _) in enumerate(self.identities):

@@ -23,14 +23,8 @@ _LINE_BITS: Final = 40
 class DuplicateName:
     """A name that an earlier record has, too.
 
-    Attributes
-    ----------
-    name
-        The name.
-    path, line
-        File and 1-based line of the later header.
-    first_path, first_line
-        The same of the first one.
+    `path` and the 1-based `line` are those of the later header, `first_path` and `first_line` those of the
+    first one.
     """
 
     name: str
@@ -74,20 +68,7 @@ class NameRegister:
         self._runs: list[_Run] = []
 
     def add(self, path: str | os.PathLike[str], sequences: Sequences) -> list[DuplicateName]:
-        """Remember the names of some records.
-
-        Parameters
-        ----------
-        path
-            Their file.
-        sequences
-            The records.
-
-        Returns
-        -------
-        list of DuplicateName
-            Those of them whose name an earlier record has, in order.
-        """
+        """Remember the names of some records; those of them whose name an earlier record has, in order."""
         first_line = int(sequences.lines[0]) if len(sequences) else self._last_line + 1
         # A file that begins again is read a second time: all its names are there already.
         if not self._paths or self._paths[-1] != str(path) or first_line <= self._last_line:
@@ -135,17 +116,9 @@ _SEPARATORS: Final = "/._"
 
 
 def hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
-    """A number for each name, the same in every process.
+    """A number for each name, the same in every process; names have no line feeds.
 
-    Parameters
-    ----------
-    names
-        Names without line feeds.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint64, shape (n,): a polynomial of the bytes modulo 2^64, stirred so that every bit depends on all.
+    It is (n,): a polynomial of the bytes modulo 2^64, stirred so that every bit depends on all.
     """
     if not names:
         return np.zeros(0, np.uint64)
@@ -165,15 +138,10 @@ def hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
 class RepeatedNames:
     """Counts the names that came before, in memory that does not grow with the number of reads.
 
-    Up to `room` names the count is exact. Beyond that only the names whose hash is a multiple of a power of
-    two are kept, all of them at first and half as many each time that room runs out, and what is counted
-    among them is multiplied by that power. A repeated name is kept each time or never, so that the estimate
-    has no bias; it depends on nothing but the names.
-
-    Parameters
-    ----------
-    room
-        Different names to keep, 16 bytes each.
+    Up to `room` names, of 16 bytes each, the count is exact. Beyond that only the names whose hash is a
+    multiple of a power of two are kept, all of them at first and half as many each time that room runs out,
+    and what is counted among them is multiplied by that power. A repeated name is kept each time or never, so
+    that the estimate has no bias; it depends on nothing but the names.
     """
 
     def __init__(self, room: int = 1 << 20) -> None:
@@ -197,13 +165,7 @@ class RepeatedNames:
         return int(self._counts.sum() - self._counts.size) << self._shift
 
     def add(self, names: Sequence[str]) -> None:
-        """Count some names.
-
-        Parameters
-        ----------
-        names
-            The names of further reads.
-        """
+        """Count the names of further reads."""
         hashes = hash_names(names)
         if self._shift:
             hashes = self._kept(hashes)
@@ -233,22 +195,11 @@ class RepeatedNames:
 
 
 def pair_names(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], int | None]:
-    """The names that mates have in common.
+    """The names that mates have in common; the number of the first two that are no mates, where they end.
 
     Mates have the same name, or one that ends in 1 and one that ends in 2 after a slash, a dot or an
-    underscore, which is left out.
-
-    Parameters
-    ----------
-    first, second
-        Names of first and second mates, as many of the one as of the other.
-
-    Returns
-    -------
-    names : list of str
-        The common names.
-    wrong : int or None
-        Number of the first two that are no mates; `names` ends before them.
+    underscore, which is left out. There are as many of the one as of the other; the number is None if all are
+    mates.
     """
     if first == second:
         return list(first), None

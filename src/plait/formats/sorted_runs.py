@@ -1,4 +1,7 @@
-"""Hash values of text columns that are equal on every machine and in every process."""
+"""Rows put aside on disk, brought into order in bounded memory and combined, and hash values of texts.
+
+Hash values are equal on every machine and in every process.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +35,9 @@ _KEPT_SHARE: Final = 0.5
 class SpilledBlocks:
     """Blocks of rows on disk, each read back once.
 
-    As a context manager it removes its folder in the end, whatever happened. What a run that was killed has
-    left there is replaced.
-
-    Parameters
-    ----------
-    folder
-        A folder of its own; made here.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else.
-    FormatError
-        If it cannot be written.
+    The folder is its own, made here; as a context manager it removes the folder in the end, whatever
+    happened. What a run that was killed has left there is replaced. InvalidInput if it holds something else,
+    FormatError if it cannot be written.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -60,22 +52,9 @@ class SpilledBlocks:
         return number
 
     def take(self, number: int) -> pa.RecordBatch:
-        """Read a block back and remove it.
+        """Read back, and remove, the block that `put` gave this number.
 
-        Parameters
-        ----------
-        number
-            What `put` gave.
-
-        Returns
-        -------
-        pyarrow.RecordBatch
-            The block as it was put.
-
-        Raises
-        ------
-        FormatError
-            If it has been damaged on disk.
+        FormatError if it has been damaged on disk.
         """
         block = self._checkpoint.get(number)
         if block is None:
@@ -109,10 +88,7 @@ class SpilledBlocks:
 class Spilling:
     """Something that puts rows aside; as a context manager it removes them in the end.
 
-    Parameters
-    ----------
-    folder
-        As for `SpilledBlocks`.
+    The folder is as for `SpilledBlocks`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -134,25 +110,14 @@ class Spilling:
 class SortedRuns:
     """Brings rows into order in bounded memory, and combines equal ones if asked to.
 
-    Rows wait in memory until they take `memory_bytes`; then they are sorted, combined and put aside as a run.
-    Sixteen runs become one as soon as there are so many, so that memory grows with the logarithm of the rows.
+    Rows wait in memory until they take `memory_bytes` (while they are sorted, about four times as much); then
+    they are sorted, combined and put aside as a run. Sixteen runs become one as soon as there are so many, so
+    that memory grows with the logarithm of the rows.
 
-    Parameters
-    ----------
-    blocks
-        Where runs are kept.
-    order
-        Columns to sort by, most important first, none with nulls; only numbers can be descending.
-    memory_bytes
-        Bytes of rows that wait in memory. While they are sorted it is about four times as much.
-    combine
-        Takes rows in order and makes one of equal ones (in the columns of `order`), leaving the order and the
-        columns as they are. It must not matter in which portions the rows are combined.
-
-    Raises
-    ------
-    InvalidInput
-        If `memory_bytes` is less than 1.
+    `order` has the columns to sort by, most important first, none with nulls; only numbers can be descending.
+    `combine` takes rows in order and makes one of those equal in these columns, leaving the order and the
+    columns as they are; it must not matter in which portions rows are combined. InvalidInput if
+    `memory_bytes` is less than 1.
     """
 
     def __init__(
@@ -177,10 +142,7 @@ class SortedRuns:
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows; all must have the same columns.
 
-        Raises
-        ------
-        FormatError
-            If they cannot be put aside, for example on a full disk.
+        FormatError if they cannot be put aside, for example on a full disk.
         """
         if rows.num_rows == 0:
             return
@@ -195,17 +157,9 @@ class SortedRuns:
             self._store(block)
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """All rows in order; afterwards there are none left.
+        """All rows in order, equal ones in one batch, no batch empty; afterwards there are none left.
 
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Some rows, at least one; equal ones are in one batch.
-
-        Raises
-        ------
-        FormatError
-            If what was put aside has been damaged, or the disk is full.
+        FormatError if what was put aside has been damaged, or the disk is full.
         """
         if not any(self._levels):
             if self._waiting:
@@ -260,19 +214,9 @@ class SortedRuns:
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> NDArray[np.int64]:
-    """Where runs of equal rows begin.
+    """Index of the first row of each run of rows that are equal in some columns, which have no nulls.
 
-    Parameters
-    ----------
-    rows
-        Rows in order, equal ones together.
-    names
-        Columns to compare, without nulls.
-
-    Returns
-    -------
-    ndarray of int64
-        Index of the first row of each run.
+    The rows are in order, equal ones together.
     """
     new = np.ones(rows.num_rows, np.bool_)
     if rows.num_rows > 1:
@@ -284,24 +228,10 @@ def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> NDArray[np.int64]:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Cut a stream of rows anew so that runs of equal rows are not cut.
+    """Cut a stream of rows anew so that each batch has one or more whole runs of rows equal in some columns.
 
-    Parameters
-    ----------
-    batches
-        Rows in order, equal ones together; no batch is empty.
-    names
-        Columns to compare, without nulls.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        One or more whole runs.
-
-    Raises
-    ------
-    Unsupported
-        If the rows of a run have 2 GiB of text in one column.
+    Rows are in order, equal ones together, no batch is empty, and the columns have no nulls. Unsupported if
+    the rows of a run have 2 GiB of text in one column.
     """
     held: list[pa.RecordBatch] = []
     for batch in batches:
@@ -384,15 +314,8 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 def text_hash(column: pa.Array) -> NDArray[np.uint64]:
     """Hash values of texts, to deal them out evenly; not against those who want them to collide.
 
-    Parameters
-    ----------
-    column
-        large_string (n,), null the same as empty.
-
-    Returns
-    -------
-    ndarray of uint64 (n,)
-        Equal for equal texts: a polynomial of the bytes modulo 2^64, its bits mixed.
+    A polynomial of the bytes modulo 2^64, its bits mixed, (n,); null is the same as empty. The column is
+    large_string.
 
     Examples
     --------

@@ -35,15 +35,7 @@ _EMPTY, _TAB, _LINE_END, _COMMA = (pa.scalar(text, _TEXT) for text in ("", "\t",
 def check_columns(schema: pa.Schema) -> None:
     """Check that every column can be written as text.
 
-    Parameters
-    ----------
-    schema
-        The columns.
-
-    Raises
-    ------
-    Unsupported
-        If a column is of a type that has no form in a cell (struct, map, binary, list of lists).
+    Unsupported if one is of a type that has no form in a cell (struct, map, binary, list of lists).
     """
     for field in schema:
         kind = field.type
@@ -60,25 +52,7 @@ def check_columns(schema: pa.Schema) -> None:
 
 
 def header(path: object, schema: pa.Schema) -> bytes:
-    """Header line.
-
-    Parameters
-    ----------
-    path
-        The output, for the message.
-    schema
-        The columns.
-
-    Returns
-    -------
-    bytes
-        The names, tab-separated, with the line end.
-
-    Raises
-    ------
-    FormatError
-        If a name holds a tab or a line end.
-    """
+    """Header line, tab-separated, with its line end; FormatError if a name holds a tab or a line end."""
     for name in schema.names:
         if any(symbol in name for symbol in "\t\n\r\0"):
             raise FormatError(
@@ -88,30 +62,12 @@ def header(path: object, schema: pa.Schema) -> bytes:
 
 
 def rows_as_text(path: object, batch: pa.RecordBatch, first_record: int) -> Iterator[bytes]:
-    """Rows as lines.
+    """Rows as lines, some at a time, in order; `check_columns` has accepted their schema.
 
-    Lists are joined by commas with nothing for a null item; a null cell and an empty list are empty;
-    booleans are ``T`` and ``F``; floating numbers are the shortest text that reads back the same. Nothing is
-    quoted.
-
-    Parameters
-    ----------
-    path
-        The output, for the message.
-    batch
-        The rows; `check_columns` has accepted its schema.
-    first_record
-        Number of the first row in the whole table, for the message.
-
-    Yields
-    ------
-    bytes
-        Some lines, in order.
-
-    Raises
-    ------
-    FormatError
-        If a cell holds a tab or a line end, or an item of a list a comma.
+    Lists are joined by commas with nothing for a null item; a null cell and an empty list are empty; booleans
+    are ``T`` and ``F``; floating numbers are the shortest text that reads back the same. Nothing is quoted.
+    FormatError if a cell holds a tab or a line end, or an item of a list a comma; it names the record,
+    counted from `first_record`.
     """
     step = max(1, _PIECE_BYTES * batch.num_rows // max(batch.nbytes, 1))
     for start in range(0, batch.num_rows, step):
@@ -230,35 +186,16 @@ def open_table(
     metadata: Mapping[str, str],
     inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> TableWriter:
-    """Start writing a table.
+    """Start writing a table, in the format that the suffix of `path`, one of `TABLE_SUFFIXES`, says.
 
-    Parameters
-    ----------
-    path
-        The output; its suffix, one of `TABLE_SUFFIXES`, chooses the format.
-    schema
-        The columns. Metadata of the schema itself is left out.
-    metadata
-        Facts about the table. In Parquet they are key-value metadata of the schema; beside text they stand
-        in ``PATH.json``, where values that are JSON objects or arrays are written as such.
-    inputs
-        Files that must not be overwritten.
+    A clean exit of the writer, a context manager, makes the file appear under its name; an exception removes
+    it and leaves an older file of that name as it was. `metadata` are facts about the table, in Parquet as
+    key-value metadata of the schema, beside text in ``PATH.json``, where values that are JSON objects or
+    arrays are written as such; metadata of the schema itself is left out. `inputs` must not be overwritten.
 
-    Returns
-    -------
-    TableWriter
-        The writer, a context manager. A clean exit makes the file appear under its name; an exception
-        removes it and leaves an older file of that name as it was.
-
-    Raises
-    ------
-    InvalidInput
-        If the suffix is unknown, the path is a directory, an input or in a missing folder, or another run
-        is writing it.
-    Unsupported
-        If a column cannot be written as text.
-    FormatError
-        If the folder cannot be written, or a column name does not fit into a header line.
+    InvalidInput if the suffix is unknown, the path is a directory, an input or in a missing folder, or
+    another run is writing it; Unsupported if a column cannot be written as text; FormatError if the folder
+    cannot be written, or a column name does not fit into a header line.
     """
     name = Path(path).name.lower()
     suffix = next((suffix for suffix in TABLE_SUFFIXES if name.endswith(suffix)), None)
@@ -276,21 +213,7 @@ def open_table(
 class TableWriter(ABC):
     """A table being written; made by `open_table`.
 
-    Parameters
-    ----------
-    path
-        The output.
-    schema
-        The columns.
-
-    Attributes
-    ----------
-    path : Path
-        The output.
-    schema : pyarrow.Schema
-        The columns.
-    rows : int
-        Rows written so far.
+    `rows` counts those written so far.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
@@ -299,21 +222,11 @@ class TableWriter(ABC):
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows.
+        """Append rows with the columns of `schema`; in Parquet each batch is one row group.
 
-        Parameters
-        ----------
-        batch
-            The rows, with the columns of `schema`; in Parquet each batch is one row group.
-
-        Raises
-        ------
-        InvalidInput
-            If the batch has other columns.
-        FormatError
-            If the disk is full, or a cell cannot be written as text.
-        Unsupported
-            If Parquet cannot hold the values; Arrow before 25 refuses a null fixed-size list, for example.
+        InvalidInput if the batch has other columns; FormatError if the disk is full, or a cell cannot be
+        written as text; Unsupported if Parquet cannot hold the values; Arrow before 25 refuses a null
+        fixed-size list, for example.
         """
         if not batch.schema.equals(self.schema):
             raise InvalidInput(

@@ -31,15 +31,7 @@ _LAST_PART: Final = r"[:_]([ACGTNacgtn]+(?:[+-][ACGTNacgtn]+)*)(?:/[12])?$"
 
 
 class UmiPart(NamedTuple):
-    """Bases of a mate.
-
-    Attributes
-    ----------
-    mate
-        1 or 2.
-    begin, end
-        Bases from the start of the mate, 0-based and half-open.
-    """
+    """Bases ``begin:end`` of a mate, 1 or 2, from its start, 0-based and half-open."""
 
     mate: int
     begin: int
@@ -50,12 +42,8 @@ class UmiPart(NamedTuple):
 class UmiPlace:
     """Where UMIs stand: in the names of reads, or at places of their mates.
 
-    Attributes
-    ----------
-    pattern
-        Regular expression that is searched for in names, its group being the UMI; None for places.
-    parts
-        Places; a UMI is what stands there, one after the other.
+    `pattern` is a regular expression that is searched for in names, its group being the UMI; None for places.
+    Of several `parts` the bases are joined, one after the other.
     """
 
     pattern: re.Pattern[str] | None
@@ -65,18 +53,11 @@ class UmiPlace:
     def parse(cls, text: str) -> UmiPlace:
         """The place that an option names.
 
-        Parameters
-        ----------
-        text
-            ``name`` for the bases behind the last colon or underscore of a read's name; ``name:REGEX`` for
-            the group of a regular expression; ``read1:0-12`` for bases of the first mate, 0-based and
-            half-open, ``read2:0-8`` for bases of the second, and several such places with ``+`` between.
-
-        Raises
-        ------
-        InvalidInput
-            If it is none of these, the expression is wrong or has not exactly one group, or places are empty
-            or overlap.
+        It is ``name`` for the bases behind the last colon or underscore of a read's name; ``name:REGEX`` for
+        the group of a regular expression; ``read1:0-12`` for bases of the first mate, 0-based and half-open,
+        ``read2:0-8`` for bases of the second, and several such places with ``+`` between. InvalidInput if it
+        is none of these, the expression is wrong or has not exactly one group, or places are empty or
+        overlap.
         """
         if text == "name":
             return cls(re.compile(_LAST_PART))
@@ -123,17 +104,9 @@ def _pattern(text: str, expression: str) -> re.Pattern[str]:
 
 
 class UmiReads(NamedTuple):
-    """Reads without their UMIs.
+    """Reads without their UMIs: first mates, or single reads, second mates, or None, and the UMI of each.
 
-    Attributes
-    ----------
-    reads
-        First mates, or single reads.
-    mates
-        Second mates, or None.
-    umis
-        The UMI of each, in upper case; empty where there is none: the name does not match, or a mate ends
-        before the place does.
+    UMIs are in upper case; empty where the name does not match, or a mate ends before the place does.
     """
 
     reads: ReadBlock
@@ -142,30 +115,11 @@ class UmiReads(NamedTuple):
 
 
 def take_umis(reads: ReadBlock, mates: ReadBlock | None, place: UmiPlace) -> UmiReads:
-    """Take the UMIs of reads.
+    """Take the UMIs of reads, at `place`; one entry for each read, in order.
 
     From a mate with a UMI all bases up to the end of the last place are cut away: what stands before or
     between places (spacers, sample barcodes) is no part of the molecule either. Mates that are too short for
-    that stay as they are.
-
-    Parameters
-    ----------
-    reads
-        First mates, or single reads.
-    mates
-        Second mates, or None.
-    place
-        Where UMIs stand.
-
-    Returns
-    -------
-    UmiReads
-        One entry for each read, in order.
-
-    Raises
-    ------
-    InvalidInput
-        If the UMI stands in the second mate and there is none.
+    that stay as they are. InvalidInput if the UMI stands in the second mate and there is none.
     """
     if place.pattern is not None:
         return UmiReads(reads, mates, _umis_of_names(reads.names, place.pattern))

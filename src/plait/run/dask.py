@@ -40,16 +40,10 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function with one batch, as bytes: the scheduler passes them on and makes nothing of them.
+    """A pickled function with one pickled batch: the scheduler passes the bytes on and makes nothing of them.
 
-    Attributes
-    ----------
-    function
-        The pickled function. It is unpickled once in a process, so what it makes for itself is made once.
-    batch
-        The pickled batch.
-    sources
-        `own_sources` of the process that asks.
+    The function is unpickled once in a process, so what it makes for itself is made once. `sources` are the
+    `own_sources` of the process that asks.
     """
 
     function: bytes
@@ -57,13 +51,7 @@ class Call:
     sources: str
 
     def __call__(self) -> Any:
-        """The result of the function, packed.
-
-        Raises
-        ------
-        TargetUnavailable
-            If another plait is installed here.
-        """
+        """The result of the function, packed; TargetUnavailable if another plait is installed here."""
         here = own_sources()
         if self.sources != here:
             raise TargetUnavailable(
@@ -80,13 +68,7 @@ class Call:
 
 
 def packed(thing: object) -> bytes:
-    """Something as bytes for `pickle.loads`.
-
-    Parameters
-    ----------
-    thing
-        Functions that are in no module, as those of a notebook, are sent by value.
-    """
+    """Something as bytes for `pickle.loads`; functions that are in no module, as of a notebook, by value."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -149,25 +131,10 @@ _CLIENT = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Where the cluster is, or what is to be started; checked.
+    """Where the cluster is, or what is to be started: `workers` processes of `threads` threads each.
 
-    Attributes
-    ----------
-    scheduler
-        Address of a scheduler.
-    scheduler_file
-        File with the address of a scheduler.
-    workers
-        Processes to start.
-    threads
-        Threads of each.
-    worker_memory
-        Memory of each.
-
-    Raises
-    ------
-    InvalidInput
-        If options are wrong, or exclude one another.
+    `scheduler` is an address, `scheduler_file` a file with one, `worker_memory` that of each worker.
+    InvalidInput if options are wrong, or exclude one another.
     """
 
     scheduler: str | None = None
@@ -213,22 +180,9 @@ class ClusterOptions:
 
 @contextmanager
 def opened(options: ClusterOptions) -> Iterator[Any]:
-    """A client of the cluster.
+    """A client of the cluster, closed on exit, and with it a cluster that was started here.
 
-    Parameters
-    ----------
-    options
-        Which cluster.
-
-    Yields
-    ------
-    distributed.Client
-        Closed on exit, and with it a cluster that was started here.
-
-    Raises
-    ------
-    TargetUnavailable
-        If Dask is not installed, no scheduler answers, or no worker can be started.
+    TargetUnavailable if Dask is not installed, no scheduler answers, or no worker can be started.
     """
     try:
         import dask
@@ -356,15 +310,7 @@ _KEPT = "finished parts are kept: repeat the command with --resume"
 class DaskExecutor:
     """A Dask cluster that runs, or one of processes of this machine; a context manager.
 
-    Parameters
-    ----------
-    **options
-        Fields of `plait.run.dask.ClusterOptions`.
-
-    Raises
-    ------
-    InvalidInput
-        If the options are wrong.
+    Options are fields of `plait.run.dask.ClusterOptions`; InvalidInput if they are wrong.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -375,13 +321,7 @@ class DaskExecutor:
         self._looked = float("-inf")
 
     def __enter__(self) -> Self:
-        """Connect, or start workers.
-
-        Raises
-        ------
-        TargetUnavailable
-            If Dask is not installed, or there is no cluster.
-        """
+        """Connect, or start workers; TargetUnavailable if Dask is not installed, or there is no cluster."""
         self._client = self._stack.enter_context(opened(self._options))
         return self
 
@@ -421,28 +361,10 @@ class DaskExecutor:
         """Results in input order, whatever the worker and the order in which batches finish.
 
         About two batches for each thread of the cluster are held at a time. A batch whose worker dies, or
-        whose result is lost with a worker, is worked on again by another one.
-
-        Parameters
-        ----------
-        function
-            Called with one batch, on some worker. It is unpickled once in a process: what it makes and keeps
-            for itself is made once.
-        batches
-            Read in the calling thread, only as fast as results are taken; picklable.
-        most
-            Not used: each worker has its own memory.
-        named
-            What a batch is called in an error: its file and rows, for example.
-        size
-            Bytes of a batch; no more are sent while those that are held have `HELD_BYTES`.
-
-        Raises
-        ------
-        TaskFailed
-            If a batch fails wherever it is tried.
-        TargetUnavailable
-            If the scheduler does not answer any more.
+        whose result is lost with a worker, is worked on again by another one. The function is unpickled once
+        in a process: what it makes and keeps for itself is made once. `most` is not used: each worker has its
+        own memory. TaskFailed if a batch fails wherever it is tried, TargetUnavailable if the scheduler does
+        not answer any more.
         """
         function_bytes = packed(function)
         under_way: deque[tuple[Any, str, int]] = deque()

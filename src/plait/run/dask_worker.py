@@ -9,12 +9,6 @@ __all__ = ["dask_setup"]
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that has started this one.
-
-    Parameters
-    ----------
-    worker
-        The worker of Dask.
-    """
+    """Leave Ctrl-C, which reaches all processes of a terminal, to the one that has started this one."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

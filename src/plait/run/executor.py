@@ -42,19 +42,9 @@ class Executor(Protocol):
     ) -> Generator[R, None, None]:
         """Results in input order; only a bounded number of batches is held at a time.
 
-        Closing the generator drops batches that have not started.
-
-        Parameters
-        ----------
-        function
-            Called with one batch.
-        batches
-            Read only as fast as results are taken.
-        most
-            Most batches to work on at a time in one process, where that is what limits memory.
-        named
-            What a batch is called in an error: its file and rows, for example.
-        size
-            Bytes of a batch; no more are read while those that are held have `HELD_BYTES`.
+        Batches are read only as fast as results are taken, and no more while those that are held have
+        `HELD_BYTES` by `size`. `most` limits those worked on at a time in one process, where that is what
+        limits memory. `named` is what a batch is called in an error: its file and rows, for example. Closing
+        the generator drops batches that have not started.
         """
         ...

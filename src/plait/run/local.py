@@ -17,14 +17,9 @@ R = TypeVar("R")
 
 
 class LocalExecutor:
-    """A pool of threads.
+    """A pool of `threads` threads, each with one batch at a time.
 
-    Parameters
-    ----------
-    threads
-        Number of batches worked on at a time.
-    waiting
-        Number of batches held besides, so that small ones keep the threads busy while the next are made.
+    `waiting` batches are held besides, so that small ones keep the threads busy while the next are made.
     """
 
     def __init__(self, threads: int, *, waiting: int = 1) -> None:
@@ -54,21 +49,9 @@ class LocalExecutor:
     ) -> Generator[R, None, None]:
         """Results in input order, whatever the order in which batches finish.
 
-        At most ``threads + waiting`` batches are held. When the caller stops early, or an error is raised,
-        batches that have not started are dropped and running ones are waited for.
-
-        Parameters
-        ----------
-        function
-            Called with one batch, in one of the threads.
-        batches
-            Read in the calling thread, only as fast as results are taken.
-        most
-            Most threads to use.
-        named
-            Not used: errors are raised as they are.
-        size
-            Bytes of a batch; no more are read while those that are held have `HELD_BYTES`.
+        Batches are read in the calling thread; at most ``threads + waiting`` are held, worked on by at most
+        `most` threads. When the caller stops early, or an error is raised, batches that have not started are
+        dropped and running ones are waited for. `named` is not used: errors are raised as they are.
         """
         threads = self.threads if most is None else min(self.threads, most)
         pool = ThreadPoolExecutor(threads, thread_name_prefix="plait")

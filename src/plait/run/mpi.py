@@ -43,24 +43,11 @@ R = TypeVar("R")
 
 
 class MpiExecutor:
-    """All ranks of a communicator; its methods are called by every one of them.
+    """All ranks of a communicator of mpi4py, by default all that were started; each calls its methods.
 
-    Parameters
-    ----------
-    communicator
-        One of mpi4py; all ranks that were started, by default.
-
-    Attributes
-    ----------
-    rank, size
-        Number of this rank, and of all.
-    local_rank
-        Number of this rank among those of its machine: the device that it may take for itself.
-
-    Raises
-    ------
-    TargetUnavailable
-        If mpi4py, or the MPI library that it needs, is not there.
+    `rank` and `size` are the number of this rank, and of all; `local_rank` is its number among those of its
+    machine: the device that it may take for itself. TargetUnavailable if mpi4py, or the MPI library that it
+    needs, is not there.
     """
 
     def __init__(self, communicator: Any = None) -> None:
@@ -73,15 +60,9 @@ class MpiExecutor:
     def map(self, function: Callable[[B], R], batches: Iterable[B]) -> Generator[R, None, None]:
         """Results in input order, on rank 0; the other ranks work while they iterate, and yield nothing.
 
-        A batch per rank is held at a time. An error in one rank is raised in all. When rank 0 stops early, it
-        must close the iterator, so that the others stop too.
-
-        Parameters
-        ----------
-        function
-            Called with one batch, in some rank.
-        batches
-            Read on rank 0 alone, and sent to the others: picklable.
+        Batches are read on rank 0 alone and sent to the others: picklable, one per rank held at a time. An
+        error in one rank is raised in all. When rank 0 stops early, it must close the iterator, so that the
+        others stop too.
         """
         source = iter(batches) if self.rank == 0 else iter(())
         at_end = False
@@ -102,12 +83,9 @@ class MpiExecutor:
                 self._ranks.bcast(0)
 
     def sum(self, function: Callable[[int, int], NDArray[Any]]) -> NDArray[Any] | None:
-        """Sum of what the ranks return, on rank 0; None on the others.
+        """Sum of the arrays ``function(rank, size)`` of all ranks, on rank 0; None on the others.
 
-        Parameters
-        ----------
-        function
-            Called with the number of this rank and that of all; arrays of one shape and type.
+        The arrays have one shape and type.
         """
         parts: list[Any] = []
         try:

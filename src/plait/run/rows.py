@@ -41,22 +41,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept(Generic[U, R]):
-    """How results are kept.
+    """How results are kept: `stored` makes rows of a result, `restored` the result of a part and its rows.
 
-    Attributes
-    ----------
-    checkpoint
-        Where.
-    digest
-        `plait.formats.checkpoints.digest_of` what a part holds; a result is kept for nothing else.
-    stored
-        The rows to keep of a result.
-    restored
-        The result of a part, from the part and the rows.
-    named
-        What a part is called in an error, from its number and itself.
-    size
-        Bytes of a part, where they may be many.
+    `digest` is `plait.formats.checkpoints.digest_of` what a part holds; a result is kept for nothing else.
+    `named` is what a part is called in an error, from its number and itself; `size` its bytes, where they may
+    be many.
     """
 
     checkpoint: Checkpoint
@@ -87,19 +76,10 @@ def kept_results(
 ) -> Generator[tuple[U, R, bytes], None, None]:
     """Parts, their results and digests, in order; worked on are those alone whose result is not kept.
 
-    Parameters
-    ----------
-    executor
-        Where they are worked on.
-    work
-        What is done; picklable, if that is elsewhere.
-    parts
-        The parts; picklable, if they go elsewhere. Of a `plait.formats.rearrangements.RowRange` there, what
-        it stands for is worked on, and its digest is that of the rows that the worker has read.
-    kept
-        How results are kept. Those from elsewhere are kept by this process, in order.
-    most
-        As for `plait.run.executor.Executor.map`.
+    If the work is done elsewhere, it and the parts are picklable. Of a
+    `plait.formats.rearrangements.RowRange` there, what it stands for is worked on, and its digest is that of
+    the rows that the worker has read. Results from elsewhere are kept by this process, in order. `most` is as
+    for `plait.run.executor.Executor.map`.
     """
     if executor.elsewhere:
         return _from_elsewhere(executor, work, parts, kept)
@@ -161,17 +141,7 @@ def _from_elsewhere(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
-
-    Attributes
-    ----------
-    rows
-        Rows, or reads, that are done.
-    bytes_read
-        Bytes of the inputs that have been read.
-    total_bytes
-        Bytes of all inputs.
-    """
+    """How far a run is: rows, or reads, that are done, and bytes of the inputs that have been read."""
 
     rows: int
     bytes_read: int
@@ -188,19 +158,10 @@ SAMPLED_ROWS = 1000
 class RowWork(Generic[R]):
     """What is done with every block.
 
-    Attributes
-    ----------
-    columns
-        Names of the columns that are needed, in order.
-    work
-        The result of these columns; picklable, if blocks go elsewhere.
-    stored
-        The rows to keep of a result; by block.
-    restored
-        The result of a block, from its columns and the kept rows.
-    finish
-        The rows to write, from the number of its first row, rows and result of a block; called in several
-        threads.
+    `work` makes the result of the columns named, in their order; it is picklable, if blocks go elsewhere.
+    `stored` makes the rows to keep of a result, `restored` the result of a block from its columns and the
+    kept rows. `finish` makes the rows to write, from the number of a block's first row, its rows and result;
+    it is called in several threads.
     """
 
     columns: Sequence[str]
@@ -212,22 +173,10 @@ class RowWork(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRun(Generic[R]):
-    """A run over tables.
+    """A run over tables, opened by `reader`; `inputs` are their paths, as given.
 
-    Attributes
-    ----------
-    reader
-        The tables, opened.
-    inputs
-        Their paths, as given.
-    work
-        What is done.
-    schema, metadata
-        As for `plait.formats.tables.open_table`.
-    key
-        What must be equal for a run to be resumed, see `run_key`.
-    most
-        Most blocks to work on at a time in this process.
+    `schema` and `metadata` are as for `plait.formats.tables.open_table`. `key` is what must be equal for a
+    run to be resumed, see `run_key`; at most `most` blocks are worked on at a time in this process.
     """
 
     reader: RearrangementReader
@@ -241,18 +190,10 @@ class RowRun(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """What is known of a run that has ended.
+    """What is known of a run that has ended; `summary_path` is the file with its totals.
 
-    Attributes
-    ----------
-    summary_path
-        The file with its totals.
-    rows
-        Rows of the inputs.
-    blank_lines
-        Blank lines in text inputs.
-    resumed_blocks
-        Blocks taken over from a run that was stopped.
+    `rows` counts those of the inputs, `blank_lines` those in text inputs, `resumed_blocks` the blocks taken
+    over from a run that was stopped.
     """
 
     summary_path: Path
@@ -273,29 +214,10 @@ def run_rows(
 ) -> FinishedRun:
     """Work on all rows and write one table, beside it ``OUTPUT.summary.json``.
 
-    Parameters
-    ----------
-    run
-        What is done.
-    output
-        The table.
-    executor
-        Where blocks are worked on; the output is the same.
-    resume
-        Whether to go on with what ``OUTPUT.checkpoint`` holds.
-    progress
-        Called after every block.
-    add
-        Takes every result, in order.
-    facts
-        What stands in the summary beside the inputs; asked for at the end.
-
-    Raises
-    ------
-    InvalidInput
-        If the output cannot be, or a run to resume differs.
-    FormatError
-        If an input is not what it should be, or the disk is full.
+    With `resume` it goes on with what ``OUTPUT.checkpoint`` holds. `progress` is called after every block,
+    `add` takes every result, in order, and `facts` are asked for at the end: what stands in the summary
+    beside the inputs. InvalidInput if the output cannot be, or a run to resume differs; FormatError if an
+    input is not what it should be, or the disk is full.
     """
     reader, rows = run.reader, 0
     with open_table(output, run.schema, metadata=run.metadata, inputs=run.inputs) as table:
@@ -404,17 +326,7 @@ def _check_same_rows(part: RowRange, here: pa.RecordBatch, digest: bytes) -> Non
 def run_key(
     reader: RearrangementReader, provenance: Mapping[str, Any], **further: object
 ) -> dict[str, object]:
-    """What must be equal for a run to be resumed.
-
-    Parameters
-    ----------
-    reader
-        The inputs.
-    provenance
-        How results are made.
-    **further
-        Anything else that decides results.
-    """
+    """What must be equal for a run to be resumed: inputs, how results are made, what else decides them."""
     package = Path(__file__).parents[1]
     return {
         "provenance": provenance,
@@ -429,21 +341,7 @@ def run_key(
 class AddedColumns:
     """The columns of an input and behind them those of a result, row for row.
 
-    Input columns that have the name of a result are given another one.
-
-    Parameters
-    ----------
-    given
-        The columns of the input.
-    added
-        Those of the result.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        All of them.
-    renamed : dict of str to str
-        Input columns with new names.
+    Input columns that have the name of a result are given another one; `renamed` maps old names to new.
 
     Examples
     --------
@@ -471,14 +369,9 @@ class AddedColumns:
 
 
 def rows_per_block(row_bytes: int, fewest: int, most: int) -> int:
-    """Rows of a block, so that it takes about the same memory whatever the columns.
+    """Rows of a block, `fewest` to `most`, so that it takes about the same memory whatever the columns.
 
-    Parameters
-    ----------
-    row_bytes
-        Bytes of a row with its results.
-    fewest, most
-        Limits.
+    `row_bytes` is what a row takes with its results.
     """
     return max(fewest, min(most, _BLOCK_BYTES // max(row_bytes, 1)))
 
@@ -486,10 +379,7 @@ def rows_per_block(row_bytes: int, fewest: int, most: int) -> int:
 def sampled_row_bytes(reader: RearrangementReader) -> int:
     """Bytes of a row at the start of an input; a guess of what the others take.
 
-    Parameters
-    ----------
-    reader
-        The input, opened with `SAMPLED_ROWS`; closed here.
+    The reader was opened with `SAMPLED_ROWS`; it is closed here.
     """
     with reader:
         block = next(iter(reader), None)

@@ -137,18 +137,9 @@ class EvidenceChoice:
 class EvidenceTally:
     """Numbers of rows.
 
-    Attributes
-    ----------
-    rows
-        All of them.
-    kinds
-        Those with a junction that can be read, by `ROW_KINDS`.
-    left_out
-        Those that are no evidence, by `EVIDENCE_STATUSES`.
-    examples
-        For each reason, what the first ones have there.
-    unknown
-        Rows by V and J calls that the model does not know.
+    `kinds` counts those with a junction that can be read, by `ROW_KINDS`; `left_out` those that are no
+    evidence, by `EVIDENCE_STATUSES`, with `examples` of what the first ones of each have there; `unknown`
+    counts rows by V and J calls that the model does not know.
     """
 
     rows: int = 0
@@ -172,15 +163,9 @@ class EvidenceTally:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceBlock:
-    """The evidence of a block.
+    """The evidence of a block, columns as in `EVIDENCE_COLUMNS`, and the tally of its rows.
 
-    Attributes
-    ----------
-    rows
-        Columns as in `EVIDENCE_COLUMNS`; calls are names of genes of the model with commas between, empty if
-        calls are ignored.
-    tally
-        Numbers of its rows.
+    Calls are names of genes of the model with commas between, empty if calls are ignored.
     """
 
     rows: pa.RecordBatch
@@ -190,16 +175,8 @@ class EvidenceBlock:
 class EvidenceRows:
     """Takes the evidence out of the blocks of one table.
 
-    Parameters
-    ----------
-    model
-        The model; its genes are what calls mean.
-    choice
-        What is evidence.
-    table
-        The table.
-    name
-        What it is called in examples, and as a repertoire where no column tells repertoires apart.
+    The genes of `model` are what calls mean. `name` is what the table is called in examples, and its
+    repertoire where no column tells repertoires apart.
     """
 
     def __init__(
@@ -217,15 +194,7 @@ class EvidenceRows:
         self._flags = [name for name in ("productive", "vj_in_frame") if name in names]
 
     def take(self, first: int, block: pa.RecordBatch) -> EvidenceBlock:
-        """The evidence of a block.
-
-        Parameters
-        ----------
-        first
-            Number of its first row in the table.
-        block
-            The block.
-        """
+        """The evidence of a block whose first row has number `first` in the table."""
         n = block.num_rows
         # Not ascii_upper: of a slice that was cast, Arrow 26 returns other bytes.
         junctions = pc.utf8_upper(text_of(self._table.nucleotides(block)))
@@ -330,16 +299,8 @@ def row_kinds(
     """What each rearrangement is, one of `ROW_KINDS`.
 
     A junction out of frame, or with a stop codon, is nonproductive whatever a column says: it ends with the
-    conserved Phe or Trp, and cannot be read so far.
-
-    Parameters
-    ----------
-    codes
-        uint8: A, C, G and T of all junctions as 0 to 3.
-    start, length
-        int64 (n,): where each junction lies in `codes`.
-    nonproductive
-        bool (n,): what columns say.
+    conserved Phe or Trp, and cannot be read so far. `codes` are A, C, G and T of all junctions as 0 to 3;
+    `start`, `length` and `nonproductive`, what columns say, are (n,).
     """
     kinds = np.full(length.size, ROW_KINDS[0], object)
     kinds[nonproductive] = ROW_KINDS[3]
@@ -366,20 +327,9 @@ _CALLS: Final = ("v_call", "j_call")
 class CollectedEvidence:
     """What was collected.
 
-    Attributes
-    ----------
-    tally
-        Numbers of rows.
-    inputs
-        For each file its path, digest, rows, and rows that are evidence.
-    repertoires
-        Repertoires with evidence.
-    junctions
-        Different junctions with their genes, of which the evidence has all, or so many as were asked for.
-    kept
-        Those that the evidence has.
-    weight
-        How often all of these count together.
+    `inputs` has for each file its path, digest, rows, and rows that are evidence; `repertoires` counts those
+    with evidence. `junctions` counts different junctions with their genes, `kept` those that the evidence has
+    (all, or as many as were asked for), `weight` how often all of these count together.
     """
 
     tally: EvidenceTally = field(default_factory=EvidenceTally)
@@ -409,21 +359,9 @@ class CollectedEvidence:
 def check_evidence_inputs(
     inputs: Sequence[str | os.PathLike[str]], choice: EvidenceChoice, layout: str
 ) -> tuple[list[tuple[str, int, int]], int]:
-    """Check headers before long work; tells which files these are (path, size, time), and their size.
+    """Check headers before long work; which files these are (path, size, time), and their size together.
 
-    Parameters
-    ----------
-    inputs
-        The tables.
-    choice
-        What is evidence.
-    layout
-        Name of their column layout.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If one is missing or not such a table.
+    InvalidInput or FormatError if one is missing or no table of this layout.
     """
     identities: list[tuple[str, int, int]] = []
     for path in inputs:
@@ -444,31 +382,10 @@ def collect_evidence(
     total_bytes: int = 0,
     progress: Callable[[Progress], object] | None = None,
 ) -> CollectedEvidence:
-    """Collect the evidence of tables.
+    """Collect the evidence of tables into `output`, for `EvidenceFile`.
 
-    Parameters
-    ----------
-    inputs
-        The tables.
-    output
-        The file to write, for `EvidenceFile`.
-    model
-        The model; its genes are what calls mean.
-    choice
-        What is evidence.
-    layout
-        Name of their column layout.
-    executor
-        Threads that read rows.
-    total_bytes
-        Size of all tables, for `progress`.
-    progress
-        Called after every block.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If a table is not what it should be, or the disk is full.
+    `total_bytes` is the size of all tables, for `progress`, which is called after every block. InvalidInput
+    or FormatError if a table is not what it should be, or the disk is full.
     """
     work = _Collector(model, choice, layout, executor, total_bytes, progress)
     with SpilledBlocks(output.with_suffix(".sorting")) as blocks:
@@ -585,23 +502,7 @@ def _write(
 
 
 class EvidenceFile:
-    """Reads what `collect_evidence` wrote; a context manager.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    FormatError
-        If it is not such a file.
-
-    Attributes
-    ----------
-    batches : int
-        How many batches there are.
-    """
+    """Reads what `collect_evidence` wrote; a context manager; FormatError if the file is something else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -613,17 +514,9 @@ class EvidenceFile:
         self.batches: int = self._reader.num_record_batches
 
     def batch(self, number: int) -> pa.RecordBatch:
-        """Columns junction, v_call, j_call and weight of a batch.
+        """Columns junction, v_call, j_call and weight of a batch, counted from 0.
 
-        Parameters
-        ----------
-        number
-            Which one, from 0.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged.
+        FormatError if it is damaged.
         """
         try:
             return self._reader.get_batch(number)

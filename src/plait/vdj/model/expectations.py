@@ -77,20 +77,11 @@ class Evidence(NamedTuple):
 def most_probable_model(
     old: RecombinationModel, seen: Evidence, *, pseudocount: float = 0.0
 ) -> RecombinationModel:
-    """The model under which choices are most probable.
+    """The model under which the choices counted in `seen` are most probable: the M step of EM.
 
-    What was impossible stays so. A distribution of which nothing was seen, as the deletions of a gene that
-    never occurs, stays as it was.
-
-    Parameters
-    ----------
-    old
-        The model under which the numbers were expected.
-    seen
-        The numbers.
-    pseudocount
-        Added to the number of every choice that is possible under `old`, once for each of the four N
-        nucleotides after each.
+    What was impossible under `old` stays so. A distribution of which nothing was seen, as the deletions of a
+    gene that never occurs, stays as it was. `pseudocount` is added to the number of every possible choice,
+    once for each of the four N nucleotides after each.
     """
 
     def share(name: str, *axes: int) -> _Floats:
@@ -131,19 +122,9 @@ def most_probable_steps(
     """The Markov chain under which steps, and first symbols drawn from what it keeps, are most probable.
 
     Shares of steps alone are not: the distribution of first symbols follows from them. Beginning with the
-    better of two chains, steps get a part of the first symbols as if they had led there, until the derivative
-    vanishes. That leads upwards, but may lead too far: then half of the way is tried, and so on.
-
-    Parameters
-    ----------
-    start, old
-        float64 (4, 4): chains to begin with.
-    steps
-        float64 (4, 4): numbers of steps.
-    first
-        float64 (4,): numbers of first symbols.
-    pseudocount
-        Added to the number of every step that is possible.
+    better of the chains `start` and `old`, steps get a part of the first symbols as if they had led there,
+    until the derivative vanishes. That leads upwards, but may lead too far: then half of the way is tried,
+    and so on. `steps` are numbers (4, 4), `first` (4,); `pseudocount` is added to every possible step.
     """
     counts = steps + pseudocount * (old > 0)
     total = counts.sum() + first.sum()
@@ -205,15 +186,8 @@ class _Memory(NamedTuple):
 class Counting(ABC):
     """Counts choices of one kind of chain under one model; threads may share it.
 
-    Parameters
-    ----------
-    model, shapes
-        The model, and the trees of its genes.
-
-    Attributes
-    ----------
-    chain, weights
-        Tables of the model: of the schedule, and of all parts.
+    `chain` are the model's tables for the schedule, `weights` those of all parts of genes; `counts` in the
+    methods are as of `empty`.
     """
 
     _kernel: ClassVar[Callable[..., Any]]
@@ -232,13 +206,7 @@ class Counting(ABC):
 
     @abstractmethod
     def evidence(self, counts: Any) -> Evidence:
-        """Counts as tables of the model.
-
-        Parameters
-        ----------
-        counts
-            As of `empty`.
-        """
+        """Counts as tables of the model."""
 
     @abstractmethod
     def _flat(self, counts: Any) -> tuple[NDArray[Any], ...]:
@@ -257,19 +225,7 @@ class Counting(ABC):
         last: int,
         counts: Any,
     ) -> _Floats:
-        """Add texts `first` to `last` to counts; returns how probable each is.
-
-        Parameters
-        ----------
-        parts, texts
-            The texts.
-        shares
-            float64 (n,): how many times each counts.
-        first, last
-            Which of them.
-        counts
-            As of `empty`.
-        """
+        """Add texts `first` to `last` to counts, each `shares` (n,) times; how probable each is."""
         found = np.zeros(last - first)
         for plain, rows in split_texts(parts, texts, first, last):
             some = chosen_texts(texts, first + rows)
@@ -279,16 +235,9 @@ class Counting(ABC):
     def tell(
         self, parts: GraphParts, texts: WeightedTexts, rows: NDArray[np.int64], *, plain: bool
     ) -> tuple[_Floats, ChoiceSummary]:
-        """What every one of some texts tells: how probable each is, and its choices.
+        """What each of the texts `rows` tells: how probable it is, and its choices.
 
-        Parameters
-        ----------
-        parts, texts
-            The texts.
-        rows
-            Which of them.
-        plain
-            Whether they are made of codes for one symbol each, or others.
+        `plain` says whether they are made of codes for one symbol each, or others.
         """
         told, ones = self.summary(rows.size), np.ones(rows.size)
         some = chosen_texts(texts, rows)
@@ -302,13 +251,7 @@ class Counting(ABC):
         return weight, told
 
     def summary(self, n: int) -> ChoiceSummary:
-        """Room for what n texts tell.
-
-        Parameters
-        ----------
-        n
-            How many.
-        """
+        """Room for what n texts tell."""
         sizes, (v, d, j) = self._sizes, self._owners
         return ChoiceSummary(
             prefix=v,
@@ -381,13 +324,7 @@ class Counting(ABC):
 
 
 class CountingWithD(Counting):
-    """V, D and J.
-
-    Parameters
-    ----------
-    model, shapes
-        The model, and the trees of its genes.
-    """
+    """Counts choices of V, D and J."""
 
     _kernel = staticmethod(expect_kernel)
 
@@ -415,13 +352,7 @@ class CountingWithD(Counting):
         )
 
     def evidence(self, counts: ChainCounts) -> Evidence:
-        """Counts as tables.
-
-        Parameters
-        ----------
-        counts
-            As of `empty`.
-        """
+        """Counts as tables of the model."""
         old, weights = self._model, self.weights
         v, d, j = self._shapes.v, self._shapes.words, self._shapes.j
         of_v = _table(old.p_v_deletions, (v.gene, v.cut), v.parts(counts.prefix, weights.v).sum(1))
@@ -448,13 +379,7 @@ class CountingWithD(Counting):
 
 
 class CountingPairs(Counting):
-    """V and J.
-
-    Parameters
-    ----------
-    model, shapes
-        The model, and the trees of its genes.
-    """
+    """Counts choices of V and J."""
 
     _kernel = staticmethod(expect_pairs_kernel)
 
@@ -480,13 +405,7 @@ class CountingPairs(Counting):
         )
 
     def evidence(self, counts: PairCounts) -> Evidence:
-        """Counts as tables.
-
-        Parameters
-        ----------
-        counts
-            As of `empty`.
-        """
+        """Counts as tables of the model."""
         old, v, j = self._model, self._shapes.v, self._shapes.j
         parts_v = v.parts(counts.prefix, self.weights.v)
         parts_j = j.parts(counts.suffix, self.weights.j)
@@ -507,13 +426,7 @@ class CountingPairs(Counting):
 
 
 def counting_of(model: RecombinationModel, shapes: ModelShapes) -> Counting:
-    """What counts choices under a model.
-
-    Parameters
-    ----------
-    model, shapes
-        The model, and the trees of its genes.
-    """
+    """What counts choices under a model; `shapes` are the trees of its genes."""
     return CountingWithD(model, shapes) if model.d else CountingPairs(model, shapes)
 
 

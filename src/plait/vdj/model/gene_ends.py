@@ -1,4 +1,4 @@
-"""Trees of gene ends without their weights, and which of them V and J calls allow."""
+"""Trees of gene ends without their weights, which of them V and J calls allow, and tables in an algebra."""
 
 from __future__ import annotations
 
@@ -59,18 +59,10 @@ _TOGETHER: Final[dict[type, Any]] = {
 def values_of(
     algebra: Any, table: str, p: NDArray[np.float64], amounts: Amounts | None = None
 ) -> NDArray[Any]:
-    """A table of probabilities as values of an algebra.
+    """A table of probabilities as values of an algebra; `table` is its name.
 
-    Parameters
-    ----------
-    algebra
-        `Probability`, `MaxProduct`, `LogSum`, `Count` (one for all that is possible) or `WeightedSum`.
-    table
-        Its name.
-    p
-        The probabilities.
-    amounts
-        For `WeightedSum`.
+    The algebra is `Probability`, `MaxProduct`, `LogSum`, `Count` (one for all that is possible) or
+    `WeightedSum`, which alone needs `amounts`.
     """
     if isinstance(algebra, WeightedSum):
         amount = np.zeros(p.shape) if amounts is None else amounts(table, p)
@@ -93,18 +85,9 @@ def empty_table(algebra: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def entered_at(algebra: Any, rows: int, row: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
-    """A table of which each row is the choice between all values that belong to it.
+    """A table of which each row is the sum, in the algebra, of all values that belong to it.
 
-    Parameters
-    ----------
-    algebra
-        The algebra.
-    rows
-        Of the table.
-    row
-        int64 (n,): where each value belongs.
-    values
-        (n, columns).
+    `row` (n,) says where each of the `values` (n, columns) belongs.
     """
     table = empty_table(algebra, (rows, values.shape[1]))
     if isinstance(algebra, WeightedSum):
@@ -122,16 +105,9 @@ _Ints = NDArray[np.int64]
 class EndShape:
     """A set of trees, and which cuts of which genes end at which node.
 
-    Attributes
-    ----------
-    child
-        int32 (nodes, 4): as in `plait.dp.chain.tables.EndTrees`.
-    root
-        int32 (genes,): the tree of each gene alone.
-    together
-        Root of the tree of all functional genes; -1 where every gene has its own.
-    node, gene, cut, cut_right
-        int64 (n,): a gene's part that is left by a cut (fragments: by two) ends at a node.
+    `child` is (nodes, 4) as in `plait.dp.chain.tables.EndTrees`; `root` (genes,) is the tree of each gene
+    alone, `together` that of all functional genes, -1 where every gene has its own. `node`, `gene`, `cut` and
+    `cut_right` are (n,): what a cut (of fragments: two) leaves of a gene ends at a node.
     """
 
     child: NDArray[np.int32]
@@ -159,15 +135,7 @@ class EndShape:
 
 @dataclass(frozen=True, slots=True)
 class ModelShapes:
-    """Trees of the V, D and J genes of a model.
-
-    Attributes
-    ----------
-    v, d, j
-        Of each kind.
-    words
-        One tree of all D genes.
-    """
+    """Trees of the V, D and J genes of a model; `words` is one tree of all D genes."""
 
     v: EndShape
     d: EndShape
@@ -253,16 +221,9 @@ def _words(model: RecombinationModel, *, apart: bool) -> EndShape:
 class GivenGenes(NamedTuple):
     """What the rows of a column mean; many rows mean the same.
 
-    Attributes
-    ----------
-    codes
-        int64 (n,): which distinct call each row has.
-    first, root
-        int64 (calls + 1,) and int32: roots of the trees of call c are ``root[first[c]:first[c + 1]]``.
-    status
-        uint8 (calls,): index into `plait.vdj.results.STATUSES`.
-    genes
-        Genes of the model that each call means.
+    `codes` (n,) is the distinct call of each row. The roots of the trees of call c are
+    ``root[first[c]:first[c + 1]]``, its status, an index into `plait.vdj.results.STATUSES`, ``status[c]``,
+    and its genes in the model ``genes[c]``.
     """
 
     codes: NDArray[np.int64]
@@ -272,13 +233,7 @@ class GivenGenes(NamedTuple):
     genes: list[tuple[int, ...]]
 
     def spread(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Roots of the given rows, one list after the other: where each begins, and the roots.
-
-        Parameters
-        ----------
-        rows
-            Which rows.
-        """
+        """Roots of the given rows, one list after the other: where each begins, and the roots."""
         codes = self.codes[rows]
         sizes = np.diff(self.first)[codes]
         first = np.concatenate([[0], np.cumsum(sizes)])
@@ -287,19 +242,10 @@ class GivenGenes(NamedTuple):
 
 
 class GeneCalls:
-    """Reads calls of one kind of gene.
+    """Reads calls of one kind of gene: `segment` is ``"v"`` or ``"j"``, `shape` the trees of these genes.
 
-    Parameters
-    ----------
-    model
-        The model.
-    segment
-        ``"v"`` or ``"j"``.
-    shape
-        The trees of these genes.
-    missing
-        What a row without a call is: one that cannot be used (``"refused"``), or one that may be made with
-        any functional gene (``"any"``).
+    A row without a call cannot be used (`missing` is ``"refused"``), or may be made with any functional gene
+    (``"any"``).
     """
 
     def __init__(
@@ -320,19 +266,9 @@ class GeneCalls:
         self._functional = tuple(k for k, gene in enumerate(self.genes) if gene.functional)
 
     def read(self, calls: Any, n: int) -> GivenGenes:
-        """What a column means.
+        """What a column of `n` calls means; None is no calls at all: all functional genes.
 
-        Parameters
-        ----------
-        calls
-            The calls; None for none at all: all functional genes.
-        n
-            How many there should be.
-
-        Raises
-        ------
-        InvalidInput
-            If there are more or fewer, or they are no texts.
+        InvalidInput if there are more or fewer, or they are no texts.
         """
         together = np.array([self._shape.together], np.int32)
         if calls is None:
@@ -364,13 +300,7 @@ class GeneCalls:
         return self._missing == "any" and (call is None or not call.strip())
 
     def resolve(self, call: str | None) -> tuple[str, tuple[int, ...]]:
-        """A status, and the genes that a call means.
-
-        Parameters
-        ----------
-        call
-            A name or a list of names; a gene means all its alleles.
-        """
+        """A status, and the genes that a name or a list of names means; a gene means all its alleles."""
         if self._any(call):
             return "ok", self._functional
         if call is None or not call.strip():
@@ -393,17 +323,7 @@ class GeneCalls:
 def as_column(values: Any, name: str = "junctions") -> pa.Array:
     """Texts, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
 
-    Parameters
-    ----------
-    values
-        What is given.
-    name
-        What errors call it.
-
-    Raises
-    ------
-    InvalidInput
-        If it is one text alone, or something else.
+    InvalidInput, which calls them `name`, if it is one text alone, or something else.
     """
     if isinstance(values, str | bytes):
         raise InvalidInput(name, found="one text", expected="a sequence of texts")

@@ -49,20 +49,10 @@ _MOST = 10_000
 
 @dataclass(slots=True)
 class IgorEvent:
-    """An event.
+    """An event: a ``GeneChoice``, ``Deletion``, ``Insertion`` or ``DinucMarkov``.
 
-    Attributes
-    ----------
-    kind
-        ``GeneChoice``, ``Deletion``, ``Insertion`` or ``DinucMarkov``.
-    nickname
-        What its table is called.
-    line
-        Where it begins.
-    found
-        By index, name and value of each realisation; the value of a gene is its sequence.
-    lines
-        By index, where each stands.
+    `nickname` is what its table is called, `line` where it begins. `found` has by index the name and value of
+    each realisation, for a gene its sequence; `lines` where each stands.
     """
 
     kind: str
@@ -74,28 +64,14 @@ class IgorEvent:
 
 @dataclass(slots=True)
 class IgorTable:
-    """A table of the marginals.
-
-    Attributes
-    ----------
-    line
-        Where it begins.
-    values
-        float64.
-    """
+    """A table of the marginals, and the line on which it begins."""
 
     line: int
     values: NDArray[np.float64]
 
 
 def model_paths(folder: Path) -> list[Path]:
-    """The four files of a model folder, as OLGA names them or, if they are not there, as IGoR does.
-
-    Parameters
-    ----------
-    folder
-        The folder.
-    """
+    """The four files of a model folder, as OLGA names them or, if they are not there, as IGoR does."""
     found = []
     for name, others in zip(MODEL_FILES, _OF_IGOR, strict=True):
         places = [folder / one for one in (name, *others)]
@@ -113,10 +89,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def read_parameters(path: Path) -> tuple[dict[str, IgorEvent], float]:
     """Events by nickname, and the error rate, of ``model_params.txt``.
 
-    Raises
-    ------
-    FormatError
-        If a line is not what it should be, or indices have gaps.
+    FormatError if a line is not what it should be, or indices have gaps.
     """
     events: dict[str, IgorEvent] = {}
     section, event, error_rate = "", None, 0.0
@@ -180,10 +153,7 @@ def _numbers(path: Path, line: int, words: list[str]) -> list[float]:
 def read_marginals(path: Path) -> dict[str, IgorTable]:
     """Tables of ``model_marginals.txt`` by nickname.
 
-    Raises
-    ------
-    FormatError
-        If a line is not what it should be, or a table has more or fewer numbers than its shape says.
+    FormatError if a line is not what it should be, or a table has more or fewer numbers than its shape says.
     """
     tables: dict[str, IgorTable] = {}
     name, start, shape, values = "", 0, _no_shape(), list[float]()
@@ -215,13 +185,7 @@ def _table(path: Path, name: str, line: int, shape: tuple[int, ...], values: lis
 
 
 def read_anchors(path: Path) -> dict[str, tuple[int, str]]:
-    """Anchor and functionality by gene.
-
-    Raises
-    ------
-    FormatError
-        If a column is missing, or an anchor is no position.
-    """
+    """Anchor and functionality by gene; FormatError if a column is missing, or an anchor is no position."""
     anchors: dict[str, tuple[int, str]] = {}
     lines = list(_lines(path))
     header = lines[0][1] if lines else ""
@@ -273,20 +237,10 @@ _NICKNAMES = {
 
 
 def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) -> RecombinationModel:
-    """Read a model folder.
+    """Read a model folder, with names of files as in OLGA, or IGoR's with ``models`` and ``ref_genome``.
 
-    Parameters
-    ----------
-    folder
-        Where the four files are, under the names that OLGA gives them; or IGoR's folder with ``models`` and
-        ``ref_genome``.
-    name
-        What to call the model; by default the folder's name.
-
-    Raises
-    ------
-    FormatError
-        If a file is missing or not as it should be, or probabilities do not add up to 1.
+    The model is called `name`, by default as the folder. FormatError if a file is missing or not as it should
+    be, or probabilities do not add up to 1.
     """
     place = Path(folder)
     params, marginals, v_anchors, j_anchors = model_paths(place)
@@ -466,10 +420,7 @@ _SEPARATORS = frozenset(',;|"\n\r')
 def check_igor_names(model: RecombinationModel) -> None:
     """Refuse a model with a name that the files cannot hold.
 
-    Raises
-    ------
-    InvalidInput
-        If a name of a gene, or its functionality, has a letter that separates columns.
+    InvalidInput if a name of a gene, or its functionality, has a letter that separates columns.
     """
     for gene in (*model.v, *model.d, *model.j):
         for text in (gene.name, gene.function):
@@ -485,22 +436,9 @@ def check_igor_names(model: RecombinationModel) -> None:
 def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) -> None:
     """Write a model folder; it is made if it is not there.
 
-    Numbers are written with all their digits. P(D, J) is written as P(J) and P(D | J), and the deletions
-    of D as P(5' deletion) and P(3' deletion | 5' deletion).
-
-    Parameters
-    ----------
-    model
-        The model.
-    folder
-        Where to.
-
-    Raises
-    ------
-    InvalidInput
-        If a name of a gene, or its functionality, has a letter that separates columns.
-    FormatError
-        If the folder cannot be written.
+    Numbers are written with all their digits. P(D, J) is written as P(J) and P(D | J), and the deletions of D
+    as P(5' deletion) and P(3' deletion | 5' deletion). InvalidInput as of `check_igor_names`, FormatError if
+    the folder cannot be written.
     """
     check_igor_names(model)
     place = Path(folder)

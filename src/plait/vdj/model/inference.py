@@ -1,4 +1,4 @@
-"""Iterations of an inference over its evidence, kept as they go."""
+"""Inference: models to begin with, iterations over the evidence, and the folder that keeps them."""
 
 from __future__ import annotations
 
@@ -258,25 +258,12 @@ _TABLES: Final = (
 
 
 class InferenceFolder:
-    """A folder that belongs to one inference.
+    """A folder that belongs to one inference; made if it is not there, its parent must be.
 
-    Parameters
-    ----------
-    path
-        The folder, made if it is not there; its parent must be.
-
-    Attributes
-    ----------
-    path, work, evidence, tables, model, igor, facts, report : Path
-        The folder; what is needed while it runs; in it, the evidence; tables; the model as JSON, and as a
-        folder of IGoR; inference.json, there when it is finished; the page.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds something else, or its parent is missing.
-    FormatError
-        If it cannot be written.
+    `work` has what is needed while it runs, in it `evidence`. Results are the `tables`, the `model` as JSON
+    and as a folder of IGoR (`igor`), `facts` (inference.json, there when it is finished) and the page
+    `report`. InvalidInput if the folder holds something else or its parent is missing, FormatError if it
+    cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -298,17 +285,8 @@ class InferenceFolder:
     def begin(self, key: Mapping[str, object], *, resume: bool) -> StateStore:
         """Make room for what is needed while it runs; where states are kept.
 
-        Parameters
-        ----------
-        key
-            Everything that the states depend on.
-        resume
-            Whether to go on with what a run that was stopped has kept.
-
-        Raises
-        ------
-        InvalidInput
-            With `resume`, if that was another run.
+        `key` is everything that the states depend on; with `resume`, InvalidInput if the run to go on with
+        had another one.
         """
         if not resume:
             shutil.rmtree(self.work, ignore_errors=True)
@@ -341,18 +319,9 @@ class InferenceFolder:
 class InferenceState:
     """How far an inference is.
 
-    Attributes
-    ----------
-    model
-        The model of the iteration under way.
-    batch
-        Batches of this iteration that are done.
-    counts
-        What they added up to; empty before the first one.
-    history
-        What finished iterations found, one mapping each.
-    collected
-        What is known of the evidence.
+    `model` is that of the iteration under way; `batch` of its batches are done and added up to `counts`,
+    empty before the first one. `history` has a mapping of findings for each finished iteration, `collected`
+    what is known of the evidence.
     """
 
     model: RecombinationModel
@@ -363,25 +332,13 @@ class InferenceState:
 
 
 class StateStore:
-    """Keeps the last state of a run, whole or not at all.
-
-    Parameters
-    ----------
-    checkpoint
-        Where.
-    """
+    """Keeps the last state of a run, whole or not at all."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
 
     def put(self, state: InferenceState) -> None:
-        """Keep a state in place of the one before.
-
-        Parameters
-        ----------
-        state
-            The state.
-        """
+        """Keep a state in place of the one before."""
         facts = {"batch": state.batch, "history": state.history, "collected": state.collected}
         arrays = {f"model.{name}": getattr(state.model, name) for name in _TABLES}
         arrays |= {f"counts.{name}": table for name, table in state.counts.items()}
@@ -392,13 +349,7 @@ class StateStore:
         self._checkpoint.put(0, pa.record_batch(row, schema=_STATE))
 
     def get(self, start: RecombinationModel) -> InferenceState | None:
-        """The state that is kept; None if there is none.
-
-        Parameters
-        ----------
-        start
-            The model that the run began with.
-        """
+        """The state that is kept, of a run that began with the model `start`; None if there is none."""
         batch = self._checkpoint.get(0)
         if batch is None:
             return None
@@ -472,20 +423,10 @@ class InferenceProgress:
 
 
 class InferenceRun:
-    """Iterations over the evidence.
+    """Iterations over the evidence, beginning with the model `start`.
 
-    Parameters
-    ----------
-    start
-        The model to begin with.
-    folder, store
-        Where the evidence is, and states are kept.
-    threads
-        Pieces worked on at a time.
-    pseudocount
-        Added to the expected number of every possible choice.
-    progress
-        Told how far it is.
+    `threads` pieces are worked on at a time; `pseudocount` is added to the expected number of every possible
+    choice.
     """
 
     def __init__(
@@ -507,13 +448,7 @@ class InferenceRun:
         self._start = start
 
     def report(self, stage: str, done: int, total: int, rows: int, *, finished: bool = False) -> None:
-        """Tell how far it is.
-
-        Parameters
-        ----------
-        stage, done, total, rows, finished
-            As in `InferenceProgress`.
-        """
+        """Tell how far it is, as in `InferenceProgress`."""
         self._progress(
             InferenceProgress(
                 stage=stage,
@@ -527,28 +462,10 @@ class InferenceRun:
         )
 
     def iterate(self, state: InferenceState, iterations: int, tolerance: float) -> tuple[Evidence, bool]:
-        """Iterate until nothing is gained.
+        """Iterate until the mean log-likelihood gains less than `tolerance`, at most `iterations` times.
 
-        Parameters
-        ----------
-        state
-            Where to begin; it is kept up to date.
-        iterations
-            Most iterations.
-        tolerance
-            Gain of the mean log-likelihood below which they end.
-
-        Returns
-        -------
-        evidence : Evidence
-            Expected numbers of the last iteration.
-        converged : bool
-            Whether the gain was small enough.
-
-        Raises
-        ------
-        InvalidInput
-            If the model can make none of the junctions.
+        `state` is kept up to date. Returns the expected numbers of the last iteration and whether the gain
+        was small enough. InvalidInput if the model can make none of the junctions.
         """
         with EvidenceFile(self._folder.evidence) as file:
             first = Expectation(self._start, self._threads)

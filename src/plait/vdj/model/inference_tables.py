@@ -64,18 +64,9 @@ INFERENCE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 def write_inference_tables(
     folder: Path, model: RecombinationModel, evidence: Evidence, facts: Mapping[str, Any]
 ) -> dict[str, Path]:
-    """Write all tables; their files by name.
+    """Write all tables of a model and its evidence to a folder, made if it is not there; their files by name.
 
-    Parameters
-    ----------
-    folder
-        Where to; made if it is not there.
-    model
-        The model.
-    evidence
-        What it was made of.
-    facts
-        What else is known of the run.
+    `facts` is what else is known of the run.
     """
     rows: dict[str, list[dict[str, object]]] = {
         "iterations": list(facts["history"]),
@@ -102,22 +93,10 @@ def write_inference_tables(
 
 
 def evidence_rows(model: RecombinationModel, evidence: Evidence) -> Iterator[dict[str, object]]:
-    """Every probability that is not impossible, with its evidence.
+    """A row for every probability that is not impossible, with its evidence.
 
     The standard error is that of a share p of n choices that were seen, sqrt(p (1 - p) / n), with the
     expected number of choices for n: what is not known of how a junction was made comes on top.
-
-    Parameters
-    ----------
-    model
-        The model.
-    evidence
-        What it was made of.
-
-    Yields
-    ------
-    dict
-        A row.
     """
     v, d, j = ([gene.name for gene in genes] for genes in (model.v, model.d, model.j))
     yield from _rows("v_gene", "", v, model.p_v, evidence.p_v)
@@ -185,15 +164,7 @@ def _error(p: float, n: float) -> float | None:
 
 
 def gene_rows(model: RecombinationModel, evidence: Evidence) -> list[dict[str, Any]]:
-    """Every gene with its probability, evidence and mean deletion.
-
-    Parameters
-    ----------
-    model
-        The model.
-    evidence
-        What it was made of.
-    """
+    """Every gene with its probability, evidence and mean deletion."""
     of_j = evidence.p_dj.sum(axis=(0, 1))
     p_j = model.p_dj.sum(axis=1)
     tables: list[tuple[str, Sequence[ModelGene], _Floats, _Floats]] = [
@@ -223,13 +194,7 @@ def gene_rows(model: RecombinationModel, evidence: Evidence) -> list[dict[str, A
 
 
 def mean_deletions(model: RecombinationModel) -> dict[str, _Floats]:
-    """Mean number of deleted nucleotides of each gene, P nucleotides below zero; of D, both ends together.
-
-    Parameters
-    ----------
-    model
-        The model.
-    """
+    """Mean number of deleted nucleotides of each gene, P nucleotides below zero; of D, both ends together."""
     v, d5, d3, j = model.palindromes
     found = {}
     for segment, table, most in (("V", model.p_v_deletions, v), ("J", model.p_j_deletions, j)):
@@ -262,17 +227,7 @@ _FEW_JUNCTIONS: Final = 10_000
 def inference_answers(
     model: RecombinationModel, evidence: Evidence, facts: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Answers in words, each with its headline and numbers.
-
-    Parameters
-    ----------
-    model
-        The model.
-    evidence
-        What it was made of.
-    facts
-        What else is known of the run.
-    """
+    """Answers in words, each with its headline and numbers; `facts` is what else is known of the run."""
     return [
         _of_evidence(facts),
         _of_fit(facts),
@@ -284,12 +239,9 @@ def inference_answers(
 
 
 def selection_warning(facts: Mapping[str, Any]) -> str | None:
-    """A sentence where rows that selection has shaped are among the evidence.
+    """A sentence where rows that selection has shaped are among the evidence; None otherwise.
 
-    Parameters
-    ----------
-    facts
-        Of the run; ``parameters`` and ``rows_by_kind`` are enough.
+    Of the run's `facts`, ``parameters`` and ``rows_by_kind`` are enough.
     """
     rows = facts["parameters"]["rows"]
     productive = facts["rows_by_kind"].get("productive", 0)

@@ -46,14 +46,8 @@ _ACID: Final = {codon: acid for acid, codons in CODONS.items() for codon in codo
 class JunctionColumns(NamedTuple):
     """Where junctions and calls stand in the columns that are worked on; -1 for what is not there.
 
-    Attributes
-    ----------
-    nucleotides, acids
-        Junctions.
-    v, j
-        Calls that are used.
-    named_v, named_j
-        Calls, used or not.
+    `v` and `j` are calls that are used, `named_v` and `named_j` calls used or not. The methods take the
+    columns that are worked on.
     """
 
     nucleotides: int
@@ -64,23 +58,11 @@ class JunctionColumns(NamedTuple):
     named_j: int = -1
 
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Junctions as nucleotides.
-
-        Parameters
-        ----------
-        columns
-            Those that are worked on.
-        """
+        """Junctions as nucleotides."""
         return columns[self.nucleotides]
 
     def amino_acids(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Junctions as amino acids; those that the table lacks are translated.
-
-        Parameters
-        ----------
-        columns
-            Those that are worked on.
-        """
+        """Junctions as amino acids; those that the table lacks are translated."""
         given = columns[self.acids].cast(pa.string()) if self.acids >= 0 else None
         if self.nucleotides < 0:
             return given
@@ -93,46 +75,19 @@ class JunctionColumns(NamedTuple):
         return pc.replace_with_mask(given, lacking, made)
 
     def calls(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
-        """V and J calls, those that are used.
-
-        Parameters
-        ----------
-        columns
-            Those that are worked on.
-        """
+        """V and J calls, those that are used."""
         return {name: columns[at] for name, at in (("v", self.v), ("j", self.j)) if at >= 0}
 
     def named(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
-        """V and J calls that are there, used or not.
-
-        Parameters
-        ----------
-        columns
-            Those that are worked on.
-        """
+        """V and J calls that are there, used or not."""
         return {name: columns[at] for name, at in (("v", self.named_v), ("j", self.named_j)) if at >= 0}
 
 
 class JunctionTable:
     """A table and where its junctions and calls are; made by `open_junctions`.
 
-    Parameters
-    ----------
-    reader
-        The table.
-    nucleotides, acids
-        Columns of junctions; None if there is none.
-    used
-        The calls that are used, as ``"vj"``.
-
-    Attributes
-    ----------
-    reader : plait.formats.rearrangements.RearrangementReader
-        The table.
-    columns : list of str
-        The columns that are worked on.
-    places : JunctionColumns
-        What they are.
+    `nucleotides` and `acids` are columns of junctions, None if there is none; `used` the calls that are used,
+    as ``"vj"``. `columns` are those that are worked on, `places` what they are.
     """
 
     def __init__(
@@ -171,28 +126,10 @@ def open_junctions(
 ) -> JunctionTable:
     """Open tables; only the columns that are used need to be there.
 
-    Parameters
-    ----------
-    inputs
-        The tables.
-    layout
-        Name of their column layout, or ``"lines"`` for text without a header line: a junction a line, as
-        amino acids where nucleotides are not asked for; behind it, if need be, V and J calls.
-    acids
-        Whether amino acids will do in the place of nucleotides.
-    calls
-        Which calls are used.
-    block_rows
-        Rows in a block.
-    fewest_rows
-        The same for rows that take much memory; otherwise as many.
-    nucleotides
-        Whether nucleotides will do, too.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        As `plait.formats.rearrangements.open_rearrangements`.
+    The layout ``"lines"`` is text without a header line: a junction a line, as amino acids where nucleotides
+    are not asked for; behind it, if need be, V and J calls. `acids` and `nucleotides` say whether these will
+    do, `calls` which calls are used. `fewest_rows` is `block_rows` for rows that take much memory. Errors as
+    of `plait.formats.rearrangements.open_rearrangements`.
     """
     given = _lines(nucleotides, acids) if layout == LINES else layout_named(layout)
     names, used = _ACID_COLUMNS[given.name], _USED[calls]

@@ -1,4 +1,4 @@
-"""Whether the genes of a model have their conserved codons where the model says."""
+"""Models in files: those that plait brings, JSON files, and whether their genes have conserved codons."""
 
 from __future__ import annotations
 
@@ -291,11 +291,6 @@ def _alleles(model: RecombinationModel) -> list[tuple[Allele, float]]:
 def gene_faults(model: RecombinationModel) -> dict[str, str]:
     """What is wrong with the conserved codon of functional genes that the model chooses, by name.
 
-    Parameters
-    ----------
-    model
-        The model.
-
     Examples
     --------
     >>> from plait.vdj.model import bundled_model
@@ -312,11 +307,6 @@ def repair_model(model: RecombinationModel) -> tuple[RecombinationModel, dict[st
 
     A gene is mended if its conserved codon has one convincing place: elsewhere in its sequence, or in the
     reverse complement. Probabilities stay as they are. The provenance of the model names the genes.
-
-    Parameters
-    ----------
-    model
-        The model.
     """
     faults = gene_faults(model)
     mended = {

@@ -164,14 +164,14 @@ class GenerationProbability:
         return lambda row: given.genes[0 if calls is None else int(given.codes[row])]
 
     def knows(self, segment: str, call: str) -> bool:
-        """Whether the model has the genes of a call, with or without an anchor.
+        """Whether the model has the genes of a V or J call, with or without an anchor.
 
         Parameters
         ----------
         segment
             ``"v"`` or ``"j"``.
         call
-            Genes or alleles, with commas between.
+            A name or a list of names.
         """
         return not self._calls[segment].resolve(call)[0].startswith("unknown_")
 

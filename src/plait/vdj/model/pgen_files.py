@@ -52,16 +52,9 @@ _EDGES: Final = np.array(
 class PgenSummary:
     """Running totals of one column. Sums of blocks, in any order.
 
-    Attributes
-    ----------
-    statuses
-        Rows of each status.
-    blamed
-        The calls behind statuses that blame a call.
-    causes
-        What was found when zero rows were put to the test.
-    foreign, called
-        Calls that the model does not know, used or not, and rows with a V or J call.
+    `blamed` has the calls behind statuses that blame a call, `causes` what was found when zero rows were put
+    to the test; `foreign` counts calls that the model does not know, used or not, `called` rows with a V or J
+    call.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -72,15 +65,7 @@ class PgenSummary:
     _bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_EDGES.size + 1, np.int64))
 
     def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        status, pgen
-            The result columns.
-        calls
-            The V calls (``"v"``) and J calls (``"j"``) of the same rows, as far as they were used.
-        """
+        """Add a block: its result columns, and the ``"v"`` and ``"j"`` calls of its rows that were used."""
         for entry in pc.value_counts(status).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
         self.blamed.add(status, calls)
@@ -88,13 +73,7 @@ class PgenSummary:
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
 
     def merge(self, other: PgenSummary) -> None:
-        """Add the totals of other blocks.
-
-        Parameters
-        ----------
-        other
-            Left unchanged.
-        """
+        """Add the totals of other blocks; `other` is left unchanged."""
         self.statuses.update(other.statuses)
         self.blamed.merge(other.blamed)
         self.causes.merge(other.causes)
@@ -113,13 +92,7 @@ class PgenSummary:
         return sum(self.statuses[reason] for reason in ZERO_REASONS)
 
     def remarks(self, model: RecombinationModel) -> list[str]:
-        """What is to be said of the table as a whole: foreign genes, and causes of zeros.
-
-        Parameters
-        ----------
-        model
-            The model that made the numbers.
-        """
+        """What is to be said of the table as a whole: genes foreign to the model, and causes of zeros."""
         own = f"model {model.name}"
         loci = Counter(locus for gene in model.j if (locus := locus_of(gene.name)))
         locus = next(iter(loci.most_common(1)), ("", 0))[0]
@@ -131,13 +104,7 @@ class PgenSummary:
         ]
 
     def log10_quantiles(self, shares: Sequence[float] = QUANTILES) -> list[float] | None:
-        """Common logarithms of quantiles of the probabilities above zero, to 0.01; None if there are none.
-
-        Parameters
-        ----------
-        shares
-            Of the rows that have such a probability, and less than the quantile.
-        """
+        """Common logarithms of quantiles of the probabilities above zero, to 0.01; None if there are none."""
         upwards = np.cumsum(self._bins)
         if not upwards[-1]:
             return None
@@ -160,15 +127,7 @@ class PgenSummary:
 
 
 class PgenCauses:
-    """Looks for them.
-
-    Parameters
-    ----------
-    engine
-        What computes.
-    places
-        What the columns of a block are.
-    """
+    """Looks for causes of zeros; `places` is what the columns of a block are."""
 
     def __init__(self, engine: GenerationProbability, places: JunctionColumns) -> None:
         self._engine, self._places = engine, places
@@ -186,19 +145,7 @@ class PgenCauses:
     def add(
         self, summary: PgenSummary, kind: TextKind, columns: Sequence[pa.Array], result: pa.RecordBatch
     ) -> None:
-        """Add what is found to a summary.
-
-        Parameters
-        ----------
-        summary
-            That of the block.
-        kind
-            What the junctions are.
-        columns
-            Those that are worked on.
-        result
-            The result columns.
-        """
+        """Add the causes found in a block, from the columns worked on and the result, to its summary."""
         named = self._places.named(columns)
         for segment, calls in named.items():
             self._add_foreign(summary, segment, calls)
@@ -233,16 +180,9 @@ _OUT_OF_FRAME: Final = "out_of_frame"
 
 @dataclass(frozen=True, slots=True)
 class PgenBlock:
-    """Result of a block.
+    """Result columns of a block and what came of its rows, by kind.
 
-    Attributes
-    ----------
-    result
-        The result columns.
-    summaries
-        What came of its rows, for every kind.
-    device
-        What computed it; None if another run did.
+    `device` is what computed it; None if another run did.
     """
 
     result: pa.RecordBatch
@@ -253,18 +193,8 @@ class PgenBlock:
 class BlockPgen:
     """Computes wherever it is called; picklable, its tables are made where they are needed.
 
-    Parameters
-    ----------
-    model
-        The model.
-    kinds
-        What is computed.
-    places
-        What the columns of a block are.
-    log10
-        Whether there are columns of logarithms.
-    device
-        As for `plait.vdj.model.GenerationProbability`; one of the machine that computes.
+    `places` is what the columns of a block are, `log10` adds columns of common logarithms, `device` is one of
+    the machine that computes, as for `plait.vdj.model.GenerationProbability`.
     """
 
     def __init__(
@@ -302,13 +232,7 @@ class BlockPgen:
         return [found.as_dict() for found in made]
 
     def provenance_on(self, executor: Executor) -> list[dict[str, Any]]:
-        """How workers make them: what this machine has may be something else.
-
-        Parameters
-        ----------
-        executor
-            Where blocks are to be worked on.
-        """
+        """How the workers of an executor make results: what this machine has may be something else."""
         if not executor.elsewhere:
             return self.provenance()
         with closing(executor.map(_provenance_of, [self])) as found:
@@ -342,15 +266,7 @@ class BlockPgen:
         return replace(told, device=used_devices(devices))
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
-        """A block that another run has computed.
-
-        Parameters
-        ----------
-        rows
-            Its rows.
-        result
-            The result columns.
-        """
+        """A block that another run has computed, from its rows and its result columns."""
         return block_told(self.kinds, result, rows.columns, self._places, self.causes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -368,19 +284,7 @@ def block_told(
     places: JunctionColumns,
     causes: PgenCauses,
 ) -> PgenBlock:
-    """A result with what came of its rows.
-
-    Parameters
-    ----------
-    kinds
-        The kinds of probability in it.
-    result
-        The result columns.
-    columns, places
-        Those that were worked on, and what they are.
-    causes
-        What looks for causes of zeros.
-    """
+    """A result with what came of its rows; `columns` are those worked on, `places` what they are."""
     summaries: dict[TextKind, PgenSummary] = {kind: PgenSummary() for kind in kinds}
     for kind, summary in summaries.items():
         summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], places.calls(columns))
@@ -389,13 +293,7 @@ def block_told(
 
 
 def named_statuses(pgen: Pgen) -> pa.Array:
-    """The status of every row by its name.
-
-    Parameters
-    ----------
-    pgen
-        The rows.
-    """
+    """The status of every row by its name."""
     return pa.array(PGEN_STATUSES, pa.string()).take(pa.array(pgen.status.astype(np.int32)))
 
 
@@ -407,19 +305,8 @@ _BASES: Final = "acgt"
 class BlockPosteriors:
     """Computes wherever it is called; picklable, its tables are made where they are needed.
 
-    Parameters
-    ----------
-    model
-        The model.
-    places
-        What the columns of a block are.
-
-    Attributes
-    ----------
-    kinds
-        That of the probabilities among the results.
-    schema : pyarrow.Schema
-        The result columns.
+    `places` is what the columns of a block are, `schema` the result columns, `kinds` that of the
+    probabilities among them.
     """
 
     kinds: tuple[TextKind, ...] = ("nt",)
@@ -491,15 +378,7 @@ class BlockPosteriors:
         return block_told(self.kinds, batch, columns, self._places, self._causes)
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
-        """A block that another run has computed.
-
-        Parameters
-        ----------
-        rows
-            Its rows.
-        result
-            The result columns.
-        """
+        """A block that another run has computed, from its rows and its result columns."""
         return block_told(self.kinds, result, rows.columns, self._places, self._causes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -520,28 +399,12 @@ _MOST_BLOCKS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgenFiles:
-    """A finished run.
+    """A finished run: the table `output` of `rows` rows, and JSON with its totals, `summary_path`.
 
-    Attributes
-    ----------
-    output
-        The table.
-    summary_path
-        JSON with the totals.
-    rows
-        Its rows.
-    summaries
-        What came of them, for every kind of probability.
-    calls
-        Which calls were used.
-    renamed
-        Input columns that had the name of a result column, with the names they were given.
-    blank_lines
-        Blank lines in text inputs.
-    resumed_blocks
-        Blocks taken over from the run that was stopped.
-    remarks
-        What is to be said of the table as a whole: foreign genes, and causes of zeros; for every kind.
+    By kind of probability, `summaries` has what came of the rows, `remarks` what is to be said of the table
+    as a whole (foreign genes, causes of zeros). `renamed` maps input columns that had the name of a result
+    column to their new names; `blank_lines` were in text inputs; `resumed_blocks` come from the run that was
+    stopped.
     """
 
     output: Path
@@ -653,20 +516,8 @@ def posterior_files(
 
     Every input row is in the output, in input order, with all its columns, and then its generation
     probability, the most probable gene of each kind, means of deletions and insertions over all scenarios,
-    and their entropy; see `plait.vdj.model.posteriors.Posteriors`. Summary and checkpoint as for
-    `pgen_files`.
-
-    Parameters
-    ----------
-    inputs, output, model, calls, layout, threads, executor, resume, progress
-        As for `pgen_files`.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no input, the output cannot be, or a run to resume differs.
-    FormatError
-        If an input is not what it should be, or the disk is full.
+    and their entropy; see `plait.vdj.model.posteriors.Posteriors`. Parameters, errors, summary and checkpoint
+    are as of `pgen_files`.
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")

@@ -124,17 +124,7 @@ def posteriors(
     kind: TextKind = "nt",
     threads: int | None = None,
 ) -> Posteriors:
-    """Means over all scenarios of each junction, see `PosteriorFinder`.
-
-    Parameters
-    ----------
-    model
-        The model.
-    junctions, v_call, j_call, kind
-        As for `PosteriorFinder.compute`.
-    threads
-        How many threads.
-    """
+    """Means over all scenarios of each junction, see `PosteriorFinder`."""
     return PosteriorFinder(model, threads=threads).compute(junctions, v_call, j_call, kind=kind)
 
 

@@ -265,18 +265,7 @@ def _mirrored(part: str, count: int) -> str:
 
 
 def stationary_distribution(steps: _Floats) -> _Floats:
-    """The distribution that a Markov chain keeps.
-
-    Parameters
-    ----------
-    steps
-        float64 (4, 4): probability of the next state (column) after each state (row).
-
-    Returns
-    -------
-    NDArray
-        float64 (4,).
-    """
+    """The stationary distribution (4,) of a Markov chain; `steps` (4, 4) go from row to column."""
     system = np.vstack([steps.T - np.eye(4), np.ones(4)])
     found: _Floats = np.linalg.lstsq(system, np.array([0.0, 0, 0, 0, 1]), rcond=None)[0]
     found = np.clip(found, 0.0, None)

@@ -248,21 +248,8 @@ _ENDS_OF_ROWS: Final = (
 class BlockDraws:
     """Draws wherever it is called; picklable, its tables are made where they are needed.
 
-    Parameters
-    ----------
-    model
-        The model.
-    seed
-        What the draws depend on.
-    productive
-        Whether the others are left out.
-    draws
-        How many draws a block has.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Columns of the rows.
+    A block is `draws` draws, of which only productive ones are kept if `productive`; `schema` are its
+    columns.
     """
 
     def __init__(self, model: RecombinationModel, seed: int, productive: bool, draws: int) -> None:
@@ -339,18 +326,9 @@ _MOST_EMPTY: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedFile:
-    """A finished run.
+    """A finished run: its table, the rows in it and the draws made for them.
 
-    Attributes
-    ----------
-    output
-        The table.
-    rows
-        Its rows.
-    drawn
-        Draws that were made for them.
-    resumed_blocks
-        Blocks taken over from the run that was stopped.
+    `resumed_blocks` were taken over from the run that was stopped.
     """
 
     output: Path

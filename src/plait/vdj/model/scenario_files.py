@@ -60,17 +60,9 @@ _ENDS: Final = (("v_3", "p3v", 3), ("d_5", "p5d", 4), ("d_3", "p3d", 5), ("j_5",
 class ScenarioSummary:
     """Running totals. Sums of blocks, in their order.
 
-    Attributes
-    ----------
-    statuses
-        Rows of each status.
-    blamed
-        The calls behind statuses that blame a call.
-    scenarios
-        Number of scenarios.
-    best_share, listed_share
-        Sums, over rows that have scenarios, of the share of the generation probability that the best one
-        has, and all that are listed.
+    `blamed` has the calls behind statuses that blame a call. `best_share` and `listed_share` are sums, over
+    rows that have scenarios, of the share of the generation probability that the best one has, and all that
+    are listed.
     """
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -85,13 +77,7 @@ class ScenarioSummary:
         return self.statuses["ok"]
 
     def merge(self, other: ScenarioSummary) -> None:
-        """Add the totals of another block.
-
-        Parameters
-        ----------
-        other
-            Left unchanged.
-        """
+        """Add the totals of another block; `other` is left unchanged."""
         self.statuses.update(other.statuses)
         self.blamed.merge(other.blamed)
         self.scenarios += other.scenarios
@@ -112,15 +98,7 @@ class ScenarioSummary:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioBlock:
-    """Result of a block.
-
-    Attributes
-    ----------
-    result
-        What was found, see `BlockScenarios.schema`.
-    summary
-        What came of its rows.
-    """
+    """Result of a block, columns as in `BlockScenarios.schema`, and what came of its rows."""
 
     result: pa.RecordBatch
     summary: ScenarioSummary
@@ -129,14 +107,7 @@ class ScenarioBlock:
 class BlockScenarios:
     """Searches wherever it is called; picklable, its tables are made where they are needed.
 
-    Parameters
-    ----------
-    model
-        The model.
-    places
-        What the columns of a block are.
-    best
-        Most scenarios of a row.
+    `places` is what the columns of a block are; at most `best` scenarios of a row are found.
     """
 
     schema = _FOUND
@@ -181,15 +152,7 @@ class BlockScenarios:
         return self._told(self._batch(encoded, status, pgen.pgen, good, found), calls)
 
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> ScenarioBlock:
-        """A block that another run has computed.
-
-        Parameters
-        ----------
-        rows
-            Its rows.
-        result
-            What was found.
-        """
+        """A block that another run has computed, from its rows and what was found."""
         return self._told(result, self._places.calls(rows.columns))
 
     def _batch(
@@ -282,22 +245,9 @@ _MOST_BLOCKS: Final = 64
 class ScenarioFiles:
     """A finished run.
 
-    Attributes
-    ----------
-    output
-        The table.
-    summary_path
-        JSON with the totals.
-    rows
-        Rows of the inputs.
-    summary
-        What came of them.
-    calls
-        Which calls were used.
-    blank_lines
-        Blank lines in text inputs.
-    resumed_blocks
-        Blocks taken over from the run that was stopped.
+    `output` is the table, `summary_path` JSON with the totals; `rows` counts those of the inputs, `calls`
+    says which were used; `blank_lines` were in text inputs; `resumed_blocks` were taken over from the run
+    that was stopped.
     """
 
     output: Path
@@ -329,26 +279,10 @@ def scenario_files(
 
     Parameters
     ----------
-    inputs
-        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
-    output
-        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
-    model
-        The model.
+    inputs, output, model, calls, layout, threads, executor, resume, progress
+        As for `plait.vdj.model.pgen_files.pgen_files`.
     best
         Most scenarios of a row.
-    calls
-        Which calls are taken for what a row was made of.
-    layout
-        Column layout of the inputs, or ``"lines"`` for text without a header line.
-    threads
-        Blocks worked on at a time; the output does not depend on it.
-    executor
-        Where blocks are worked on; by default so many threads of this process. The output is the same.
-    resume
-        Take over the blocks that a stopped run of the same inputs and parameters has computed.
-    progress
-        Called after every block.
 
     Raises
     ------

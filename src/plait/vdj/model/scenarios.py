@@ -64,19 +64,10 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """The most probable scenarios of n junctions.
+    """The most probable scenarios of n junctions; all arrays have one entry for each scenario.
 
-    Attributes
-    ----------
-    row
-        int64 (total,): which junction each scenario makes, in order.
-    rank
-        int64 (total,): from 0, the most probable one.
-    probability
-        float64 (total,): of each.
-    fields
-        int32 (total, 11): see `plait.dp.chain.best.SCENARIO_FIELDS`; deletions are numbered from
-        the longest P extension.
+    `row` is the junction it makes, in order; `rank` is from 0, the most probable one. `fields` is (total,
+    11), see `plait.dp.chain.best.SCENARIO_FIELDS`; deletions are numbered from the longest P extension.
     """
 
     row: _Ints

@@ -64,20 +64,10 @@ class TooManySets(InvalidInput):
 
 
 class EncodedTexts(NamedTuple):
-    """A column of junctions.
+    """A column of n junctions, ``codes[start[i]:start[i] + length[i]]``.
 
-    Attributes
-    ----------
-    parts
-        What each code stands for.
-    codes
-        uint8 (total,).
-    start, length
-        int64 (n,): where each junction lies in `codes`.
-    status
-        uint8 (n,): index into `plait.vdj.results.STATUSES`.
-    words
-        What each code stands for, as words over A, C, G, T.
+    `parts` and `words` (over A, C, G, T) say what each code stands for; `status` (n,) are indices into
+    `plait.vdj.results.STATUSES`.
     """
 
     parts: GraphParts
@@ -126,22 +116,11 @@ def _codons(acids: str) -> list[str]:
 
 
 def encode_texts(junctions: pa.Array, kind: TextKind) -> EncodedTexts:
-    """Encode a column.
+    """Encode a column of junctions.
 
-    Parameters
-    ----------
-    junctions
-        Texts. Nucleotides may be IUPAC letters; amino acids may be X, B, J, Z and ``*``. In a motif ``[...]``
-        stands for one of several amino acids, ``.`` for any.
-    kind
-        What they are.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such kind.
-    TooManySets
-        If motifs have more sets of amino acids than there are codes.
+    Nucleotides may be IUPAC letters; amino acids may be X, B, J, Z and ``*``. In a motif ``[...]`` stands for
+    one of several amino acids, ``.`` for any. InvalidInput if there is no such kind; TooManySets if motifs
+    have more sets of amino acids than there are codes.
     """
     if kind not in _SHORTEST:
         raise InvalidInput("kind", found=repr(kind), expected=", ".join(_SHORTEST))
@@ -214,18 +193,10 @@ def _acid_sets(motif: str) -> list[str] | None:
 
 
 class EncodedJunctions(NamedTuple):
-    """A batch of n rows, of which some can be used.
+    """A batch of n rows; `texts` are the rows that can be used, in order, `rows` which these are.
 
-    Attributes
-    ----------
-    parts
-        What each code stands for.
-    texts
-        The rows that can be used, in order.
-    rows
-        int64: which rows these are.
-    status
-        uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where a row can be used.
+    `parts` is what each code stands for; `status` (n,) are indices into `plait.vdj.results.STATUSES`, 0 where
+    a row can be used.
     """
 
     parts: GraphParts
@@ -295,15 +266,7 @@ class JunctionEncoder:
 def split_texts(
     parts: GraphParts, texts: WeightedTexts, first: int, last: int
 ) -> list[tuple[bool, NDArray[np.int64]]]:
-    """Texts of codes for one symbol each, and others: which kind, and which texts, counted from `first`.
-
-    Parameters
-    ----------
-    parts, texts
-        The texts.
-    first, last
-        Which of them.
-    """
+    """Texts `first` to `last`, those of codes for one symbol each (True) and others, counted from `first`."""
     start, length = texts.start[first:last], texts.length[first:last]
     low, high = (int(start.min()), int((start + length).max())) if start.size else (0, 0)
     several = np.cumsum(np.concatenate([[0], parts.nodes[texts.codes[low:high]] > 1]))
@@ -313,15 +276,7 @@ def split_texts(
 
 
 def chosen_texts(texts: WeightedTexts, rows: NDArray[np.int64]) -> WeightedTexts:
-    """Some texts of a batch.
-
-    Parameters
-    ----------
-    texts
-        The batch.
-    rows
-        Which of them.
-    """
+    """The texts `rows` of a batch."""
     ends: list[NDArray[Any]] = []
     for first, root in ((texts.prefix_first, texts.prefix_root), (texts.suffix_first, texts.suffix_root)):
         sizes = np.diff(first)[rows]

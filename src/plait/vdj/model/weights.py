@@ -21,13 +21,7 @@ __all__ = ["PartWeights", "make_scratch", "part_weights", "parts_of", "weighted_
 
 
 class PartWeights(NamedTuple):
-    """Weights of all parts of genes, in the order of `plait.vdj.model.gene_ends.EndShape`.
-
-    Attributes
-    ----------
-    v, d, j
-        float64 (n, contexts).
-    """
+    """Weights (n, contexts) of all parts of genes, in the order of `plait.vdj.model.gene_ends.EndShape`."""
 
     v: NDArray[np.float64]
     d: NDArray[np.float64]
@@ -58,19 +52,11 @@ def weighted_chain(
     algebra: Any = PROBABILITY,
     amounts: Amounts | None = None,
 ) -> WeightedChain:
-    """The tables of a model.
+    """The tables of a model, with weights that are values of an algebra.
 
-    Parameters
-    ----------
-    model
-        The model.
-    shapes
-        From `plait.vdj.model.gene_ends.model_shapes` of it, or of one with the same genes.
-    algebra
-        What weights are values of: probabilities, their logarithms (`LogSum`), what is possible at all
-        (`Count`). Parts that read alike are taken together as it chooses.
-    amounts
-        For `WeightedSum`: what each choice adds to the amount.
+    `shapes` are `plait.vdj.model.gene_ends.model_shapes` of it, or of a model with the same genes. The
+    algebra is that of probabilities, their logarithms (`LogSum`), what is possible at all (`Count`) or
+    `WeightedSum`, where `amounts` is what each choice adds; it takes parts that read alike together.
     """
     weights = part_weights(model, shapes)
     own = _pad(np.eye(max(len(model.d), 1)))[shapes.words.gene]
@@ -113,13 +99,7 @@ def _pad(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def parts_of(codons: Iterable[Iterable[str]]) -> GraphParts:
-    """Graph parts from the words that each code stands for; all words of a code have one length.
-
-    Parameters
-    ----------
-    codons
-        Words over A, C, G, T of every code.
-    """
+    """Graph parts from the words over A, C, G, T of each code; the words of a code have one length."""
     return _packed([_part(sorted(set(words))) for words in codons])
 
 
@@ -210,19 +190,7 @@ def _depth(tree: EndTrees) -> int:
 def make_scratch(
     chain: WeightedChain, parts: GraphParts, longest: int, algebra: Any = PROBABILITY, *, plain: bool = False
 ) -> WeightedScratch:
-    """Memory for texts of up to `longest` codes.
-
-    Parameters
-    ----------
-    chain, parts
-        What the texts are made of.
-    longest
-        Codes of the longest text.
-    algebra
-        What weights are values of.
-    plain
-        Whether every code stands for a single symbol.
-    """
+    """Memory for texts of up to `longest` codes; `plain` if every code stands for a single symbol."""
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))
     edges = 1 + longest * (inner + int(parts.entries.max()) * max(int(parts.exits.max()), 1))

@@ -41,13 +41,7 @@ _Ints = NDArray[np.int64]
 
 
 class ZeroReasons:
-    """Finds reasons for zeros.
-
-    Parameters
-    ----------
-    model
-        The model.
-    """
+    """Finds reasons for zeros."""
 
     def __init__(self, model: RecombinationModel) -> None:
         self._model = model
@@ -57,21 +51,9 @@ class ZeroReasons:
         self._lock = Lock()
 
     def reasons(self, texts: EncodedTexts, rows: _Ints, v: GivenGenes, j: GivenGenes) -> NDArray[np.uint8]:
-        """Why texts cannot be made.
+        """Why the texts `rows` of a column cannot be made of their genes: indices into `PGEN_STATUSES`.
 
-        Parameters
-        ----------
-        texts
-            A column of them.
-        rows
-            Which ones.
-        v, j
-            The genes that each row of the column may be made of.
-
-        Returns
-        -------
-        NDArray
-            uint8 (rows,): indices into `PGEN_STATUSES`.
+        `v` and `j` are the genes that each row of the column may be made of.
         """
         v_sets, j_sets = [self._chosen_v(g) for g in v.genes], [self._chosen_j(g) for g in j.genes]
         pairs, of_pair = np.unique(np.stack([v.codes[rows], j.codes[rows]]), axis=1, return_inverse=True)
@@ -138,14 +120,9 @@ class _EndMatcher:
     def longest(
         self, texts: EncodedTexts, rows: _Ints, sets: Sequence[tuple[int, ...]], which: _Ints
     ) -> _Ints:
-        """Length of the longest possible part, 0 if there is none.
+        """Length of the longest possible part of each text, 0 if there is none.
 
-        Parameters
-        ----------
-        texts, rows
-            The texts, and which ones.
-        sets, which
-            Sets of genes, and the one of each row.
+        Text ``rows[i]`` may use the genes ``sets[which[i]]``.
         """
         used = np.unique(which)
         starts = np.zeros(len(sets), np.int64)
