@@ -57,12 +57,7 @@ def guess_scoring(
 ) -> Scoring:
     """The scoring that is asked for, with defaults that suit the sequences.
 
-    Parameters
-    ----------
-    queries, targets
-        Looked at if neither `matrix` nor `kind` is given: see `plait.align.codes.kind_of`.
-    matrix, gap_open, gap_extend, kind
-        As for `plait.align.scoring.make_scoring`.
+    The sequences are looked at if neither `matrix` nor `kind` is given: see `plait.align.codes.kind_of`.
     """
     if matrix is None and kind is None:
         kind = common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
@@ -88,7 +83,7 @@ class Aligner:
     x_drop
         For mode extension, or None.
     traceback
-        Where the choices of a pair are kept.
+        How the choices for the traceback are kept, as for `align`.
     target
         Where to compute.
     """

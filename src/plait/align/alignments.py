@@ -1,4 +1,4 @@
-"""Score and align many sequences: lists of pairs, and one sequence against many."""
+"""Score and align: two sequences, lists of pairs, and one sequence against many."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def align(
     """A best alignment of two sequences.
 
     Of several best alignments always the same one is given, whatever the schedule: it ends at the earliest
-    query residue, then at the earliest target residue; walking back from there, two residues are aligned
+    query residue, then at the earliest target residue; in the traceback from there, two residues are aligned
     where that is best, else a residue of the target stands alone, else one of the query; and a gap is closed
     as soon as that is best.
 

@@ -1,4 +1,4 @@
-"""One query against many targets, and lists of pairs: which schedule serves which pairs."""
+"""Which schedule serves which pairs: lists of pairs, one long pair, and one query against many targets."""
 
 from __future__ import annotations
 
@@ -80,21 +80,10 @@ _SHARE_OF_MEMORY = 4
 
 
 def choose_target(device: str = "auto", threads: int | None = None) -> Target:
-    """The target of a name.
+    """The target of a name, one of `plait.dp.choice.DEVICES`; threads by default those of the settings.
 
-    Parameters
-    ----------
-    device
-        One of `plait.dp.choice.DEVICES`.
-    threads
-        Threads; by default those of the settings.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such name, or no such number of threads.
-    TargetUnavailable
-        If CUDA is asked for and cannot be used.
+    `InvalidInput` if there is no such name or number of threads, `TargetUnavailable` if CUDA is asked for and
+    cannot be used.
     """
     return resolve(device, threads)
 
@@ -254,18 +243,8 @@ def score_batch(
 ) -> NDArray[np.int64]:
     """Best scores of all pairs.
 
-    Parameters
-    ----------
-    batch
-        The pairs.
-    scoring
-        Of which `batch` holds the codes.
-    free
-        What may be left out.
-    target
-        Where to compute.
-    progress
-        Called with numbers of cells that are done.
+    `batch` holds codes of the matrix of `scoring`, `free` says what may be left out, and `progress` is called
+    with numbers of cells that are done.
     """
     scores: NDArray[np.int64] = _sweep(batch, scoring, free, target, False, progress).scores
     return scores
@@ -280,15 +259,7 @@ def align_batch(
     *,
     tiled: bool = True,
 ) -> list[Alignment]:
-    """A best alignment of every pair.
-
-    Parameters
-    ----------
-    batch, scoring, free, target, progress
-        As for `score_batch`.
-    tiled
-        Whether large pairs may be cut into tiles.
-    """
+    """A best alignment of every pair, large ones cut into tiles if `tiled`; the rest as for `score_batch`."""
     results = _sweep(batch, scoring, free, target, True, progress, tiled)
     runs, counts = _runs_of_empty(batch, results)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
@@ -313,14 +284,9 @@ def align_long_pair(
     target: Target,
     progress: Callable[[int], None] = ignore_progress,
 ) -> Alignment:
-    """A best alignment of one pair, tile by tile.
+    """A best alignment of one pair, of which no sequence is empty, tile by tile.
 
-    Parameters
-    ----------
-    batch
-        One pair, of which no sequence is empty.
-    scoring, free, target, progress
-        As for `score_batch`.
+    The rest as for `score_batch`.
     """
     best, _, runs = _on_long_pair(align_long, batch, scoring, free, target, Told(progress))
     score, row, column = (int(value) for value in best)
@@ -328,13 +294,7 @@ def align_long_pair(
 
 
 def needs_bytes(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> int:
-    """Bytes of the choices of the largest pair, if all were kept at once.
-
-    Parameters
-    ----------
-    batch, scoring, free
-        As for `score_batch`.
-    """
+    """Bytes of the choices (for the traceback) of the largest pair, if all were kept at once."""
     # The letters do not matter for that, and they are many.
     none = np.zeros(0, np.uint8)
     task: Any = _task(batch, scoring, free)._replace(query=none, target=none)
@@ -361,19 +321,10 @@ def block_query(
     free: FreeEnds,
     columns: NDArray[np.uint8] | None = None,
 ) -> BlockQuery:
-    """A query for targets in lanes.
+    """A query, as uint8 codes, made ready for targets in lanes.
 
-    Parameters
-    ----------
-    query
-        uint8 codes.
-    scoring
-        Matrix and costs.
-    free
-        What may be left out.
-    columns
-        Index into the matrix for each code of the targets; by default they are such indices themselves. Codes
-        that the matrix lacks must not occur.
+    `columns` has the index into the matrix for each code of the targets; by default they are such indices
+    themselves. Codes that the matrix lacks must not occur.
     """
     letters, rows = np.unique(query, return_inverse=True)
     scores = scoring.matrix.scores[letters]
@@ -420,17 +371,7 @@ def score_many_codes(
     target: Target,
     progress: _Progress = ignore_progress,
 ) -> NDArray[np.int64]:
-    """Best score of a query with each of many targets.
-
-    Parameters
-    ----------
-    query
-        uint8 codes.
-    targets
-        Sequences.
-    scoring, free, target, progress
-        As for `plait.align.batches.score_batch`.
-    """
+    """Best score of a query, uint8 codes, with each of many targets; the rest as for `score_batch`."""
     longest = int(targets.sizes.max(initial=0))
     if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
         return score_batch(_against(query, targets), scoring, free, target, progress)
@@ -451,13 +392,7 @@ def align_many_codes(
     target: Target,
     progress: _Progress = ignore_progress,
 ) -> list[Alignment]:
-    """A best alignment of a query with each of many targets.
-
-    Parameters
-    ----------
-    query, targets, scoring, free, target, progress
-        As for `score_many_codes`.
-    """
+    """A best alignment of a query with each of many targets; arguments as for `score_many_codes`."""
     sizes = targets.sizes
     whole = not any(free)
     own = block_query(query, scoring, free)
@@ -519,15 +454,7 @@ def score_pair_codes(
     target: Target,
     progress: _Progress = ignore_progress,
 ) -> NDArray[np.int64]:
-    """Best scores of pairs.
-
-    Parameters
-    ----------
-    batch
-        The pairs.
-    scoring, free, target, progress
-        As for `score_many_codes`.
-    """
+    """Best scores of pairs; a query that occurs often is scored with all its targets at once."""
     return np.array(
         _by_query(
             batch,
@@ -545,13 +472,7 @@ def align_pair_codes(
     target: Target,
     progress: _Progress = ignore_progress,
 ) -> list[Alignment]:
-    """A best alignment of every pair.
-
-    Parameters
-    ----------
-    batch, scoring, free, target, progress
-        As for `score_pair_codes`.
-    """
+    """A best alignment of every pair; a query that occurs often is aligned with all its targets at once."""
     found: list[Alignment] = _by_query(
         batch,
         lambda query, own: align_many_codes(query, own, scoring, free, target, progress),

@@ -1,4 +1,7 @@
-"""The letters of sequences and their codes in packed databases, the same for every scoring matrix."""
+"""Sequences as codes: lists and pairs of them, the codes of packed databases, and what kind letters tell.
+
+The codes of packed databases are the same for every scoring matrix; those of lists are indices into one.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodeList:
-    """Sequences as codes.
-
-    Attributes
-    ----------
-    codes
-        uint8, one sequence after the other, shape (residues,).
-    starts
-        Where each begins, and the end of the last; int64, shape (n + 1,).
-    """
+    """Sequences as codes: `codes` (residues,), one after the other; `starts` (n + 1,), offsets into it."""
 
     codes: NDArray[np.uint8]
     starts: NDArray[np.int64]
@@ -67,13 +62,7 @@ class CodeList:
         return code_list([self[int(k)] for k in indices])
 
     def between(self, first: int, last: int) -> CodeList:
-        """Neighbouring sequences, without a copy.
-
-        Parameters
-        ----------
-        first, last
-            Number of the first, and of the one after the last.
-        """
+        """The sequences `first` to `last`, exclusive, without a copy."""
         start, end = self.starts[first], self.starts[last]
         return CodeList(self.codes[start:end], self.starts[first : last + 1] - start)
 
@@ -90,29 +79,13 @@ def code_list(sequences: Sequence[NDArray[np.uint8]]) -> CodeList:
 
 
 def encode_list(scoring: Scoring, sequences: Sequence[str | bytes], what: str) -> CodeList:
-    """Sequences as codes.
-
-    Parameters
-    ----------
-    scoring
-        Whose matrix says what the codes are.
-    sequences
-        Letters.
-    what
-        What they are called in errors.
-    """
+    """Sequences as indices into the matrix of `scoring`; `what` is what they are called in errors."""
     return CodeList(*scoring.encode_many(sequences, what))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairBatch:
-    """Pairs: the first query with the first target, and so on.
-
-    Attributes
-    ----------
-    queries, targets
-        As many of each.
-    """
+    """Pairs: the first query with the first target, and so on; as many of each."""
 
     queries: CodeList
     targets: CodeList
@@ -180,24 +153,8 @@ _LETTERS: Final = {kind: letters.encode().ljust(256, b"?") for kind, letters in 
 def encode_residues(path: str | os.PathLike[str], sequences: Sequences, kind: Kind) -> bytes:
     """Codes of the residues of some records, one byte each, one record behind the other.
 
-    Parameters
-    ----------
-    path
-        Their file, for the message.
-    sequences
-        The records; letters of either case.
-    kind
-        What they are.
-
-    Returns
-    -------
-    bytes
-        As many codes as ``sequences.letters``; ``ALPHABETS[kind][code]`` is the letter.
-
-    Raises
-    ------
-    FormatError
-        If a letter is none of the kind's.
+    Letters are of either case; ``ALPHABETS[kind][code]`` is that of a code. `FormatError`, with `path` and
+    line, if a letter is none of the kind's.
     """
     codes = sequences.letters.tobytes().translate(CODES[kind])
     values = np.frombuffer(codes, np.uint8)
@@ -220,20 +177,7 @@ def _illegal(path: object, sequences: Sequences, kind: Kind, place: int) -> Form
 
 
 def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
-    """Letters of codes.
-
-    Parameters
-    ----------
-    codes
-        Codes of residues. Shape (n,).
-    kind
-        What they are.
-
-    Returns
-    -------
-    str
-        n capital letters.
-    """
+    """Capital letters of codes, shape (n,)."""
     return codes.tobytes().translate(_LETTERS[kind]).decode("ascii")
 
 
@@ -251,22 +195,13 @@ def count_sample(path: str | os.PathLike[str]) -> NDArray[np.int64]:
 
 
 def kind_of(counts: NDArray[np.int64]) -> Kind | None:
-    """What letters say that sequences are.
+    """What letters say that sequences are; `counts`, (256,), are how often each byte occurs.
 
     Letters that no nucleotide has (E, F, I, L, P, Q, ...) make them proteins, unless nine letters in ten are
     A, C, G, T, U or N: what else there is is an error then. Without such letters they are nucleotides if nine
     letters in ten are A, C, G, T or U, or if there are 50 letters besides N, with all of A, C, G and T (U)
-    among them. A short primer with ambiguity codes may be a peptide, and the other way round.
-
-    Parameters
-    ----------
-    counts
-        How often each byte occurs. Shape (256,).
-
-    Returns
-    -------
-    Kind or None
-        None where both may be, as it is without a letter.
+    among them. A short primer with ambiguity codes may be a peptide, and the other way round: None where both
+    may be, as it is without a letter.
     """
     a, c, g, t, unknown = (int(counts[list(codes)].sum()) for codes in (b"Aa", b"Cc", b"Gg", b"TtUu", b"Nn"))
     total, bases = int(counts.sum()), a + c + g + t
@@ -279,22 +214,9 @@ def kind_of(counts: NDArray[np.int64]) -> Kind | None:
 def common_kind(sides: Mapping[str, NDArray[np.int64]], otherwise: Kind | None = None) -> Kind:
     """What the sequences of all sides are: what is open on one side is what the other is.
 
-    Parameters
-    ----------
-    sides
-        How often each byte occurs, by what a side is called in errors.
-    otherwise
-        What they are if all are open.
-
-    Returns
-    -------
-    Kind
-        ``"protein"`` if there is no letter at all.
-
-    Raises
-    ------
-    InvalidInput
-        If sides differ, or all are open.
+    `sides` has how often each byte occurs, (256,), by what a side is called in errors. If all are open, their
+    letters together decide, then `otherwise`; it is ``"protein"`` if there is no letter at all.
+    `InvalidInput` if sides differ, or all are still open.
     """
     found = {kind_of(counts): side for side, counts in sides.items()}
     if found.keys() >= {"dna", "protein"}:

@@ -1,9 +1,9 @@
-"""Build packed databases of any size in bounded memory.
+"""Packed databases as files: their format, opening them by memory mapping, building them in bounded memory.
 
-The input is read once. Codes and names go to temporary files beside the output, lengths stay in memory. Then
-the places are known, and the packed columns are written from front to back. Where the codes are more than the
-memory limit, they are first dealt out, in one more pass, to temporary files of that size, each with the
-sequences of consecutive blocks: no step reads from all over a large file.
+To build one, the input is read once. Codes and names go to temporary files beside the output, lengths stay in
+memory. Then the places are known, and the packed columns are written from front to back. Where the codes are
+more than the memory limit, they are first dealt out, in one more pass, to temporary files of that size, each
+with the sequences of consecutive blocks: no step reads from all over a large file.
 """
 
 from __future__ import annotations
@@ -77,13 +77,7 @@ _AGAIN: Final = "build it again with 'plait search index'"
 
 
 class Section(NamedTuple):
-    """Where a section is.
-
-    Attributes
-    ----------
-    offset, bytes
-        Place and size in bytes.
-    """
+    """Place and size of a section in the file, in bytes."""
 
     offset: int
     bytes: int
@@ -95,15 +89,10 @@ def round_up(offset: int) -> int:
 
 
 def block_digest(block: NDArray[np.uint8]) -> bytes:
-    """A checksum of a block that costs about as much as reading it.
+    """A checksum of a block, contiguous bytes, that costs about as much as reading it.
 
     Rows of 509 little-endian words are added up, modulo 2^64; the digest is the BLAKE2b of these 509 sums and
     of the bytes behind the last whole row. One changed bit changes one sum.
-
-    Parameters
-    ----------
-    block
-        Contiguous bytes.
     """
     whole = block.size // _ROW_BYTES * _ROW_BYTES
     words = block[:whole].view("<u8").reshape(-1, _DIGEST_WORDS)
@@ -122,23 +111,10 @@ def digest_blocks(content: bytes | bytearray) -> bytes:
 def header_bytes(
     kind: Kind, facts: Mapping[str, int], sections: Mapping[str, Section], digests: bytes
 ) -> bytes:
-    """The header of a database file.
+    """The header of a database file, `HEADER_BYTES` bytes.
 
-    Parameters
-    ----------
-    kind
-        ``"protein"`` or ``"dna"``.
-    facts
-        Numbers to note: ``sequences``, ``residues``, ``longest``.
-    sections
-        All sections by name, with that of the digests.
-    digests
-        What `digest_blocks` gives for the sections one after the other.
-
-    Returns
-    -------
-    bytes
-        `HEADER_BYTES` bytes.
+    `facts` are the numbers ``sequences``, ``residues`` and ``longest``; `sections` are all by name, with that
+    of the digests; `digests` is what `digest_blocks` gives for the sections one after the other.
     """
     last = sections[DIGESTS]
     content = {
@@ -157,13 +133,7 @@ def header_bytes(
 
 
 def is_database(path: str | os.PathLike[str]) -> bool:
-    """Whether a file starts as a packed database does.
-
-    Raises
-    ------
-    FormatError
-        If it is no readable file.
-    """
+    """Whether a file starts as a packed database does; `FormatError` if it is no readable file."""
     check_readable(path)
     return _start_of(path).startswith(_MAGIC)
 
@@ -232,61 +202,29 @@ class _Texts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DatabaseFile(SequenceDatabase):
-    """A packed database in a file; its arrays are views of the mapped file.
-
-    Attributes
-    ----------
-    kind, packed, first_columns, lengths, order, names, descriptions
-        As in `SequenceDatabase`.
-    path
-        The file.
-    metadata
-        What its header says.
-    """
+    """A packed database in a file: arrays are views of the mapped file, `metadata` what its header says."""
 
     path: str
     metadata: Mapping[str, Any]
     _blocks: Mapping[str, _Blocks]
 
     def columns(self, first: int, last: int) -> NDArray[np.uint8]:
-        """Some of the packed columns, their checksums compared."""
+        """The packed columns `first` to `last`, exclusive, their checksums compared."""
         self._blocks["packed"].check(first * BLOCK_LANES, last * BLOCK_LANES)
         return super().columns(first, last)
 
     def verify(self) -> None:
-        """Compare the checksums of all blocks.
-
-        Raises
-        ------
-        FormatError
-            If one is not what it was when the database was built.
-        """
+        """Compare the checksums of all blocks; `FormatError` if one is not what it was when built."""
         for blocks in self._blocks.values():
             blocks.check(0, blocks.data.size, again=True)
 
 
 def open_database(path: str | os.PathLike[str], *, kind: Kind | None = None) -> DatabaseFile:
-    """Map a packed database into memory.
+    """Map a packed database, which `build_database` has made, into memory.
 
     The header, the size of the file and the checksums of the small sections are checked at once, those of
-    residues and names when they are read, or all by `DatabaseFile.verify`.
-
-    Parameters
-    ----------
-    path
-        A file that `plait.align.database.build_database` has made.
-    kind
-        What it must be, or None.
-
-    Returns
-    -------
-    DatabaseFile
-        The database.
-
-    Raises
-    ------
-    FormatError
-        If the file is missing, no database, of another format version or kind, truncated or damaged.
+    residues and names when they are read, or all by `DatabaseFile.verify`. `FormatError` if the file is
+    missing, no database, of another format version or of another kind than `kind`, truncated or damaged.
     """
     size = check_readable(path).st_size
     metadata = _read_header(path, _start_of(path))
@@ -394,35 +332,15 @@ def build_database(
     memory_limit: int = 1 << 28,
     allow_duplicate_names: bool = False,
 ) -> DatabaseFile:
-    """Build a packed database from FASTA files.
+    """Build a packed database from FASTA files, at least one; their records are numbered through.
 
-    Parameters
-    ----------
-    fasta_paths
-        The files, at least one; their records are numbered through.
-    out
-        The database to write. It appears under its name when it is complete.
-    kind
-        What the sequences are; ``"auto"`` looks at the first letters of each.
-    memory_limit
-        Bytes of residues held in memory at a time, from 16 MiB; besides, a sequence takes about 50 bytes.
-    allow_duplicate_names
-        Whether several records may have one name.
+    It appears under its name when it is complete. Kind ``"auto"`` looks at the first letters of each file.
+    `memory_limit` is bytes of residues held at a time, from 16 MiB; besides, a sequence takes about 50 bytes.
 
-    Returns
-    -------
-    DatabaseFile
-        The database, opened.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no input, the output is one of the inputs or cannot be named so, the memory limit is too
-        low, or letters do not say what the sequences are.
-    FormatError
-        If a file is no FASTA file, a letter none of the kind's, a name not unique, or the disk full.
-    Unsupported
-        If a sequence has 2^31 residues or more.
+    `InvalidInput` if there is no input, the output is one of the inputs or cannot be named so, the limit is
+    too low, or letters do not say what the sequences are; `FormatError` if a file is no FASTA file, a letter
+    none of the kind's, a name not unique and that is not allowed, or the disk full; `Unsupported` if a
+    sequence has 2^31 residues or more.
     """
     _check_arguments(fasta_paths, out, kind, memory_limit)
     unit = memory_limit // _UNITS

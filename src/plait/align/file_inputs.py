@@ -32,27 +32,12 @@ def scoring_of_files(
     gap_extend: int | None = None,
     kind: Kind | None = None,
 ) -> Scoring:
-    """The scoring that is asked for, with defaults that suit the sequences of files.
+    """The scoring that is asked for, with defaults that suit the sequences of FASTA files.
 
-    Parameters
-    ----------
-    paths
-        FASTA files. They are looked at if neither `matrix` nor `kind` is given.
-    matrix, gap_open, gap_extend
-        As for `plait.align.scoring.make_scoring`.
-    match, mismatch
-        Scores of equal and of different letters, in the place of a matrix; 2 and -3 if one is left out.
-    kind
-        What the sequences are; if None, what the first letters of all files say, see
-        `plait.align.codes.kind_of`.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting is wrong or does not go with another, or the files hold different kinds of sequences, or
-        what may be of either.
-    FormatError
-        If a file cannot be read.
+    As `plait.align.scoring.make_scoring`, but `match` and `mismatch` may stand in the place of a matrix, 2
+    and -3 if one is left out. Without `matrix` and `kind`, the first letters of all files say what they are,
+    see `plait.align.codes.kind_of`. `InvalidInput` if a setting is wrong or does not go with another, or the
+    files hold different kinds of sequences, or what may be of either; `FormatError` if a file cannot be read.
     """
     by_letters = match is not None or mismatch is not None
     if by_letters and matrix is not None:
@@ -78,17 +63,7 @@ _NAME_RESIDUES: Final = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedBlock:
-    """Consecutive records of a file, and their codes.
-
-    Attributes
-    ----------
-    sequences
-        The records.
-    codes
-        Their letters as indices into the matrix.
-    first
-        Number of the first one in the file, from 0.
-    """
+    """Consecutive records of a file, from number `first` (0-based); `codes` are indices into the matrix."""
 
     sequences: Sequences
     codes: CodeList
@@ -99,16 +74,9 @@ class CodedBlock:
 
 
 class CodedFile:
-    """A FASTA file that is read as often as needed. A small one is kept when it has been read once.
+    """A FASTA file that is read as often as needed; a small one is kept when it has been read once.
 
-    Parameters
-    ----------
-    path
-        The file.
-    scoring
-        Whose matrix has the letters.
-    most_kept
-        Residues up to which it is kept in memory.
+    It is small if it has at most `most_kept` residues, each name taken as 64 more.
     """
 
     def __init__(
@@ -120,13 +88,7 @@ class CodedFile:
         self._kept: list[CodedBlock] | None = None
 
     def blocks(self) -> Iterator[CodedBlock]:
-        """All records.
-
-        Raises
-        ------
-        FormatError
-            If it is no FASTA file, or a letter is not in the matrix.
-        """
+        """All records; `FormatError` if it is no FASTA file, or a letter is not in the matrix."""
         if self._kept is not None:
             yield from self._kept
             return

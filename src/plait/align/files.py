@@ -56,12 +56,7 @@ _MOST_CELLS: Final = 1 << 32
 class PairStretch:
     """Pairs of records of two blocks: ``query_rows[k]`` of one with ``target_rows[k]`` of the other.
 
-    Attributes
-    ----------
-    queries, targets
-        The blocks.
-    query_rows, target_rows
-        Numbers of records in them, int64, shape (pairs,).
+    Rows are numbers of records in the blocks, (pairs,).
     """
 
     queries: CodedBlock
@@ -92,13 +87,7 @@ class PairStretch:
         return zip(self.query_rows.tolist(), self.target_rows.tolist(), strict=True)
 
     def part(self, first: int, last: int) -> PairStretch:
-        """Neighbouring pairs.
-
-        Parameters
-        ----------
-        first, last
-            Number of the first, and of the one after the last.
-        """
+        """The pairs `first` to `last`, exclusive."""
         rows = slice(first, last)
         return PairStretch(self.queries, self.query_rows[rows], self.targets, self.target_rows[rows])
 
@@ -107,16 +96,9 @@ class PairStretch:
 class Survey:
     """What a first pass over the files has found.
 
-    Attributes
-    ----------
-    records
-        Records of the queries and of the targets.
-    pairs
-        Pairs that will be aligned.
-    cells
-        Cells of their matrices, in the band if there is one.
-    duplicates
-        For each file that has one: its first name that comes again, and how many do.
+    `records` are those of the queries and of the targets; `cells` are those of all matrices, in the band if
+    there is one; `duplicates` has, for each file that has one, its first name that comes again, and how many
+    do.
     """
 
     records: tuple[int, int]
@@ -175,21 +157,9 @@ def _not_unique(duplicate: DuplicateName) -> FormatError:
 
 
 class FilePairs:
-    """The pairs of the sequences of two files, or of one.
+    """The pairs of the sequences of two files, or of one: every record with all that follow it there.
 
-    Parameters
-    ----------
-    queries
-        The file of the queries.
-    targets
-        That of the targets. Without it every record of `queries` is paired with all that follow it there.
-    pairing
-        Which pairs there are.
-
-    Raises
-    ------
-    InvalidInput
-        If the pairing does not go with the number of files.
+    `InvalidInput` if the pairing does not go with the number of files.
     """
 
     def __init__(self, queries: CodedFile, targets: CodedFile | None, pairing: Pairing) -> None:
@@ -208,19 +178,9 @@ class FilePairs:
     def survey(self, *, width: int | None = None, unique_targets: bool = False) -> Survey:
         """Read the files once, to count and to check them.
 
-        Parameters
-        ----------
-        width
-            Columns of a row that are visited, if there is a band.
-        unique_targets
-            Whether names of targets have to differ.
-
-        Raises
-        ------
-        InvalidInput
-            If the numbers of records do not go with the pairing.
-        FormatError
-            If a file is no FASTA file, a letter is not in the matrix, or a name comes again that must not.
+        `width` is how many columns of a row are visited, if there is a band. `InvalidInput` if the numbers of
+        records do not go with the pairing; `FormatError` if a file is no FASTA file, a letter is not in the
+        matrix, or a target's name comes again and `unique_targets` forbids it.
         """
         width = np.iinfo(np.int64).max if width is None else width
         if self._targets is None:
@@ -326,15 +286,7 @@ def _within(file: CodedFile) -> Iterator[PairStretch]:
 
 
 def batches_of(stretches: Iterable[PairStretch], *, width: int | None = None) -> Iterator[list[PairStretch]]:
-    """Put pairs together to batches of bounded memory and work, in order.
-
-    Parameters
-    ----------
-    stretches
-        The pairs.
-    width
-        Columns of a row that are visited, if there is a band.
-    """
+    """Put pairs together to batches of bounded memory and work, in order; `width` as in `survey`."""
     held: list[PairStretch] = []
     load = 0.0
     for stretch in stretches:
@@ -381,13 +333,7 @@ _FEWEST_TARGETS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class AlignProgress:
-    """How far a run is.
-
-    Attributes
-    ----------
-    cells, total_cells
-        Cells visited, and cells of all pairs.
-    """
+    """How far a run is: cells visited, and cells of all pairs."""
 
     cells: int
     total_cells: int
@@ -459,20 +405,8 @@ def band_width(aligner: Aligner) -> int | None:
 class FileRun:
     """Everything that is fixed for one run.
 
-    Parameters
-    ----------
-    aligner
-        How to align.
-    names
-        Columns of a table; empty for other formats.
-    scores_only
-        Whether scores are all that is asked for.
-    statistics
-        For bit scores and E-values, if they are asked for.
-    cells
-        Cells of all pairs.
-    progress
-        Called often, from several threads.
+    `names` are the columns of a table, empty for other formats; `statistics` are for bit scores and E-values,
+    if they are asked for; `cells` are those of all pairs; `progress` is called often, from several threads.
     """
 
     def __init__(
@@ -495,17 +429,7 @@ class FileRun:
     def write(self, files: FilePairs, writer: AlignmentWriter) -> None:
         """Align all pairs and write what is found, in order.
 
-        Parameters
-        ----------
-        files
-            The pairs.
-        writer
-            Takes them.
-
-        Raises
-        ------
-        InvalidInput, Unsupported
-            If a pair cannot be aligned; it is named.
+        The pair that cannot be aligned is named in the `InvalidInput` or `Unsupported`.
         """
         batches = batches_of(files.stretches(), width=band_width(self._aligner))
         with closing(self._ahead(batches)) as found:
@@ -656,16 +580,9 @@ _STATISTICS: Final = ("bit_score", "evalue")
 class AlignedFiles:
     """A finished run.
 
-    Attributes
-    ----------
-    output
-        The file; None for standard output.
-    pairs, left_out
-        Pairs aligned, and those of them that the format has no line for (SAM: no residues are paired).
-    cells
-        Cells of their matrices, in the band if there is one.
-    notes
-        What is odd about the input.
+    `output` is None for standard output; `left_out` are those of the `pairs` that the format has no line for
+    (SAM: no residues are paired); `cells` are those of all matrices, in the band if there is one; `notes`
+    tell what is odd about the input.
     """
 
     output: str | None
@@ -691,44 +608,19 @@ def align_files(
 ) -> AlignedFiles:
     """Align the sequences of two FASTA files, or those of one with each other, and write what is found.
 
-    The files are read twice: first to count and check everything. Small ones are kept in memory then. If
-    `targets` is larger than that, it is read again for every query where all are paired with all.
+    The files (plain, gzip or zstd) are read twice: first to count and check everything. Small ones are kept
+    in memory then. If `targets` is larger than that, it is read again for every query where all are paired
+    with all. `output` None is standard output; `format`, `columns`, `md` and `command` are as for
+    `plait.align.writers.open_alignments`.
 
-    Parameters
-    ----------
-    queries, targets
-        The files; plain, gzip or zstd. Without `targets` every record of `queries` is paired with all that
-        follow it.
-    output
-        The file to write, or None for standard output.
-    aligner
-        All settings of the alignments.
-    pairs
-        ``"order"``: the first query with the first target and so on; ``"all"``: every query with every
-        target; ``"one"``: the single query with every target. By default ``"order"`` for two files and
-        ``"all"`` for one.
-    format, columns, md
-        As for `plait.align.writers.open_alignments`.
-    score_only
-        Leave out the alignments; so it is too if the columns need none.
-    command
-        The command line, for headers.
-    progress
-        Called often, from several threads.
+    `pairs` is ``"order"``, the first query with the first target and so on (default for two files),
+    ``"all"``, every query with every target, or every record of one file with all that follow it (default for
+    one), or ``"one"``, the single query with every target. `score_only` leaves out the alignments; so it is
+    too if the columns need none. `progress` is called often, from several threads.
 
-    Returns
-    -------
-    AlignedFiles
-        What was done.
-
-    Raises
-    ------
-    InvalidInput
-        If settings do not go together, or the files have other numbers of records than the pairing asks for.
-    FormatError
-        If a file is not what it should be, or the disk is full.
-    Unsupported
-        If the format cannot hold these alignments, or a pair needs too much memory; the bytes are named.
+    `InvalidInput` if settings do not go together, or the numbers of records do not go with the pairing;
+    `FormatError` if a file is not what it should be, or the disk is full; `Unsupported` if the format cannot
+    hold these alignments, or a pair needs too much memory; the bytes are named.
     """
     pairing: Pairing = pairs or ("all" if targets is None else "order")
     if score_only and format is None and file_or_standard_output(output) is None:

@@ -62,29 +62,17 @@ class Texts(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceDatabase:
-    """Packed sequences, in memory or in a memory-mapped file.
+    """Packed sequences, in memory or in a memory-mapped file; the arrays cannot be written to.
 
     The longest sequences come first, those of equal length in order of input, so that the first blocks are
-    the most work. Codes are those of `plait.align.codes.ALPHABETS`; case is not kept. The arrays cannot
-    be written to.
+    the most work. Codes are those of `plait.align.codes.ALPHABETS`; case is not kept.
 
-    Attributes
-    ----------
-    kind
-        ``"protein"`` or ``"dna"``.
-    packed
-        Codes: ``packed[column, lane]``, `PAD_CODE` behind the end of a sequence and in lanes without one.
-        Block b has the rows ``first_columns[b]:first_columns[b + 1]``. Rows are aligned to 64 bytes. Shape
-        (columns, 64).
-    first_columns
-        First row of each block; all are multiples of 4. Shape (blocks + 1,).
-    lengths
-        Residues of the sequence in each lane of each block; 0 in lanes without one. Shape (blocks, 64).
-    order
-        Number of the record in each lane, counted from 0 in order of input; -1 in lanes without one; those
-        are the last of the last block. Shape (blocks * 64,).
-    names, descriptions
-        First word and rest of the header of each record, in order of input.
+    Block b has the rows ``first_columns[b]:first_columns[b + 1]`` of `packed`, (columns, 64):
+    ``packed[column, lane]`` is a code, `PAD_CODE` behind the end of a sequence and in lanes without one. Rows
+    are aligned to 64 bytes; `first_columns`, (blocks + 1,), are multiples of 4. `lengths`, (blocks, 64), are
+    residues, 0 in lanes without a sequence. `order`, (blocks * 64,), is the number of the record in each
+    lane, from 0 in order of input; -1 in lanes without one, which are the last of the last block. `names` and
+    `descriptions` are first word and rest of the header of each record, in order of input.
     """
 
     kind: Kind
@@ -126,13 +114,7 @@ class SequenceDatabase:
         return slots
 
     def columns(self, first: int, last: int) -> NDArray[np.uint8]:
-        """Some of the packed columns.
-
-        Parameters
-        ----------
-        first, last
-            Number of the first, and of the one after the last.
-        """
+        """The packed columns `first` to `last`, exclusive."""
         return self.packed[first:last]
 
     def sequence(self, index: int) -> NDArray[np.uint8]:
@@ -153,32 +135,11 @@ def pack_sequences(
     kind: Kind,
     memory_limit: int = 1 << 32,
 ) -> SequenceDatabase:
-    """Pack some records in memory.
+    """Pack some records in memory, numbered as in `sequences`; `path` is their file, for messages.
 
-    Parameters
-    ----------
-    sequences
-        The records.
-    path
-        Their file, for messages.
-    kind
-        ``"protein"`` or ``"dna"``.
-    memory_limit
-        Bytes that the packed columns may take, padding included: 64 times the longest sequence, at least.
-
-    Returns
-    -------
-    SequenceDatabase
-        The packed records, numbered as in `sequences`.
-
-    Raises
-    ------
-    FormatError
-        If a letter is none of the kind's.
-    InvalidInput
-        If `memory_limit` is too low.
-    Unsupported
-        If a sequence has 2^31 residues or more.
+    `memory_limit` is bytes that the packed columns may take, padding included: 64 times the longest sequence,
+    at least. `FormatError` if a letter is none of the kind's, `InvalidInput` if `memory_limit` is too low,
+    `Unsupported` if a sequence has 2^31 residues or more.
     """
     layout = arrange(sequences.lengths)
     if layout.packed_bytes > memory_limit:
@@ -225,15 +186,7 @@ _LONE_PAIR: Final = 1 << 16
 
 
 class TargetPart(NamedTuple):
-    """Neighbouring blocks.
-
-    Attributes
-    ----------
-    blocks
-        The targets.
-    records
-        Number of the record in each lane; -1 in lanes without one. Shape (blocks, 64).
-    """
+    """Neighbouring blocks; `records`, (blocks, 64), are the record in each lane, -1 in lanes without one."""
 
     blocks: TargetBlocks
     records: NDArray[np.int64]
@@ -244,13 +197,7 @@ class TargetPart(NamedTuple):
         return int(self.blocks.first_columns[-1] - self.blocks.first_columns[0])
 
     def between(self, first: int, last: int) -> TargetPart:
-        """Some of the blocks, without a copy.
-
-        Parameters
-        ----------
-        first, last
-            Number of the first, and of the one after the last.
-        """
+        """The blocks `first` to `last`, exclusive, without a copy."""
         packed, first_columns, lengths = self.blocks
         blocks = TargetBlocks(packed, first_columns[first : last + 1], lengths[first:last])
         return TargetPart(blocks, self.records[first:last])
@@ -259,14 +206,8 @@ class TargetPart(NamedTuple):
 class LoneTarget(NamedTuple):
     """A target that is swept on its own.
 
-    Attributes
-    ----------
-    record
-        Its number.
-    codes
-        Codes of `plait.align.codes.ALPHABETS`, of all of it or a stretch of it, shape (residues,).
-    length
-        Residues of all of it.
+    `codes`, of `plait.align.codes.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
+    the residues of all of it.
     """
 
     record: int
@@ -275,16 +216,9 @@ class LoneTarget(NamedTuple):
 
 
 class TargetChunk(NamedTuple):
-    """A piece of a database.
+    """A piece of a database: `parts` go into lanes, `lone` targets do not.
 
-    Attributes
-    ----------
-    parts
-        What goes into lanes.
-    lone
-        What does not.
-    share
-        Share of the whole database that ends with this piece, 0 to 1, as far as it is known.
+    `share` is the share of the whole database that ends with this piece, 0 to 1, as far as it is known.
     """
 
     parts: tuple[TargetPart, ...]
@@ -302,17 +236,7 @@ def lone_lanes(lengths: NDArray[np.int32]) -> NDArray[np.int64]:
     """How many of the first targets of each block are so long that they had better be swept on their own.
 
     All lanes of a block wait for the longest target. Without the first k targets, the others wait for number
-    k + 1.
-
-    Parameters
-    ----------
-    lengths
-        Residues of each target, falling within each block. Shape (blocks, 64).
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape (blocks,).
+    k + 1. `lengths`, (blocks, 64), are residues, falling within each block; returns (blocks,).
     """
     width = lengths.shape[1]
     lone = np.zeros((len(lengths), width + 1), np.int64)
@@ -333,22 +257,10 @@ def make_chunk(
     lone: tuple[LoneTarget, ...] = (),
     alone: int = 0,
 ) -> TargetChunk:
-    """A piece of packed targets.
+    """A piece of packed targets: the blocks `first` to `last`, exclusive; `share` as in `TargetChunk`.
 
-    Parameters
-    ----------
-    database
-        Packed targets.
-    first, last
-        Number of its first block, and of the one after the last.
-    share
-        As in `TargetChunk`.
-    records
-        Number of each record of `database` in all that is searched, if that is another one.
-    lone
-        Targets besides.
-    alone
-        Residues from which a target may be swept on its own.
+    `records` has the number of each record of `database` in all that is searched, if that is another one;
+    `lone` are targets besides; `alone` is residues from which a target may be swept on its own.
     """
     order = database.order[first * BLOCK_LANES : last * BLOCK_LANES]
     numbers = order if records is None else np.where(order < 0, -1, records[order])
@@ -399,17 +311,7 @@ _LEAST_RATIO: Final = 5
 
 
 class Pieces(NamedTuple):
-    """Scores of pieces.
-
-    Attributes
-    ----------
-    starts
-        Where they start in the target.
-    size
-        Residues of each but the last, which may be shorter.
-    scores
-        Their scores.
-    """
+    """Scores of pieces, which start at `starts` in the target; all but the last have `size` residues."""
 
     starts: NDArray[np.int64]
     size: int
@@ -417,20 +319,7 @@ class Pieces(NamedTuple):
 
 
 def reach_of(query: BlockQuery, size: int) -> int | None:
-    """Residues of a target that an alignment of positive score can span.
-
-    Parameters
-    ----------
-    query
-        The query.
-    size
-        Residues of the target.
-
-    Returns
-    -------
-    int or None
-        None if the target had better not be cut.
-    """
+    """Residues of a target of `size` that an alignment of positive score can span; None: better not cut."""
     if query.gap_extend < 1:
         return None
     earned = int(np.maximum(query.scores.max(axis=1), 0)[query.rows].sum(dtype=np.int64))
@@ -439,21 +328,9 @@ def reach_of(query: BlockQuery, size: int) -> int | None:
 
 
 def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int, int]]:
-    """Stretches to cut up one after the other; they overlap like pieces.
+    """Stretches of ``times * 2**22`` residues to cut up one after the other; like pieces, they overlap.
 
-    Parameters
-    ----------
-    size
-        Residues of the target.
-    reach
-        What `reach_of` says.
-    times
-        Residues of a stretch, in 2^22.
-
-    Yields
-    ------
-    tuple of int
-        Start, end, and residues that no stretch before has.
+    Yields start, end (exclusive), and residues that no stretch before has; `reach` is that of `reach_of`.
     """
     most = times * _STRETCH
     for start in range(0, size, most):
@@ -462,18 +339,9 @@ def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int,
 
 
 def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
-    """Local scores of a query with all pieces of a stretch.
+    """Local scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
 
-    Parameters
-    ----------
-    query
-        The query.
-    codes
-        The stretch, in codes that `query` has scores for.
-    reach
-        What `reach_of` says.
-    target
-        Where to compute.
+    `codes` are the stretch, in codes that `query` has scores for.
     """
     # Several blocks only where the overlaps stay small beside the pieces.
     count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
@@ -507,23 +375,9 @@ def align_long_target(
 ) -> Alignment | None:
     """The local alignment of a query with a long target, found without sweeping all of it again pair-wise.
 
-    Parameters
-    ----------
-    query
-        The query for lanes, and as indices into the matrix.
-    codes
-        The target, in codes that the query for lanes has scores for.
-    columns
-        Index into the matrix of each code.
-    score
-        Their best score, above 0.
-    scoring, free, target
-        As for `plait.align.batches.align_batch`.
-
-    Returns
-    -------
-    Alignment or None
-        None if the target had better not be cut, or `score` is not reached.
+    `query` is the query for lanes, and as indices into the matrix; `codes` are the target, in codes that the
+    former has scores for, and `columns` the index into the matrix of each code; `score` is their best score,
+    above 0. None if the target had better not be cut, or `score` is not reached.
     """
     in_lanes, indices = query
     reach = reach_of(in_lanes, codes.size)

@@ -296,29 +296,10 @@ def _read(path: Path) -> str:
 
 
 def parse_matrix(path: object, text: str, *, name: str) -> SubstitutionMatrix:
-    """A matrix from text in NCBI's format.
+    """A matrix from text in NCBI's format; `FormatError`, with `path`, if it is not of that form.
 
     Comments start with ``#``. The first other line has the letters of the columns; each further line a letter
     and its scores. Rows stand in the order of the columns. The matrix need not be symmetric.
-
-    Parameters
-    ----------
-    path
-        Where the text comes from, for error messages.
-    text
-        The text.
-    name
-        Name of the matrix.
-
-    Returns
-    -------
-    SubstitutionMatrix
-        The matrix.
-
-    Raises
-    ------
-    FormatError
-        If the text is not of that form.
     """
     letters = ""
     header_line = number = 0

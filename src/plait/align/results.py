@@ -1,4 +1,4 @@
-"""The alignment of two sequences: coordinates, CIGAR and what is counted over its columns."""
+"""The alignment of two sequences: coordinates, CIGAR, counts over its columns, and how it is shown."""
 
 from __future__ import annotations
 
@@ -48,12 +48,8 @@ _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 class ColumnBlock(NamedTuple):
     """Columns of an alignment, one behind the other; uint8 arrays of one length.
 
-    Attributes
-    ----------
-    operations
-        `MATCH`, `MISMATCH`, `INSERTION` or `DELETION`.
-    query, target
-        What each sequence has there; the gap symbol where it has nothing.
+    `operations` are `MATCH`, `MISMATCH`, `INSERTION` or `DELETION`; a sequence has the gap symbol where it
+    has nothing.
     """
 
     operations: NDArray[np.uint8]
@@ -62,28 +58,11 @@ class ColumnBlock(NamedTuple):
 
 
 def parse_cigar(cigar: str) -> _Runs:
-    """Runs of a CIGAR string.
+    """Runs of a CIGAR string: letters (``=XID`` in ASCII, uint8) and lengths (int64), (r,) each.
 
-    Parameters
-    ----------
-    cigar
-        Numbers and the letters ``=``, ``X``, ``I`` and ``D``; ``""`` has no runs.
+    The string ``""`` has no runs. `InvalidInput` if there is anything else, a letter without a number, or a
+    number that is 0, begins with 0 or does not fit.
 
-    Returns
-    -------
-    operations : numpy.ndarray
-        uint8 (r,): the letters in ASCII.
-    lengths : numpy.ndarray
-        int64 (r,): the numbers.
-
-    Raises
-    ------
-    InvalidInput
-        If there is anything else, a letter without a number, or a number that is 0, begins with 0 or does not
-        fit.
-
-    Examples
-    --------
     >>> operations, lengths = parse_cigar("12=1X3D")
     >>> operations.tobytes(), lengths.tolist()
     (b'=XD', [12, 1, 3])
@@ -108,23 +87,10 @@ def column_blocks(
     gap: int,
     columns: int = _BLOCK_COLUMNS,
 ) -> Iterator[ColumnBlock]:
-    """Columns of an alignment in bounded pieces.
+    """Columns of an alignment in pieces, each but the last of `columns` columns.
 
-    Parameters
-    ----------
-    runs
-        What `parse_cigar` gives.
-    query, target
-        uint8: letters or codes of the aligned regions, exactly as long as the runs say.
-    gap
-        Stands where a sequence has no residue.
-    columns
-        Columns of each piece but the last.
-
-    Yields
-    ------
-    ColumnBlock
-        The pieces in order.
+    `query` and `target` are letters or codes of the aligned regions, exactly as long as the runs (of
+    `parse_cigar`) say; `gap` stands where a sequence has no residue.
     """
     operations, lengths = runs
     ends = np.cumsum(lengths)
@@ -151,24 +117,10 @@ def column_blocks(
 
 
 def aligned_regions(alignment: Alignment, query: _Bytes, target: _Bytes) -> tuple[_Runs, _Bytes, _Bytes]:
-    """Runs of an alignment and the parts of the sequences that they cover.
+    """Runs of an alignment, as of `parse_cigar`, and the parts of the whole sequences that they cover.
 
-    Parameters
-    ----------
-    alignment
-        The alignment.
-    query, target
-        uint8: letters or codes of the whole sequences.
-
-    Returns
-    -------
-    tuple
-        What `parse_cigar` gives, and two slices.
-
-    Raises
-    ------
-    InvalidInput
-        If a sequence ends before the coordinates do, or the CIGAR covers another number of residues.
+    Sequences are letters or codes. `InvalidInput` if one ends before the coordinates do, or the CIGAR covers
+    another number of residues.
     """
     runs = parse_cigar(alignment.cigar)
     regions = []
@@ -198,33 +150,14 @@ _RUN_CHARACTERS = 20
 
 
 class DescribedPaths(NamedTuple):
-    """n alignments.
-
-    Attributes
-    ----------
-    counts
-        int64, shape (n, 7): columns are `plait.dp.pairs.traceback.COUNTS`.
-    cigars
-        n strings.
-    """
+    """The CIGARs of n alignments, and (n, 7) `counts`: columns are `plait.dp.pairs.traceback.COUNTS`."""
 
     counts: NDArray[np.int64]
     cigars: list[str]
 
 
 def describe(paths: Paths) -> DescribedPaths:
-    """CIGARs and counts of paths.
-
-    Parameters
-    ----------
-    paths
-        The paths.
-
-    Raises
-    ------
-    InvalidInput
-        If a path leaves its sequences.
-    """
+    """CIGARs and counts of paths; `InvalidInput` if a path leaves its sequences."""
     n = len(paths.run_offsets) - 1
     # A run of pairs can fall apart into columns, each with a number of one digit.
     pairs = int(paths.runs[paths.runs[:, 0] == 0, 1].sum())
@@ -256,24 +189,10 @@ _IDENTICAL, _POSITIVE, _OTHER, _BLANK = (ord(mark) for mark in "|:. ")
 
 
 def aligned_strings(alignment: Alignment, query: str | bytes, target: str | bytes) -> tuple[str, str]:
-    """The aligned regions with ``-`` where a sequence has a gap.
+    """The aligned regions, with ``-`` where a sequence has a gap: two strings of one length.
 
-    Parameters
-    ----------
-    alignment
-        The alignment.
-    query, target
-        The whole sequences, as they were aligned.
-
-    Returns
-    -------
-    tuple of str
-        Two strings of one length, letters as given.
-
-    Raises
-    ------
-    InvalidInput
-        If a sequence is shorter than the coordinates say, or not ASCII.
+    Letters are as given; `query` and `target` are the whole sequences, as they were aligned. `InvalidInput`
+    if one is shorter than the coordinates say, or not ASCII.
     """
     aligned = aligned_regions(alignment, _letters("query", query), _letters("target", target))
     blocks = list(column_blocks(*aligned, gap=_GAP))
@@ -290,34 +209,14 @@ def alignment_lines(
     names: tuple[str, str] = ("query", "target"),
     width: int = 60,
 ) -> Iterator[str]:
-    """Lines of EMBOSS's pair format (``srspair``), one alignment.
+    """Lines, with line ends, of one alignment in EMBOSS's pair format (``srspair``), laid out piece by piece.
 
     Between the rows, ``|`` marks a match, ``:`` a mismatch of positive score, ``.`` any other mismatch.
-    Coordinates are 1-based; a line without residues of a sequence shows how many came before it.
+    Coordinates are 1-based; a line without residues of a sequence shows how many came before it. `query` and
+    `target` are the whole sequences, as they were aligned; rows show the first 13 characters of their names,
+    fewer in front of long numbers, and `width` columns. `InvalidInput` if a sequence is shorter than the
+    coordinates say, or has a letter the matrix lacks.
 
-    Parameters
-    ----------
-    alignment
-        The alignment.
-    query, target
-        The whole sequences, as they were aligned.
-    names
-        Of query and target. Rows show the first 13 characters, fewer in front of long numbers.
-    width
-        Columns in a line.
-
-    Yields
-    ------
-    str
-        Lines with line ends; an alignment of any length is laid out piece by piece.
-
-    Raises
-    ------
-    InvalidInput
-        If a sequence is shorter than the coordinates say, or has a letter the matrix lacks.
-
-    Notes
-    -----
     Source: https://emboss.sourceforge.net/docs/themes/AlignFormats.html. EMBOSS itself leaves out the mark of
     a match that does not score, such as N with N; here the number of ``|`` is the identity.
     """
@@ -495,27 +394,12 @@ def make_alignment(
     target_end: int,
     runs: NDArray[np.int64],
 ) -> Alignment:
-    """An alignment from the path of one pair.
+    """An alignment from the path of one pair, which ends at `query_end` and `target_end`, exclusive.
 
-    Parameters
-    ----------
-    query_codes, target_codes
-        uint8: the sequences as indices into the matrix.
-    scoring
-        What they were aligned with.
-    score
-        Score of the path.
-    query_end, target_end
-        Where the path ends, exclusive.
-    runs
-        int64 (r, 2): operation and number of columns, in the order of the sequences. Operation 0 is a pair of
-        residues, 1 a residue of the target alone, 2 one of the query alone. Runs may be empty, and neighbours
-        may be of one operation; they are one run of the alignment then.
-
-    Raises
-    ------
-    InvalidInput
-        If the path is longer than the sequences before its end.
+    Codes are indices into the matrix. `runs`, (r, 2), are operation and number of columns, in the order of
+    the sequences: operation 0 is a pair of residues, 1 a residue of the target alone, 2 one of the query
+    alone. Runs may be empty, and neighbours may be of one operation; they are one run of the alignment then.
+    `InvalidInput` if the path is longer than the sequences before its end.
     """
     zero = np.zeros(1, np.int64)
     return make_alignments(
@@ -544,32 +428,13 @@ def make_alignments(
     runs: NDArray[np.int64],
     run_offsets: NDArray[np.int64],
 ) -> list[Alignment]:
-    """Alignments from the paths of n pairs, all at once.
+    """Alignments from the paths of n pairs, all at once, in order of the pairs.
 
-    Parameters
-    ----------
-    query_codes, target_codes
-        uint8: sequences as indices into the matrix, one behind the other.
-    query_offsets, target_offsets
-        int64 (n,): where the sequences of each pair start; pairs may share them.
-    scoring
-        What they were aligned with.
-    scores, query_ends, target_ends
-        int64 (n,): score of each path, and where in its sequences it ends, exclusive.
-    runs
-        int64 (r, 2): the paths as `make_alignment` takes them, one behind the other.
-    run_offsets
-        int64 (n + 1,): first run of each pair, and r.
-
-    Returns
-    -------
-    list of Alignment
-        In the order of the pairs.
-
-    Raises
-    ------
-    InvalidInput
-        If a path is longer than the sequences before its end.
+    Codes are indices into the matrix, sequences one behind the other; `query_offsets` and `target_offsets`,
+    (n,), say where those of each pair start; pairs may share them. `scores` and the ends, exclusive, are
+    (n,). `runs`, (r, 2), are the paths as `make_alignment` takes them, one behind the other; `run_offsets`,
+    (n + 1,), are the first run of each pair, and r. `InvalidInput` if a path is longer than the sequences
+    before its end.
     """
     paths = Paths(
         query_codes,
@@ -612,24 +477,11 @@ def rescore(
     target_codes: NDArray[np.uint8],
     scoring: Scoring,
 ) -> int:
-    """Score of an alignment, worked out from its CIGAR alone.
+    """Score of an alignment, worked out from its coordinates and CIGAR alone.
 
-    A gap of g residues costs ``gap_open + (g - 1) * gap_extend``.
-
-    Parameters
-    ----------
-    alignment
-        Its coordinates and CIGAR are used, nothing else of it.
-    query_codes, target_codes
-        uint8: the whole sequences as indices into the matrix.
-    scoring
-        Matrix and gap costs.
-
-    Raises
-    ------
-    InvalidInput
-        If CIGAR and coordinates contradict each other or the sequences, or a run of ``=`` or ``X`` covers a
-        column that is not one.
+    A gap of g residues costs ``gap_open + (g - 1) * gap_extend``. Codes are the whole sequences as indices
+    into the matrix. `InvalidInput` if CIGAR and coordinates contradict each other or the sequences, or a run
+    of ``=`` or ``X`` covers a column that is not one.
     """
     runs, query, target = aligned_regions(alignment, query_codes, target_codes)
     operations, lengths = runs

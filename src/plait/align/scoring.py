@@ -1,4 +1,4 @@
-"""Modes of alignment: which ends of which sequence may be left out at no cost."""
+"""Scoring, and modes of alignment: which ends of which sequence may be left out at no cost."""
 
 from __future__ import annotations
 
@@ -298,20 +298,11 @@ _DEFAULT_FREE = ("target_start", "target_end")
 def free_ends_of(mode: Mode, free_ends: Iterable[FreeEnd] | None = None) -> FreeEnds:
     """What an alignment may leave out.
 
-    Parameters
-    ----------
-    mode
-        ``"global"``: nothing. ``"local"``: anything outside the best stretch of both. ``"semiglobal"``: what
-        `free_ends` says. ``"overlap"``: both ends of both, so that ends may overlap or one may lie within the
-        other. ``"extension"``: both begin at their starts, and anything after the best cell is left out.
-    free_ends
-        For ``"semiglobal"``: any of query_start, query_end, target_start, target_end. By default the ends of
-        the target: the query is found within it.
-
-    Raises
-    ------
-    InvalidInput
-        If a word is unknown, or `free_ends` is given for another mode.
+    ``"global"``: nothing. ``"local"``: anything outside the best stretch of both. ``"semiglobal"``: what
+    `free_ends` says, any of query_start, query_end, target_start, target_end; by default the ends of the
+    target: the query is found within it. ``"overlap"``: both ends of both, so that ends may overlap or one
+    may lie within the other. ``"extension"``: both begin at their starts, and anything after the best cell is
+    left out. `InvalidInput` if a word is unknown, or `free_ends` is given for another mode.
     """
     if mode not in _MODES:
         raise InvalidInput("mode", found=repr(mode), expected=f"one of {', '.join(_MODES)}")

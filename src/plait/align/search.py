@@ -70,28 +70,11 @@ def query_batches(
     most: int,
     allow_duplicate_names: bool,
 ) -> Iterator[list[SearchQuery]]:
-    """Queries, some at a time; at least one list, which may be empty.
+    """Queries, `most` at a time, of a FASTA file or names and sequences; at least one list, maybe empty.
 
-    Parameters
-    ----------
-    queries
-        The path of a FASTA file, or names and sequences.
-    scoring
-        Of which they must have the letters.
-    kind
-        What they must be.
-    sure
-        Whether they are that, even if they do not look like it.
-    most
-        How many at a time.
-    allow_duplicate_names
-        Whether several may have one name.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If a letter is not in the matrix, the queries are of the other kind, or a name comes twice. Errors in
-        a file name it and the line.
+    `sure`: they are of `kind` even if they do not look like it. `InvalidInput` or, with file and line,
+    `FormatError` if a letter is not in the matrix, the queries are of the other kind, or a name comes twice
+    and must not.
     """
     if isinstance(queries, str | os.PathLike):
         single = _of_file(queries, scoring, kind, sure, allow_duplicate_names)
@@ -201,35 +184,15 @@ _RANKED: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """All settings of a search, as given.
+    """All settings of a search, as given; `InvalidInput` if a number is too low.
 
-    Attributes
-    ----------
-    matrix, gap_open, gap_extend
-        As for `plait.align.scoring.make_scoring`. The first residue of a gap costs `gap_open`: BLAST's
-        existence G and extension E are ``gap_open = G + E`` and ``gap_extend = E``.
-    kind
-        What queries and database are; by default what the database is or its first letters suggest.
-    top
-        Hits of a query at the most.
-    evalue
-        Largest E-value of a hit, or None for any.
-    min_score
-        Lowest score of a hit, or None for any above 0.
-    align
-        Whether hits are aligned.
-    allow_duplicate_names
-        Whether several queries, or several sequences of FASTA files that are searched, may have one name.
-    threads
-        Threads; by default those of the settings.
-    device
-        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
-        ``"cuda:all"`` or ``"reference"`` (plain Python).
-
-    Raises
-    ------
-    InvalidInput
-        If a number is too low.
+    `matrix`, `gap_open` and `gap_extend` are as for `plait.align.scoring.make_scoring`: the first residue of
+    a gap costs `gap_open`, and BLAST's existence G and extension E are ``gap_open = G + E`` and
+    ``gap_extend = E``. `kind` is that of queries and database, by default what the database is or its first
+    letters suggest. A query has `top` hits at the most, with E-values up to `evalue` (None for any) and
+    scores from `min_score` (None for any above 0); they are aligned if `align`. `allow_duplicate_names` is
+    for queries, and for sequences of FASTA files that are searched. `threads` and `device` are as for
+    `plait.align.align`.
     """
 
     matrix: Matrix | None = None
@@ -256,17 +219,7 @@ class SearchSettings:
 
 
 class QueryHits(NamedTuple):
-    """What a query has found.
-
-    Attributes
-    ----------
-    query
-        The query.
-    number
-        Number of its hits.
-    pairs
-        Its hits, best first; to be read before those of the next query.
-    """
+    """The `number` of hits of a query, and the hits, best first; read them before those of the next."""
 
     query: SearchQuery
     number: int
@@ -305,32 +258,10 @@ def _progress_after(cells: int, progress: _Progress) -> _Progress:
 
 
 class SearchRun:
-    """One search.
+    """One search; `cells` are those of all matrices swept so far, `notes` what the user ought to know.
 
-    Parameters
-    ----------
-    database
-        What is searched.
-    settings
-        How.
-
-    Attributes
-    ----------
-    source
-        The database.
-    scoring
-        Matrix and gap costs.
-    statistics
-        Where E-values come from, or None.
-    notes
-        What the user ought to know.
-    cells
-        Cells of all matrices swept so far.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If the database or a setting is not what it should be.
+    `statistics` is where E-values come from, or None. `InvalidInput` or `FormatError` if the database or a
+    setting is not what it should be.
     """
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
@@ -386,12 +317,8 @@ class SearchRun:
     ) -> Iterator[QueryHits]:
         """Hits of each query, in order of the queries.
 
-        Parameters
-        ----------
-        queries
-            The queries. As many as fit into memory are searched at a time; then the database is read again.
-        report, progress
-            As for `plait.align.sweeps.sweep_all`.
+        As many queries as fit into memory are searched at a time; then the database is read again. `report`
+        and `progress` are as for `plait.align.sweeps.sweep_all`.
         """
         settings = self.settings
         batches = query_batches(
@@ -534,22 +461,9 @@ _MOST_SCORES: Final = 1 << 27
 class SearchResult:
     """What a search has found.
 
-    Attributes
-    ----------
-    queries
-        Names of the queries.
-    hits
-        Of each query, best first: highest score, then lowest E-value, then order of the database.
-    scores
-        All scores, if they were asked for; int64, shape (queries, sequences).
-    sequences, residues
-        Size of the database.
-    cells
-        Cells of all matrices.
-    notes
-        What there is to know besides, such as why there are no E-values.
-    provenance
-        How it was made.
+    `hits` of each query are best first: highest score, then lowest E-value, then order of the database.
+    `scores`, (queries, sequences), are there if they were asked for; `sequences` and `residues` are the size
+    of the database, `cells` those of all matrices; `notes` are, for example, why there are no E-values.
     """
 
     queries: tuple[str, ...]
@@ -619,58 +533,16 @@ def search(
 
     Every query is scored with every sequence (Smith and Waterman, J Mol Biol 147:195, 1981; no heuristics).
     Of each sequence one alignment is reported, a best one: a domain that occurs twice is one hit. The `top`
-    best are kept, those with a larger E-value than `evalue` left out, and the others aligned.
+    best are kept, those with a larger E-value than `evalue` left out, and the others aligned. Hits are the
+    same for any form of the database and any number of threads.
 
-    Parameters
-    ----------
-    queries
-        The path of a FASTA file, or names and sequences.
-    database
-        What is searched: a packed database or its path, or the path or paths of FASTA files, which are read
-        once.
-    matrix, gap_open, gap_extend
-        As for `make_scoring`: the first residue of a gap costs `gap_open`, so that BLAST's existence G and
-        extension E are ``gap_open = G + E`` and ``gap_extend = E``.
-    kind
-        What queries and database are, ``"protein"`` or ``"dna"``; by default what the database is, or its
-        first letters say (`plait.align.codes.kind_of`). Nucleotides are searched as they are, on one
-        strand.
-    top
-        Hits of a query at the most.
-    evalue
-        Largest E-value of a hit, None for any. Bit scores and E-values are those of BLAST without
-        composition-based statistics; where BLAST has no parameters for the scoring there are none, and a
-        note says so.
-    min_score
-        Lowest score of a hit; any above 0 by default.
-    align
-        Whether hits are aligned; otherwise they have scores only.
-    scores
-        Whether all scores are returned, too; for searches of up to 2^27 pairs.
-    allow_duplicate_names
-        Whether several queries, or sequences in FASTA files that are searched, may have one name.
-    threads
-        Threads; by default those of the settings.
-    device
-        ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
-        ``"cuda:all"`` or ``"reference"`` (plain Python).
-    progress
-        Called in this thread while the search runs.
+    `queries` are the path of a FASTA file, or names and sequences; `database` is a packed database or its
+    path, or the path or paths of FASTA files, which are read once. Settings are those of `SearchSettings`.
+    Nucleotides are searched as they are, on one strand. Bit scores and E-values are those of BLAST without
+    composition-based statistics; where BLAST has no parameters for the scoring there are none, and a note
+    says so. `scores` returns all scores, too, for up to 2^27 pairs; `progress` is called in this thread.
+    `InvalidInput` if a setting or a letter is wrong, `FormatError` if a file is not what it should be.
 
-    Returns
-    -------
-    SearchResult
-        The hits of each query, the same for any form of the database and any number of threads.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting or a letter is wrong.
-    FormatError
-        If a file is not what it should be.
-
-    Examples
-    --------
     >>> from plait.align.layout import pack_sequences
     >>> from plait.formats.fasta import Sequences
     >>> letters = np.frombuffer(b"MKVLAWMKTAYIAKQRQISF", np.uint8)

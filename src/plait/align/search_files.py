@@ -1,4 +1,4 @@
-"""Search from file to file, in bounded memory."""
+"""Search from file to file, in bounded memory, and the tables and reports of hits, BLAST's among them."""
 
 from __future__ import annotations
 
@@ -47,15 +47,7 @@ _NOTHING: Final = "N/A"
 
 @dataclass(frozen=True, slots=True)
 class BlastColumn(PairColumn):
-    """One column of a table of hits.
-
-    Attributes
-    ----------
-    kind, value, needs_alignment
-        As in `plait.align.writers.PairColumn`.
-    text
-        How a value that is not None is written in BLAST's tables.
-    """
+    """One column of a table of hits; `text` writes a value that is not None as BLAST's tables do."""
 
     text: Callable[[Any], str] = str
 
@@ -191,40 +183,19 @@ HIT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def hit_format(output: _Path | None, format: str | None = None) -> str:
-    """The format of an output.
+    """The format of an output, one of `HIT_FORMATS`; None or ``-`` is standard output.
 
-    Parameters
-    ----------
-    output
-        A file name, or ``-`` or None for standard output.
-    format
-        One of `HIT_FORMATS`; if None, what the file name says, and BLAST's on standard output.
-
-    Raises
-    ------
-    InvalidInput
-        If the format is unknown, the file name says none or another one, or the format cannot go to standard
-        output.
+    Without `format` it is what the file name says, and BLAST's on standard output. `InvalidInput` if the
+    format is unknown, the file name says none or another one, or the format cannot go to standard output.
     """
     return output_format(output, format, HIT_FORMATS, standard="blast", by_name=("parquet",))
 
 
 def hit_columns(format: str, columns: Sequence[str] | None, *, aligned: bool) -> tuple[str, ...]:
-    """The columns of a table of hits.
+    """The columns of a table of hits, names of `BLAST_COLUMNS` in the order wanted; None for the usual ones.
 
-    Parameters
-    ----------
-    format
-        What `hit_format` says.
-    columns
-        Names of `BLAST_COLUMNS` in the order wanted; None for the usual ones.
-    aligned
-        Whether hits are aligned.
-
-    Raises
-    ------
-    InvalidInput
-        If one is unknown or comes twice, needs alignments that there are not, or the format has no columns.
+    `InvalidInput` if one is unknown or comes twice, needs alignments that there are not, or the format has no
+    columns.
     """
     if format == "text":
         if columns is not None:
@@ -244,20 +215,10 @@ def hit_columns(format: str, columns: Sequence[str] | None, *, aligned: bool) ->
 
 
 class HitWriter(ABC):
-    """Hits being written, query by query; a context manager made by `open_hits`.
+    """Hits being written, query by query (`hits` so far); a context manager made by `open_hits`.
 
     A clean exit makes the file appear under its name; an exception removes it and leaves an older file of
     that name as it was.
-
-    Parameters
-    ----------
-    output
-        Where they go.
-
-    Attributes
-    ----------
-    hits : int
-        Hits written so far.
     """
 
     def __init__(self, output: AlignmentWriter | TextOutput) -> None:
@@ -268,12 +229,7 @@ class HitWriter(ABC):
     def write(self, own: QueryHits) -> None:
         """Append the hits of a query.
 
-        Raises
-        ------
-        FormatError
-            If the disk is full.
-        BrokenPipeError
-            If whoever reads standard output has gone.
+        `FormatError` if the disk is full, `BrokenPipeError` if whoever reads standard output has gone.
         """
 
     def __enter__(self) -> HitWriter:
@@ -356,28 +312,12 @@ def open_hits(
     notes: Sequence[str] = (),
     inputs: Iterable[_Path] = (),
 ) -> HitWriter:
-    """Start writing hits.
+    """Start writing hits to a file; None or ``-`` is standard output.
 
-    Parameters
-    ----------
-    output
-        The file, or ``-`` or None for standard output.
-    provenance
-        How they were found. It goes into the metadata of Parquet, and beside files of TSV and JSON lines into
-        ``OUTPUT.json``.
-    format
-        What `hit_format` says.
-    columns
-        What `hit_columns` says.
-    notes
-        Stand at the head of text.
-    inputs
-        Files that must not be overwritten.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If the file cannot be written.
+    `provenance` goes into the metadata of Parquet, and beside files of TSV and JSON lines into
+    ``OUTPUT.json``. `format` and `columns` are those of `hit_format` and `hit_columns`, `notes` stand at the
+    head of text, `inputs` are files that must not be overwritten. `InvalidInput` or `FormatError` if the file
+    cannot be written.
     """
     path = file_or_standard_output(output)
     chosen = {name: BLAST_COLUMNS[name] for name in columns}
@@ -422,22 +362,9 @@ def _report_head(provenance: Provenance, notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchSummary:
-    """What a search has done.
+    """What a search has done: sizes of queries and database, hits written, and cells of all matrices.
 
-    Attributes
-    ----------
-    queries
-        Number of queries.
-    hits
-        Hits written.
-    sequences, residues
-        Size of the database.
-    cells
-        Cells of all matrices.
-    notes
-        What there is to know besides, such as why there are no E-values.
-    provenance
-        How it was done.
+    `notes` are what there is to know besides, such as why there are no E-values.
     """
 
     queries: int
@@ -459,36 +386,12 @@ def search_files(
     columns: Sequence[str] | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchSummary:
-    """Search a database for the queries of a file, and write the hits.
+    """Search a database for the queries of a FASTA file, and write the hits.
 
-    Parameters
-    ----------
-    queries
-        FASTA file.
-    database
-        As for `plait.align.search`.
-    output
-        The file, or ``-`` or None for standard output.
-    settings
-        How to search.
-    format
-        One of `plait.align.search_files.HIT_FORMATS`, if the file name does not say it.
-    columns
-        Names of `plait.align.search_files.BLAST_COLUMNS`, but for text.
-    progress
-        Called in this thread while the search runs.
-
-    Returns
-    -------
-    SearchSummary
-        What was done.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting is wrong.
-    FormatError
-        If a file is not what it should be, or the output cannot be written.
+    `output` None or ``-`` is standard output. `database` is as for `plait.align.search.search`, `format` one
+    of `HIT_FORMATS`, if the file name does not say it; `columns` are names of `BLAST_COLUMNS`, but for text.
+    `progress` is called in this thread. `InvalidInput` if a setting is wrong; `FormatError` if a file is not
+    what it should be, or the output cannot be written.
     """
     how = SearchSettings() if settings is None else settings
     chosen = hit_format(output, format)

@@ -33,17 +33,7 @@ _KEPT_RESIDUES: Final = 1 << 28
 
 
 class Entry(NamedTuple):
-    """A record of what is searched.
-
-    Attributes
-    ----------
-    record
-        Its number, counted from 0.
-    name, description
-        First word and rest of its header.
-    codes
-        Codes of `plait.align.codes.ALPHABETS`, shape (residues,).
-    """
+    """A record of what is searched, `record` from 0; `codes` are of `plait.align.codes.ALPHABETS`."""
 
     record: int
     name: str
@@ -94,15 +84,7 @@ def matrix_columns(scoring: Scoring, kind: Kind) -> NDArray[np.uint8]:
 
 
 class PackedSource:
-    """A packed database.
-
-    Parameters
-    ----------
-    database
-        The database.
-    shape
-        What a piece of it should be like.
-    """
+    """A packed database; `shape` is what a piece of it should be like."""
 
     def __init__(self, database: SequenceDatabase, shape: SweepShape = CPU_SHAPE) -> None:
         self._database = database
@@ -173,20 +155,10 @@ class PackedSource:
 
 
 class FastaSource:
-    """FASTA files, packed as they are read.
+    """FASTA files, packed as they are read; their records are numbered through.
 
-    Parameters
-    ----------
-    paths
-        The files; their records are numbered through.
-    kind
-        What they are; None looks at the first letters of each.
-    otherwise
-        What they are if letters do not say it.
-    allow_duplicate_names
-        Whether several records may have one name.
-    shape
-        What a piece should be like.
+    `kind` None looks at the first letters of each file; `otherwise` is what they are if letters do not say
+    it. `shape` is what a piece should be like.
     """
 
     def __init__(
@@ -323,28 +295,13 @@ def open_source(
     allow_duplicate_names: bool = False,
     shape: SweepShape = CPU_SHAPE,
 ) -> Source:
-    """What to search.
+    """What to search: a packed database, or the path of one, or of FASTA files.
 
-    Parameters
-    ----------
-    database
-        A packed database, or the path of one, or of FASTA files.
-    kind
-        What it must be; by default what the packed database or the first letters of FASTA say.
-    otherwise
-        What FASTA is if its letters do not say it.
-    allow_duplicate_names
-        Whether several records of FASTA files may have one name.
-    shape
-        What the target that sweeps it likes to be given at a time.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no file, or a packed database among others, or the database is of another kind, or its
-        letters do not say of which.
-    FormatError
-        If a file is neither a database nor FASTA.
+    `kind` is what it must be, by default what the packed database or the first letters of FASTA say;
+    `otherwise` is what FASTA is if its letters do not say it; `shape` is what the target that sweeps it likes
+    to be given at a time. `InvalidInput` if there is no file, or a packed database among others, or the
+    database is of another kind, or its letters do not say of which; `FormatError` if a file is neither a
+    database nor FASTA.
     """
     if isinstance(database, SequenceDatabase):
         if kind not in (None, database.kind):

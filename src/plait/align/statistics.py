@@ -37,18 +37,10 @@ _UNGAPPED_BETA: Final = {(1, -1): -2.0, (2, -3): -2.0}
 class Parameters:
     """Parameters of the score distribution of chance alignments.
 
-    Attributes
-    ----------
-    lambda_
-        Scale, per unit of score.
-    k
-        Search-space factor.
-    h
-        Relative entropy, in nats per pair of residues.
-    alpha, beta
-        Mean length of a chance alignment: ``alpha * score + beta``.
-    alpha_v, sigma
-        Slopes of the variance and the covariance of its two lengths, in score. None where not known.
+    `lambda_` is the scale, per unit of score; `k` the search-space factor; `h` the relative entropy, in nats
+    per pair of residues. The mean length of a chance alignment is ``alpha * score + beta``; `alpha_v` and
+    `sigma` are the slopes, in score, of the variance and the covariance of its two lengths, None where not
+    known.
     """
 
     lambda_: float
@@ -62,16 +54,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class KarlinAltschul:
-    """Statistics of the local alignments of one scoring.
+    """Statistics of the local alignments of one scoring, with parameters with and without gaps.
 
-    Attributes
-    ----------
-    scoring
-        The scoring.
-    gapped, ungapped
-        Parameters with and without gaps.
-    even_scores
-        Whether odd scores count as the even score below in E-values, as the parameters ask for.
+    `even_scores`: odd scores count as the even score below in E-values, as the parameters ask for.
     """
 
     scoring: Scoring
@@ -80,18 +65,7 @@ class KarlinAltschul:
     even_scores: bool = False
 
     def bit_score(self, raw: ArrayLike) -> NDArray[np.float64]:
-        """Scores in bits, which do not depend on the scoring: ``(lambda * raw - ln k) / ln 2``.
-
-        Parameters
-        ----------
-        raw
-            Scores of local alignments.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            Of the shape of `raw`.
-        """
+        """Scores in bits, which do not depend on the scoring: ``(lambda * raw - ln k) / ln 2``."""
         scores = np.asarray(raw, np.float64)
         return np.asarray((self.gapped.lambda_ * scores - math.log(self.gapped.k)) / math.log(2.0))
 
@@ -104,29 +78,12 @@ class KarlinAltschul:
         database_residues: int | None = None,
         database_sequences: int = 1,
     ) -> NDArray[np.float64]:
-        """Expected number of chance alignments that score as high.
+        """Expected number of chance alignments that score as high; scores of 0 or more and lengths broadcast.
 
-        Parameters
-        ----------
-        raw
-            Scores of local alignments, 0 or more.
-        query_length, target_length
-            Lengths of the two sequences, in residues. They and `raw` broadcast against each other.
-        database_residues
-            Summed length of the sequences searched, in residues. By default each target is all that is
-            searched, as if it alone were given to ``blastp -subject``.
-        database_sequences
-            Number of sequences searched, 1 or more; used with `database_residues`, for nucleotides.
-
-        Returns
-        -------
-        NDArray[np.float64]
-            Of the shape of the arguments, broadcast.
-
-        Raises
-        ------
-        InvalidInput
-            If the database has no residues or no sequences.
+        Lengths are in residues. `database_residues` is the summed length of the sequences searched; by
+        default each target is all that is searched, as if it alone were given to ``blastp -subject``.
+        `database_sequences` is their number, used with `database_residues`, for nucleotides. `InvalidInput`
+        if the database has no residues or no sequences.
         """
         for what, value in (("residues", database_residues), ("sequences", database_sequences)):
             if value is not None and value < 1:
@@ -186,25 +143,9 @@ def length_adjustment(
 
     The whole part of the largest l with ``l = beta + alpha / lambda * ln(k (m - l) (n - N l))``, found by the
     safeguarded fixed-point iteration of NCBI's BLAST_ComputeLengthAdjustment, so that it is the same number.
+    The parameters are those with gaps; m is the length of the query, n the summed length of the N sequences
+    searched, both 1 or more; the three broadcast.
 
-    Parameters
-    ----------
-    parameters
-        Parameters with gaps.
-    query_length
-        Length of the query m, 1 or more.
-    residues
-        Summed length of the sequences searched n, 1 or more.
-    sequences
-        Their number N. The three broadcast against each other.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Of the shape of the arguments, broadcast.
-
-    Examples
-    --------
     >>> parameters = Parameters(0.267, 0.041, 0.14, 1.9, -30.0)
     >>> length_adjustment(parameters, 352, 7814693, 20000).item()
     97
@@ -249,21 +190,11 @@ def _search_space(
 
 
 def karlin_altschul(scoring: Scoring) -> tuple[KarlinAltschul | None, str]:
-    """Statistics of a scoring, where BLAST has parameters for it.
+    """Statistics of a scoring and ``""``; or None and why BLAST has no parameters for it, only for others.
 
     A protein matrix is known by its scores for the twenty amino acids, not by its name. For nucleotides the
     scores of A, C, G and T must be one match and one mismatch score. Where gaps are so dear that blastn takes
     the parameters without gaps, it derives them from the query; here all bases are equally frequent.
-
-    Parameters
-    ----------
-    scoring
-        The scoring.
-
-    Returns
-    -------
-    tuple
-        The statistics and ``""``; or None and why there are none, with what there are some for.
     """
     if scoring.matrix.kind == "protein":
         return _protein(scoring)

@@ -28,16 +28,9 @@ __all__ = ["count_alignments", "count_optimal", "log_partition", "match_posterio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignmentCount:
-    """How many alignments a pair has.
+    """How many alignments a pair has; `mode` is ``"global"`` or ``"local"``.
 
-    Attributes
-    ----------
-    count
-        The number; with ``overflow="float"`` in float64, rounded, infinite from 2^1024 on.
-    mode
-        ``"global"`` or ``"local"``.
-    provenance
-        How it was counted.
+    With ``overflow="float"`` the count is in float64, rounded, infinite from 2^1024 on.
     """
 
     count: int | float
@@ -47,18 +40,9 @@ class AlignmentCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimalCount:
-    """How many alignments of a pair have the best score.
+    """The best score of a pair, and how many alignments have it; `mode` is ``"global"`` or ``"local"``.
 
-    Attributes
-    ----------
-    score
-        The best score.
-    count
-        How many alignments have it; with ``overflow="float"`` in float64, rounded, infinite from 2^1024 on.
-    mode
-        ``"global"`` or ``"local"``.
-    provenance
-        How it was counted.
+    With ``overflow="float"`` the count is in float64, rounded, infinite from 2^1024 on.
     """
 
     score: int
@@ -69,18 +53,9 @@ class OptimalCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPartition:
-    """Logarithm of a partition function.
+    """A partition function: natural logarithm of the sum of ``exp(score / temperature)`` over all alignments.
 
-    Attributes
-    ----------
-    value
-        Natural logarithm of the sum of ``exp(score / temperature)`` over all alignments.
-    temperature
-        What scores were divided by.
-    mode
-        ``"global"`` or ``"local"``.
-    provenance
-        How it was summed.
+    `mode` is ``"global"`` or ``"local"``.
     """
 
     value: float
@@ -93,18 +68,8 @@ class LogPartition:
 class MatchPosteriors:
     """How likely residues are to be paired, where alignments weigh ``exp(score / temperature)``.
 
-    Attributes
-    ----------
-    probabilities
-        Probability that query residue i is paired with target residue j, float64, shape (m, n).
-    log_partition
-        Natural logarithm of the sum of the weights.
-    temperature
-        What scores were divided by.
-    mode
-        ``"global"`` or ``"local"``.
-    provenance
-        How they were summed.
+    `probabilities`, (m, n), are those that query residue i is paired with target residue j; `log_partition`
+    is the natural logarithm of the sum of the weights; `mode` is ``"global"`` or ``"local"``.
     """
 
     probabilities: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Scores of many queries with all targets: what is swept at a time, and what is told of it."""
+"""Scores of many queries with all targets: what is swept at a time, and which targets are the best."""
 
 from __future__ import annotations
 
@@ -38,17 +38,7 @@ _PENDING: Final = 1 << 12
 
 
 class Found(NamedTuple):
-    """Targets and their scores; arrays of one length.
-
-    Attributes
-    ----------
-    records
-        Numbers of the targets.
-    scores
-        Their scores.
-    lengths
-        Their residues.
-    """
+    """Numbers of targets, their scores, and their lengths in residues; arrays of one length."""
 
     records: NDArray[np.int64]
     scores: NDArray[np.int64]
@@ -79,16 +69,9 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Ranking:
-    """The best targets of one query: highest score first, then what `tie_rule` says, then lowest number.
+    """The `most` best targets of one query, of those that score at least `least`.
 
-    Parameters
-    ----------
-    most
-        How many to keep.
-    least
-        Lowest score that counts.
-    tie_rule
-        Sorts equal scores.
+    Highest score first, then what `tie_rule` says, then lowest number.
     """
 
     def __init__(self, most: int, least: int, tie_rule: TieRule = no_tie_rule) -> None:
@@ -149,15 +132,7 @@ _LONGEST_IN_LANES: Final = 1 << 20
 
 
 class SearchProgress(NamedTuple):
-    """How far a search is.
-
-    Attributes
-    ----------
-    cells
-        Cells of all matrices that are done.
-    total_cells
-        How many there are. While FASTA files are read, this is an estimate.
-    """
+    """How far a search is; while FASTA files are read, `total_cells` is an estimate."""
 
     cells: int
     total_cells: int
@@ -165,18 +140,9 @@ class SearchProgress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchQuery:
-    """A query, ready to be swept.
+    """A query, ready to be swept: `letters` as read, and `codes`, indices into the matrix.
 
-    Attributes
-    ----------
-    name
-        First word of its header.
-    letters
-        Residues as read.
-    codes
-        Indices into the matrix, uint8, shape (residues,).
-    in_lanes
-        For targets in lanes; None if it is empty, or too long for them.
+    `in_lanes` is for targets in lanes; None if the query is empty, or too long for them.
     """
 
     name: str
@@ -188,35 +154,16 @@ class SearchQuery:
 def search_query(
     name: str, letters: bytes, codes: NDArray[np.uint8], scoring: Scoring, columns: NDArray[np.uint8]
 ) -> SearchQuery:
-    """Prepare a query.
-
-    Parameters
-    ----------
-    name, letters, codes
-        As in `SearchQuery`.
-    scoring
-        Matrix and costs.
-    columns
-        What `plait.align.search_sources.matrix_columns` gives for the database.
-    """
+    """Prepare a query; `columns` are `plait.align.search_sources.matrix_columns` of the database."""
     fits = 0 < codes.size <= _LONGEST_IN_LANES
     return SearchQuery(name, letters, codes, block_query(codes, scoring, LOCAL, columns) if fits else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """How to sweep.
+    """How to sweep: `most` targets of a query are wanted, `threads` tasks run at a time.
 
-    Attributes
-    ----------
-    scoring
-        Matrix and costs.
-    most
-        Targets of a query that are wanted at the most.
-    device
-        As for `plait.align.batches.choose_target`.
-    threads
-        Tasks that run at a time.
+    `device` is as for `plait.align.batches.choose_target`.
     """
 
     scoring: Scoring
@@ -394,27 +341,10 @@ def sweep_all(
     report: Callable[[int, Found], None] | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> int:
-    """Sweep all queries against all targets, reading them once.
+    """Sweep all queries against all targets, reading them once; returns the cells of all matrices.
 
-    Parameters
-    ----------
-    how
-        How to sweep.
-    queries
-        The queries.
-    source
-        The targets.
-    rankings
-        Of each query; changed in place.
-    report
-        Called in this thread with the number of a query and the scores of some targets, until all are told.
-    progress
-        Called in this thread.
-
-    Returns
-    -------
-    int
-        Cells of all matrices.
+    `rankings`, one of each query, are changed in place. `report` is called in this thread with the number of
+    a query and the scores of some targets, until all are told; `progress`, too, in this thread.
     """
     columns = matrix_columns(how.scoring, source.kind)
     worker = _Worker(how, queries, rankings, columns, report is not None)

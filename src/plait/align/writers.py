@@ -54,26 +54,11 @@ _Value = str | int | float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedPair:
-    """Two sequences and how they align.
+    """Two whole sequences, letters as read, and how they align; `mode` is ``"global"``, ``"local"``, ...
 
-    Attributes
-    ----------
-    query_name, target_name
-        First words of their headers.
-    query, target
-        The whole sequences, letters as read.
-    score
-        Score of the alignment.
-    alignment
-        The alignment, if more than the score was asked for.
-    mode
-        ``"global"``, ``"local"``, ...
-    bit_score, evalue
-        Statistics of the score, where there are any.
-    target_description
-        What follows the first word of the target's header.
-    target_record
-        Number of the target in its file or database, counted from 0, if it matters.
+    Names are the first words of the headers; `target_description` is what follows it in the target's.
+    `alignment` is there if more than the score was asked for; bit score and E-value where there are any.
+    `target_record` is the number of the target in its file or database, counted from 0, if it matters.
     """
 
     query_name: str
@@ -91,16 +76,9 @@ class AlignedPair:
 
 @dataclass(frozen=True, slots=True)
 class PairColumn:
-    """One column of a table of pairs.
+    """One column of a table of pairs; `value` gives None for a pair that has none.
 
-    Attributes
-    ----------
-    kind
-        Type of its values.
-    value
-        Its value for a pair; None if the pair has none.
-    needs_alignment
-        Whether the value is in the alignment, and not known from the score alone.
+    `needs_alignment`: the value is in the alignment, and not known from the score alone.
     """
 
     kind: Literal["string", "integer", "number"]
@@ -165,24 +143,9 @@ def check_columns(
     columns: Iterable[str] = COLUMNS,
     default: tuple[str, ...] = DEFAULT_COLUMNS,
 ) -> tuple[str, ...]:
-    """Check a choice of columns.
+    """Check a choice of columns, names of `columns` in the order wanted; `default` if `names` is None.
 
-    Parameters
-    ----------
-    names
-        Names of `columns` in the order wanted; `default` if None.
-    columns, default
-        The columns there are, and those that nobody has to name.
-
-    Returns
-    -------
-    tuple of str
-        The names.
-
-    Raises
-    ------
-    InvalidInput
-        If there are none, one is unknown or one is there twice.
+    `InvalidInput` if there are none, one is unknown or one is there twice.
     """
     if names is None:
         return default
@@ -204,15 +167,7 @@ def check_columns(
 
 
 def needs_alignment(names: Sequence[str], columns: Mapping[str, PairColumn] = COLUMNS) -> bool:
-    """Whether a choice of columns needs more than scores.
-
-    Parameters
-    ----------
-    names
-        Their names.
-    columns
-        The columns there are.
-    """
+    """Whether a choice of columns needs more than scores."""
     return any(columns[name].needs_alignment for name in names)
 
 
@@ -226,26 +181,11 @@ _ANOTHER = "rename it, or choose another format"
 
 
 def sam_header(targets: Iterable[tuple[str, int]], *, version: str, command: str) -> Iterator[str]:
-    """Header lines.
+    """Lines of a SAM header, with line ends.
 
-    Parameters
-    ----------
-    targets
-        Name and length of every target, in order. Those of length 0, to which nothing aligns, are left out.
-    version
-        Version of plait.
-    command
-        The command line; ``""`` leaves it out.
-
-    Yields
-    ------
-    str
-        Lines with line ends.
-
-    Raises
-    ------
-    InvalidInput
-        If two targets have one name, or a name or length is one that SAM cannot hold.
+    `targets` are name and length of every target, in order; those of length 0, to which nothing aligns, are
+    left out. So is the command line, if it is ``""``. `InvalidInput` if two targets have one name, or a name
+    or length is one that SAM cannot hold.
     """
     yield "@HD\tVN:1.6\tSO:unsorted\tGO:query\n"
     seen: set[str] = set()
@@ -279,33 +219,12 @@ def sam_header(targets: Iterable[tuple[str, int]], *, version: str, command: str
 
 
 def sam_line(pair: AlignedPair, alignment: Alignment, *, secondary: bool = False, md: bool = False) -> str:
-    """Line of an aligned pair.
+    """Line, with its line end, of a pair that is aligned with at least one pair of residues.
 
     The query is written as read, with soft clips (S) where its ends are not aligned. Tags are AS, the score,
-    NM, the number of mismatches and gap columns, and MD if asked for. There is no mapping quality (255).
-
-    Parameters
-    ----------
-    pair
-        The pair.
-    alignment
-        Its alignment, with at least one pair of residues.
-    secondary
-        Whether the query has a line already.
-    md
-        Whether to write the tag MD, from which the target can be read off.
-
-    Returns
-    -------
-    str
-        The line with its line end.
-
-    Raises
-    ------
-    InvalidInput
-        If SAM does not allow the query's name.
-    Unsupported
-        If it does not allow its letters.
+    NM, the number of mismatches and gap columns, and, if `md`, MD, from which the target can be read off.
+    There is no mapping quality (255). `secondary`: the query has a line already. `InvalidInput` if SAM does
+    not allow the query's name, `Unsupported` if it does not allow its letters.
     """
     before, after = alignment.query_start, len(pair.query) - alignment.query_end
     clips = [f"{count}S" if count else "" for count in (before, after)]
@@ -370,15 +289,11 @@ def _md(pair: AlignedPair, alignment: Alignment) -> str:
 
 
 class AlignmentWriter(ABC):
-    """Aligned pairs being written; made by `open_alignments`.
+    """Aligned pairs being written; a context manager made by `open_alignments`.
 
-    Attributes
-    ----------
-    pairs : int
-        Pairs written so far.
-    left_out : int
-        Those among them that have no line of their own. Only SAM leaves pairs out: a query that aligns to
-        some targets has no line for the others, and one that aligns to nothing has a single line.
+    `left_out` counts those of the `pairs` written so far that have no line of their own. Only SAM leaves
+    pairs out: a query that aligns to some targets has no line for the others, and one that aligns to nothing
+    has a single line.
     """
 
     def __init__(self) -> None:
@@ -386,21 +301,11 @@ class AlignmentWriter(ABC):
         self.left_out = 0
 
     def write(self, pair: AlignedPair) -> None:
-        """Append a pair.
+        """Append a pair; in SAM, pairs of one query stand together, and its first line is the primary one.
 
-        Parameters
-        ----------
-        pair
-            The pair. In SAM, pairs of one query stand together, and its first line is the primary one.
-
-        Raises
-        ------
-        InvalidInput
-            If the format needs an alignment and there is only a score, or SAM cannot hold the query's name.
-        FormatError
-            If the disk is full.
-        BrokenPipeError
-            If whoever reads standard output has gone.
+        `InvalidInput` if the format needs an alignment and there is only a score, or SAM cannot hold the
+        query's name; `FormatError` if the disk is full; `BrokenPipeError` if whoever reads standard output
+        has gone.
         """
         self._write(pair)
         self.pairs += 1
@@ -439,17 +344,7 @@ class AlignmentWriter(ABC):
 
 
 class TextWriter(AlignmentWriter):
-    """Pairs in EMBOSS's pair format (srspair).
-
-    Parameters
-    ----------
-    output
-        Where the text goes.
-    version
-        Version of plait.
-    command
-        The command line; ``""`` leaves it out.
-    """
+    """Pairs in EMBOSS's pair format (srspair); `command`, unless empty, is the command line."""
 
     def __init__(self, output: TextOutput, version: str, command: str) -> None:
         super().__init__()
@@ -474,16 +369,9 @@ class TextWriter(AlignmentWriter):
 
 
 class SamWriter(AlignmentWriter):
-    """Pairs as SAM.
+    """Pairs as SAM; `header` are lines with line ends, `md` asks for the tag MD.
 
-    Parameters
-    ----------
-    output
-        Where the text goes; discarded if the header fails.
-    header
-        Lines of the header, with line ends.
-    md
-        Whether to write the tag MD.
+    The output is discarded if the header fails.
     """
 
     def __init__(self, output: TextOutput, header: Iterable[str], md: bool) -> None:
@@ -526,20 +414,9 @@ class SamWriter(AlignmentWriter):
 
 
 class LinesWriter(AlignmentWriter):
-    """Pairs as one line each.
+    """Pairs as one line each, which `line` gives without the line end, behind `header`.
 
-    Parameters
-    ----------
-    output
-        Where the text goes.
-    line
-        Text of a pair, without the line end.
-    facts
-        File for what is known about all of them, if there is to be one.
-    provenance
-        How the pairs were aligned.
-    header
-        What stands before the first line.
+    `facts` is a file for what is known about all of them, if there is to be one.
     """
 
     def __init__(
@@ -614,15 +491,7 @@ class Batches(Protocol):
 
 
 class PairTableWriter(AlignmentWriter):
-    """Pairs as rows of a table.
-
-    Parameters
-    ----------
-    table
-        Takes the rows.
-    columns
-        Its columns by name; its schema is that of `table_schema`.
-    """
+    """Pairs as rows of a table, of which the schema is that of `table_schema`."""
 
     def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
         super().__init__()
@@ -634,13 +503,7 @@ class PairTableWriter(AlignmentWriter):
         self._letters = 0
 
     def write_columns(self, columns: Sequence[Sequence[object]]) -> None:
-        """Append many pairs at once.
-
-        Parameters
-        ----------
-        columns
-            As many cells of every column, of columns that need no alignment; see `PairColumn`.
-        """
+        """Append many pairs at once: as many cells of every column, none of which needs an alignment."""
         for cells, more in zip(self._cells, columns, strict=True):
             cells.extend(more)
         self.pairs += len(columns[0])
@@ -674,15 +537,7 @@ class PairTableWriter(AlignmentWriter):
 
 
 class PrintedTable:
-    """Tab-separated text on standard output, laid out as in a file.
-
-    Parameters
-    ----------
-    output
-        Where it goes.
-    schema
-        The columns.
-    """
+    """Tab-separated text on standard output, laid out as in a file."""
 
     def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
         self._output = output
@@ -719,25 +574,10 @@ FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def alignment_format(output: _Path | None, format: str | None = None) -> str:
-    """The format of an output.
+    """The format of an output, one of `FORMATS`; None or ``-`` is standard output.
 
-    Parameters
-    ----------
-    output
-        A file name, or ``-`` or None for standard output.
-    format
-        One of `FORMATS`; if None, what the file name says, and text on standard output.
-
-    Returns
-    -------
-    str
-        One of `FORMATS`.
-
-    Raises
-    ------
-    InvalidInput
-        If the format is unknown, the file name says none or another one, or the format cannot go to standard
-        output.
+    Without `format` it is what the file name says, and text on standard output. `InvalidInput` if the format
+    is unknown, the file name says none or another one, or the format cannot go to standard output.
     """
     return output_format(output, format, FORMATS, standard="text", by_name=("tsv", "parquet"))
 
@@ -754,44 +594,17 @@ def open_alignments(
     inputs: Iterable[_Path] = (),
     md: bool = False,
 ) -> AlignmentWriter:
-    """Start writing aligned pairs.
+    """Start writing aligned pairs to a file; None or ``-`` is standard output.
 
-    Parameters
-    ----------
-    output
-        The file, or ``-`` or None for standard output.
-    scoring
-        What the pairs were aligned with.
-    provenance
-        How they were aligned. It goes into the metadata of Parquet, and beside files of TSV and JSON lines
-        into ``OUTPUT.json``.
-    format
-        One of `FORMATS`, if the file name does not say it.
-    columns
-        TSV, JSON lines and Parquet: names of `plait.align.writers.COLUMNS`.
-    targets
-        SAM: name and length of every target.
-    command
-        The command line, for the headers of text and SAM.
-    inputs
-        Files that must not be overwritten.
-    md
-        SAM: whether to write the tag MD.
+    A clean exit of the writer makes the file appear under its name; an exception removes it and leaves an
+    older file of that name as it was. `provenance` goes into the metadata of Parquet, and beside files of TSV
+    and JSON lines into ``OUTPUT.json``; `command` goes into the headers of text and SAM. `format` is one of
+    `FORMATS`, if the file name does not say it; `columns` (TSV, JSON lines, Parquet) are names of `COLUMNS`;
+    `targets` (SAM) are name and length of every target; `md` asks for the tag MD of SAM; `inputs` are files
+    that must not be overwritten.
 
-    Returns
-    -------
-    AlignmentWriter
-        The writer, a context manager. A clean exit makes the file appear under its name; an exception removes
-        it and leaves an older file of that name as it was.
-
-    Raises
-    ------
-    InvalidInput
-        If output, format or columns are not what they should be, or SAM cannot hold a target.
-    Unsupported
-        If proteins are to be written as SAM.
-    FormatError
-        If the file cannot be written.
+    `InvalidInput` if output, format or columns are not what they should be, or SAM cannot hold a target;
+    `Unsupported` if proteins are to be written as SAM; `FormatError` if the file cannot be written.
     """
     chosen = alignment_format(output, format)
     path = file_or_standard_output(output)
