@@ -41,7 +41,7 @@ class ChunkCoding:
     `axes` are its last dimensions, y rows, x columns, z bands; those before have chunks of length one.
     `parameters`, by name, differ from the preset. `blocks`, ``"rows:N"`` or ``"tiles:YxX"``, let parts of a
     chunk be read alone. With `checksum` chunks are containers, of one block where no blocks are asked for,
-    and compared when read; without both they are plain standard streams, whose damage may go unnoticed.
+    and compared when read; with neither they are plain standard streams, whose damage may go unnoticed.
     """
 
     axes: str = "yxz"

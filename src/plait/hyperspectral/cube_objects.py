@@ -145,7 +145,7 @@ class LazyArrayCube:
     def read(
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
     ) -> NDArray[Any]:
-        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None is the last column."""
+        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end."""
         window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
         found = np.asarray(self._array[tuple(window[axis] for axis in self._axes)])
         if found.dtype.kind not in "iu":

@@ -45,7 +45,7 @@ class CubeSource(Protocol):
     ) -> NDArray[Any]:
         """Samples of a window, shape (rows, columns, bands); several threads may read at once.
 
-        Ends are exclusive; None is the last column.
+        Ends are exclusive; None reads to the end.
         """
         ...
 

@@ -163,12 +163,20 @@ def decompress_file(
 ) -> CubeLayout:
     """Decompress a cube into a file.
 
+    In the format, interleave and byte order of the file it came from, it is written as it was.
+
     Parameters
     ----------
     path
         The compressed cube.
-    output, format, interleave, byte_order
-        As in `plait.formats.cubes.output.create_cube`.
+    output
+        The file; of an existing folder, the name that the cube came from. The suffix decides the format:
+        .npy, .tif, .nc, .hdr (ENVI). Any other is raw if the cube came from that, and otherwise ENVI data
+        with a header beside.
+    format
+        The format, whatever the suffix.
+    interleave, byte_order
+        Another order than that of the file it came from.
     index
         Its side index.
     tables

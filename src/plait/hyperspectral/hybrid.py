@@ -32,7 +32,7 @@ class HybridCodeArrays(NamedTuple):
     """Constants of the hybrid coder, 64-bit integers.
 
     `depth`, `limit`, `start`, `most` and `group` are as in `plait.hyperspectral.coders.AdaptiveCode`;
-    `threshold`, that of the first code, is the one of high entropy.
+    `threshold`, that of the first code, is where high entropy begins.
     """
 
     depth: Any

@@ -71,7 +71,7 @@ class CompressedCube(StreamParts):
         *,
         threads: int = 1,
     ) -> NDArray[Any]:
-        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None is the last column.
+        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end.
 
         Up to `threads` parts are decoded at a time. InvalidInput if the window is not in the cube,
         FormatError if the file is truncated or damaged there.

@@ -62,13 +62,12 @@ def create_cube(
     inputs: Iterable[str | os.PathLike[str]] = (),
     overwrite: bool = False,
 ) -> RowWriter:
-    """Begin to write a cube of shape (rows, columns, bands); without an origin samples are of type `dtype`.
+    """Begin to write a cube of shape (rows, columns, bands); see `plait.hyperspectral.decompress_file`.
 
-    `format` or the suffix of `path` decides the format: .npy, .tif, .nc, .hdr (ENVI); any other is raw if the
-    cube came from that, else ENVI data with a header beside. A folder takes the name in `origin`. In format,
-    interleave and byte order of its origin a cube is written as it was. `inputs` are never written over, other
-    files only with `overwrite`. InvalidInput for the origin of another cube, a bad name, an output that exists
-    or cannot be so; FormatError if writing fails; TargetUnavailable if a package is missing.
+    In the format, interleave and byte order of its `origin` it is written as it was; without an origin
+    samples are of type `dtype`. `inputs` are never written over. InvalidInput for the origin of another cube
+    or a bad name in it, or an output that exists or cannot be written so; FormatError if writing fails;
+    TargetUnavailable if a package is missing.
     """
     out = _named(Path(path), origin)
     form = format or _SUFFIXES.get(out.suffix.lower()) or _usual(origin)

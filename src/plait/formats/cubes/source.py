@@ -102,7 +102,7 @@ class FileCube(ABC):
     ) -> NDArray[Any]:
         """Samples of a window as in the file, neither masked nor scaled, shape (rows, columns, bands).
 
-        They have the byte order of this machine. Ends are exclusive, None is the last column. FormatError if
+        They have the byte order of this machine. Ends are exclusive, None reads to the end. FormatError if
         the file is damaged there or has become shorter; InvalidInput if the window is not within the cube.
         """
         last_column = self.columns if last_column is None else last_column
