@@ -1,6 +1,6 @@
 """Lossless compression of hyperspectral cubes: CCSDS 123.0-B-1, and the lossless part of 123.0-B-2.
 
-Names are loaded when they are first used, because libraries that look for readers load this package.
+Names are loaded on first use, because xarray, zarr and numcodecs import this package to find its codecs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chunks of arrays as streams: what the codecs of zarr and numcodecs have in common."""
+"""Chunks of arrays as streams: what the codecs of zarr and numcodecs share."""
 
 from __future__ import annotations
 
@@ -36,29 +36,12 @@ _KINDS = {"parameters": "parameters by name", "checksum": "true or false", "bloc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkCoding:
-    """How the chunks of an array are coded.
+    """How the chunks of an array are coded; InvalidInput if axes or parameters are wrong.
 
-    Attributes
-    ----------
-    axes
-        What the last dimensions of the array are: y rows, x columns, z bands. Any dimension before them has
-        chunks of length one.
-    preset
-        ``"fast"``, ``"default"`` or ``"best"``.
-    blocks
-        ``"rows:N"`` or ``"tiles:YxX"``, so that parts of a chunk are read without the rest; None for plain
-        streams.
-    parameters
-        Parameters by name that differ from the preset.
-    checksum
-        Whether chunks carry checksums, which are compared when they are read: in containers, of a single
-        block where no blocks are asked for. Without, such chunks are plain standard streams, whose damage may
-        not be noticed.
-
-    Raises
-    ------
-    InvalidInput
-        If the axes or the parameters are wrong.
+    `axes` are its last dimensions, y rows, x columns, z bands; those before have chunks of length one.
+    `parameters`, by name, differ from the preset. `blocks`, ``"rows:N"`` or ``"tiles:YxX"``, let parts of a
+    chunk be read alone. With `checksum` chunks are containers, of one block where no blocks are asked for,
+    and compared when read; with neither they are plain standard streams, whose damage may go unnoticed.
     """
 
     axes: str = "yxz"
@@ -85,13 +68,7 @@ class ChunkCoding:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Make one of a configuration.
-
-        Parameters
-        ----------
-        config
-            What `config` gave; what is left out is as usual.
-        """
+        """The coding that `config` described; what is left out has its default."""
         if not isinstance(config, Mapping):
             told, expected = reprlib.repr(config), "parameters of the codec by name"
             raise InvalidInput("configuration", found=told, expected=expected)
@@ -101,27 +78,14 @@ class ChunkCoding:
         return cls(**config)
 
     def config(self) -> dict[str, Any]:
-        """Everything that differs from the usual, ready for JSON."""
+        """Everything that differs from the defaults, ready for JSON."""
         found = {"axes": self.axes, "preset": self.preset}
         more = {"blocks": self.blocks, "parameters": dict(self.parameters)}
         plain = {} if self.checksum else {"checksum": False}
         return found | {name: value for name, value in more.items() if value} | plain
 
     def check(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
-        """Check that chunks can be coded.
-
-        Parameters
-        ----------
-        shape
-            Shape of a chunk.
-        kind
-            Type of its samples.
-
-        Raises
-        ------
-        InvalidInput
-            If they cannot.
-        """
+        """InvalidInput if chunks of a shape and type of samples cannot be coded."""
         check_sample_type(kind, "array")
         before = len(shape) - len(self.axes)
         if before < 0 or any(size != 1 for size in shape[: max(before, 0)]):
@@ -129,19 +93,9 @@ class ChunkCoding:
             raise InvalidInput("chunks", found=f"a shape of {shape}", expected=expected)
 
     def encode(self, chunk: NDArray[Any], dynamic_range: int | None = None) -> bytes:
-        """Compress a chunk.
+        """Compress a chunk of integers; InvalidInput if it cannot be coded.
 
-        Parameters
-        ----------
-        chunk
-            Integers.
-        dynamic_range
-            Bits of a sample; None for as many as the samples of this chunk need.
-
-        Raises
-        ------
-        InvalidInput
-            If it cannot be coded.
+        `dynamic_range` is bits of a sample, None for as many as the samples of this chunk need.
         """
         self.check(chunk.shape, chunk.dtype)
         cube = cube_of(chunk, self.axes)
@@ -166,46 +120,19 @@ class ChunkCoding:
         return b"".join(pieces)
 
     def decode(self, data: Any) -> NDArray[Any]:
-        """Decompress a chunk: shape in the order of the axes, without the dimensions before them.
-
-        Parameters
-        ----------
-        data
-            The stream.
-        """
+        """Decompress a chunk: shape in the order of the axes, without the dimensions before them."""
         with open_stream(data) as cube:
             return self.read(cube)
 
     def read(self, cube: CompressedCube, window: Window | None = None) -> NDArray[Any]:
-        """A chunk, or a part of it, in the order of the axes.
-
-        Parameters
-        ----------
-        cube
-            The chunk, open for reading.
-        window
-            Rows and columns; None for all.
-        """
+        """An open chunk, or a window of it, in the order of the axes."""
         found = cube.read(*(window or Window(0, cube.shape[0], 0, cube.shape[1])))
         if len(self.axes) == 2:
             found = found[..., 0]
         return found.transpose(["yxz".index(axis) for axis in self.axes])
 
     def check_shape(self, cube: CompressedCube, shape: tuple[int, ...]) -> None:
-        """Check that a stream is one of the chunk that it stands for.
-
-        Parameters
-        ----------
-        cube
-            The chunk, open for reading.
-        shape
-            Shape that it should have.
-
-        Raises
-        ------
-        FormatError
-            If it has another.
-        """
+        """FormatError if an open stream has not the shape of the chunk that it stands for."""
         sizes = dict(zip("yxz", cube.shape, strict=True))
         found = tuple(sizes[axis] for axis in self.axes)
         if found != shape[len(shape) - len(self.axes) :] or (len(self.axes) == 2 and sizes["z"] != 1):
@@ -213,14 +140,9 @@ class ChunkCoding:
 
 
 def cube_of(array: NDArray[Any], axes: str) -> NDArray[Any]:
-    """An array as rows, columns, bands.
+    """An array as rows, columns, bands; `axes` are its last dimensions, of y, x and z or of y and x.
 
-    Parameters
-    ----------
-    array
-        The last dimensions are the axes, all before them of length one.
-    axes
-        Of y, x and z, or of y and x.
+    Any dimensions before them have length one.
     """
     plain = array.reshape(array.shape[array.ndim - len(axes) :])
     if len(axes) == 2:
@@ -229,15 +151,8 @@ def cube_of(array: NDArray[Any], axes: str) -> NDArray[Any]:
 
 
 def needed_bits(cube: NDArray[Any]) -> int:
-    """Bits, 2 at the least, that hold every sample.
+    """Bits, 2 at the least, that hold every sample; signed ones in two's complement.
 
-    Parameters
-    ----------
-    cube
-        Integers, signed ones as two's complement.
-
-    Examples
-    --------
     >>> needed_bits(np.array([0, 4096])), needed_bits(np.array([-5, 3]))
     (14, 4)
     """

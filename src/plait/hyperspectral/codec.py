@@ -1,4 +1,4 @@
-"""Compress cubes into standard streams, a few rows at a time."""
+"""Compress cubes into standard streams, and decompress them, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -39,16 +39,9 @@ _MOST_BYTES = 1 << 26
 
 
 class ResidualStore:
-    """All residuals of an image, in memory or in a file that has no name and vanishes with its user.
+    """Residuals of all rows of an image, or of `rows`, in memory or in an unnamed temporary file.
 
-    Parameters
-    ----------
-    image
-        Size of the image.
-    rows
-        Rows that are stored, if not all.
-    most_bytes
-        Bytes that may wait in memory.
+    It is a file where they take more than `most_bytes`; it vanishes when closed.
     """
 
     def __init__(self, image: ImageLayout, rows: int | None = None, most_bytes: int = _MOST_BYTES) -> None:
@@ -127,20 +120,11 @@ class ResidualStore:
 
 
 class Checkpoint(NamedTuple):
-    """What decoding goes on from, at the start of a row.
+    """What decoding resumes from, at the start of a row.
 
-    Attributes
-    ----------
-    row
-        Number of the row.
-    positions
-        Bit of the body where the row begins; in band-sequential streams, one for each band.
-    coders
-        State of the coder at each of the positions.
-    near
-        What stands for the samples of the row before, counted from the middle; shape (columns, bands).
-    weights
-        Weights of the predictor, shape (components, bands).
+    `positions` are the bits of the body where the row begins, one for each band in band-sequential streams,
+    and `coders` the coder's state at each. `near`, (columns, bands), are the representatives of the samples
+    of the row before, relative to the middle of their range; `weights` is (components, bands).
     """
 
     row: int
@@ -157,30 +141,10 @@ def sample_type(image: ImageLayout) -> np.dtype[Any]:
 
 
 class StreamDecoder:
-    """Decodes a standard stream.
+    """Decodes a standard stream, given as a buffer, such as bytes or a memory map.
 
-    Parameters
-    ----------
-    stream
-        The stream, as bytes or another buffer, such as a memory map.
-    **tables
-        Tables that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
-
-    Attributes
-    ----------
-    parameters
-        What the header says.
-    dtype
-        Type of the samples that come out.
-    header_bytes
-        Length of the header.
-
-    Raises
-    ------
-    HeaderEnd, BodyEnd
-        If the stream is truncated.
-    InvalidInput
-        If the header holds what the standard does not allow.
+    `tables` are those that the stream uses and does not carry, see `plait.hyperspectral.header.parse_header`.
+    HeaderEnd or BodyEnd if it is truncated, InvalidInput if its header is not one of the standard.
     """
 
     def __init__(self, stream: Any, **tables: Any) -> None:
@@ -215,31 +179,11 @@ class StreamDecoder:
         every: int | None = None,
         found: Callable[[Checkpoint], object] | None = None,
     ) -> Iterator[NDArray[Any]]:
-        """Samples, some rows at a time.
+        """Samples, `step` rows at a time, shape (rows, columns, bands), from `start` to before row `last`.
 
-        Parameters
-        ----------
-        start
-            Where to begin; None for the first row.
-        last
-            Number of the row to end before; None for all.
-        step
-            Rows at a time; None for what suits memory.
-        every, found
-            `found` is called with a checkpoint at every row whose number is a multiple of `every`, but the
-            first.
-
-        Yields
-        ------
-        NDArray
-            Samples, shape (rows, columns, bands).
-
-        Raises
-        ------
-        BodyEnd
-            If the stream is truncated or damaged.
-        Unsupported
-            If checkpoints are asked for of a hybrid coder, whose streams are read from their end.
+        `found` is called with a checkpoint at each row that is a multiple of `every`, but the first.
+        BodyEnd if the stream is truncated or damaged; Unsupported for checkpoints of the hybrid coder,
+        whose streams are read from their end.
         """
         image = self._image
         hybrid = isinstance(self.parameters.coder, HybridCoder)
@@ -282,29 +226,12 @@ class StreamDecoder:
         return BodyReader(self._body, position) if position else body_reader(self.parameters, self._body)
 
     def check_end(self, bits: int) -> None:
-        """Check that no more follows the last sample than fills up a word of the output.
-
-        Parameters
-        ----------
-        bits
-            How many do.
-
-        Raises
-        ------
-        BodyEnd
-            If more do.
-        """
+        """BodyEnd if more bits follow the last sample than fill up an output word."""
         if bits >= 8 * self.parameters.output_word_size:
             raise BodyEnd(f"{bits // 8:,} bytes follow the last sample: they are none of the stream's")
 
     def check(self, residuals: NDArray[np.int64]) -> None:
-        """Check that residuals are in their range.
-
-        Raises
-        ------
-        BodyEnd
-            If one is not.
-        """
+        """BodyEnd if a residual is negative or has more than D bits."""
         depth = self._image.dynamic_range
         if residuals.size and (int(residuals.max()) >> depth or int(residuals.min()) < 0):
             raise BodyEnd(f"the body holds a residual of more than {depth} bits: it is damaged")
@@ -443,15 +370,7 @@ class _Stored:
 
 
 class Compressor:
-    """Compresses an image, of which rows come in order.
-
-    Parameters
-    ----------
-    parameters
-        Everything that the header says.
-    write
-        Called with pieces of the stream, in order.
-    """
+    """Compresses an image whose rows come in order; `write` is called with pieces of the stream, in order."""
 
     def __init__(self, parameters: StreamParameters, write: Callable[[bytes], object]) -> None:
         self.parameters = parameters
@@ -471,17 +390,9 @@ class Compressor:
             self._give(data)
 
     def write(self, rows: NDArray[Any]) -> None:
-        """Append rows.
+        """Append rows of integers, shape (rows, columns, bands).
 
-        Parameters
-        ----------
-        rows
-            Integers, shape (rows, columns, bands).
-
-        Raises
-        ------
-        InvalidInput
-            If the shape or a sample does not go with the parameters, or there are too many rows.
+        InvalidInput if the shape or a sample does not go with the parameters, or there are too many rows.
         """
         image = self._image
         rows = np.asarray(rows)
@@ -512,13 +423,7 @@ class Compressor:
         self._row += len(rows)
 
     def close(self) -> None:
-        """Write the end.
-
-        Raises
-        ------
-        InvalidInput
-            If rows are missing.
-        """
+        """Write the end; InvalidInput if rows are missing."""
         image = self._image
         if self._row != image.rows:
             expected = f"{image.rows}, as the parameters say"

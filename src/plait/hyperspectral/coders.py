@@ -25,14 +25,9 @@ _WORD = 0xFFFFFFFF
 
 
 class BitCursor(NamedTuple):
-    """A place in a stream of bits.
+    """A place in a stream of bits; `words` are uint32.
 
-    Attributes
-    ----------
-    words
-        uint32, shape (words,).
-    state
-        Bits that are not in a word yet, or not used up; their number; the next word. int64, shape (3,).
+    `state`, int64, shape (3,): bits not yet in a word or not yet used up, their number, the next word.
     """
 
     words: Any
@@ -83,20 +78,11 @@ def filled_backwards(words: Any, held: int, bits: int, at: int) -> Any:
 
 
 class AdaptiveCode(NamedTuple):
-    """Constants of the coder, 64-bit integers.
+    """Constants of the sample-adaptive coder, 64-bit integers.
 
-    Attributes
-    ----------
-    depth
-        D, bits of a sample.
-    limit
-        U_max, zeros after which a residual follows as it is.
-    start
-        The counter at the start, ``2**gamma_0``.
-    most
-        Largest value of the counter, ``2**gamma_star - 1``.
-    group
-        Bands whose codewords of a sample follow one another, M.
+    `depth` is D; `limit` is U_max, the zeros after which a residual follows as it is; `start` and `most` are
+    the first and largest value of the counter, ``2**gamma_0`` and ``2**gamma_star - 1``; `group` is M, the
+    bands whose codewords of a sample follow one another.
     """
 
     depth: Any
@@ -107,16 +93,9 @@ class AdaptiveCode(NamedTuple):
 
 
 def initial_sums(depth: int, exponent: int, constant: int) -> int:
-    """Accumulator of a band at the start.
+    """Accumulator of a band at the start; `depth` is D, `exponent` gamma_0.
 
-    Parameters
-    ----------
-    depth
-        D.
-    exponent
-        gamma_0.
-    constant
-        K, or the entry of the table for this band.
+    `constant` is K, or the entry of the table for this band.
     """
     k = constant if constant <= 30 - depth else 2 * constant + depth - 30
     return ((3 * (1 << (k + 6)) - 49) << exponent) >> 7
@@ -171,20 +150,11 @@ def _put_codeword(words: Any, held: int, bits: int, at: int, code: Any, value: i
 
 @shared
 def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
-    """Append the codewords of rows.
+    """Append the codewords of rows from number `row` on.
 
-    Parameters
-    ----------
-    code
-        `AdaptiveCode`.
-    residuals
-        Mapped residuals, int64, shape (stacks, rows, columns, bands); one stack after the other is coded.
-    row
-        Number of the first row.
-    sums
-        Accumulators, int64, shape (stacks, bands); changed in place.
-    cursor
-        Where to write; room for 64 bits a residual. Changed in place.
+    `residuals`, mapped, int64, (stacks, rows, columns, bands), are coded one stack after the other. `sums`
+    are the accumulators, int64, (stacks, bands). `cursor` has room for 64 bits a residual. Both are changed
+    in place.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -213,15 +183,8 @@ def code_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> No
 def decode_rows(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
     """Read the codewords of rows; the inverse of `code_rows`.
 
-    Parameters
-    ----------
-    code, row, sums
-        As there.
-    residuals
-        Changed in place.
-    cursor
-        Where to read; behind the end of the words all bits are 0. Changed in place: whoever calls looks
-        whether the next word lies too far behind the end.
+    `residuals`, `sums` and `cursor` are changed in place. Beyond the end of the words all bits are 0: the
+    caller checks whether the next word lies too far behind the end.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -266,22 +229,11 @@ _LARGEST_SUM = 1 << 12
 
 
 class BlockCode(NamedTuple):
-    """Constants of the coder, 64-bit integers.
+    """Constants of the block-adaptive coder, 64-bit integers.
 
-    Attributes
-    ----------
-    depth
-        D, bits of a number.
-    size
-        J, numbers of a block; even.
-    label
-        Bits of the label of a code.
-    splits
-        Number of codes that write low bits as they are: 0, 1, ... of them.
-    interval
-        r, blocks of an interval.
-    blocks
-        Blocks of the whole image.
+    `depth` is D, bits of a number; `size` is J, numbers of a block, even; `label` bits name a code; `splits`
+    codes write 0, 1, ... low bits as they are; `interval` is r, blocks of a reference interval; `blocks` are
+    those of the whole image.
     """
 
     depth: Any
@@ -365,19 +317,10 @@ def _put_run(code: Any, run: int, whole: bool, words: Any, held: int, bits: int,
 
 @shared
 def code_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
-    """Append the codes of whole blocks.
+    """Append the codes of whole blocks; `values` are numbers in coding order, int64.
 
-    Parameters
-    ----------
-    code
-        `BlockCode`.
-    values
-        Numbers in coding order, int64; as many as whole blocks have.
-    cursor
-        Where to write; room for 64 bits a number. Changed in place.
-    progress
-        Number of the next block, and blocks of zeros before it that are not written yet; int64, shape (2,).
-        Changed in place.
+    `cursor` has room for 64 bits a number. `progress`, int64, (2,), is the number of the next block, and the
+    blocks of zeros before it that are not written yet. Both are changed in place.
     """
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]
@@ -451,20 +394,11 @@ def _take_block(
 
 @shared
 def decode_blocks(code: Any, values: Any, cursor: Any, progress: Any) -> None:
-    """Read the codes of whole blocks; the inverse of `code_blocks`.
+    """Read the codes of whole blocks; the inverse of `code_blocks`, with `values` changed in place.
 
-    Parameters
-    ----------
-    code
-        `BlockCode`.
-    values
-        Numbers in coding order, int64; as many as whole blocks have. Changed in place.
-    cursor
-        Where to read; behind the end of the words all bits are 0. Changed in place: whoever calls looks
-        whether the next word lies too far behind the end.
-    progress
-        Number of the next block, and how many blocks of zeros are still to come of a run; int64, shape (2,).
-        Changed in place.
+    `progress`, int64, (2,), is the number of the next block, and the blocks of zeros that are still to come
+    of a run. `cursor` and it are changed in place. Beyond the end of the words all bits are 0: the caller
+    checks whether the next word lies too far behind the end.
     """
     words, state = cursor
     held, bits, at = state[0], state[1], state[2]

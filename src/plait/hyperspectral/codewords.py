@@ -29,12 +29,9 @@ PIECE_BYTES: Final = 1 << 24
 
 
 def let_go(view: memoryview) -> None:
-    """Let go of the pages of a mapped file, which would count as memory of the process; they are read again.
+    """Drop the resident pages of the memory map that a view is of; nothing for other buffers.
 
-    Parameters
-    ----------
-    view
-        Any part of it; of other buffers nothing is done.
+    The pages would count as memory of the process; they are read again when needed.
     """
     file = view.obj
     if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
@@ -42,13 +39,7 @@ def let_go(view: memoryview) -> None:
 
 
 def pieces(view: memoryview) -> Iterator[memoryview]:
-    """The same bytes in pieces, of which each is let go of.
-
-    Parameters
-    ----------
-    view
-        The bytes.
-    """
+    """The same bytes in pieces of `PIECE_BYTES`; the pages of each are dropped after use."""
     for first in range(0, len(view), PIECE_BYTES):
         yield view[first : first + PIECE_BYTES]
         let_go(view)
@@ -76,13 +67,13 @@ class BodyWriter:
         return 32 * (self._taken + int(self._state[2])) + int(self._state[1])
 
     def room(self, words: int) -> BitCursor:
-        """Where to write so many words; `take` what is there before asking again."""
+        """Where to write so many 32-bit words; `take` what is there before asking again."""
         if self._words.size < words + 4:
             self._words = np.zeros(words + 4, np.uint32)
         return BitCursor(self._words, self._state)
 
     def put(self, value: int, bits: int) -> None:
-        """Append a number of any size."""
+        """Append a number of any number of bits."""
         held, size = (int(self._state[0]) << bits) | value, int(self._state[1]) + bits
         at = int(self._state[2])
         if self._words.size < at + size // 32 + 4:
@@ -101,14 +92,9 @@ class BodyWriter:
         return self._words[:count].astype(">u4").tobytes()
 
     def close(self, before: int, word: int) -> bytes:
-        """The rest, filled up with zero bits.
+        """The last bits, filled up with zeros to a multiple of `word` (B) bytes of the whole stream.
 
-        Parameters
-        ----------
-        before
-            Bytes of the stream without this rest.
-        word
-            B: the length of the stream becomes a multiple of it.
+        `before` is the length of the stream without them, in bytes.
         """
         held, bits = int(self._state[0]), int(self._state[1])
         size = -(-bits // 8)
@@ -117,15 +103,7 @@ class BodyWriter:
 
 
 class BodyReader:
-    """Bits of a body, of which no more than a window is turned into words at a time.
-
-    Parameters
-    ----------
-    body
-        Bytes from the start of the body on; a memory map for instance.
-    position
-        Bit to begin at.
-    """
+    """Bits of a body from bit `position` on; no more than a window of it is turned into words at a time."""
 
     def __init__(self, body: Any, position: int = 0) -> None:
         self._body = memoryview(body)
@@ -177,13 +155,7 @@ class BodyReader:
         return np.frombuffer(data, ">u4").astype(np.uint32)
 
     def check(self) -> None:
-        """Check that nothing was read behind the end.
-
-        Raises
-        ------
-        BodyEnd
-            If it was.
-        """
+        """BodyEnd if bits were read beyond the end."""
         used = 32 * int(self._state[2]) - int(self._state[1])
         if used > self._bits:
             raise BodyEnd("the body ends before its last sample")
@@ -200,13 +172,7 @@ class BodyReader:
 
 
 class BackwardsReader(BodyReader):
-    """Bits of a body from the last to the first.
-
-    Parameters
-    ----------
-    body
-        Bytes of the body to its end.
-    """
+    """Bits of a body from the last to the first."""
 
     def _piece(self, start: int, size: int) -> bytes:
         last = len(self._body) - start
@@ -216,13 +182,7 @@ class BackwardsReader(BodyReader):
         return np.frombuffer(data, "<u4").astype(np.uint32)
 
     def take(self, bits: int) -> int:
-        """The number whose bits end here.
-
-        Raises
-        ------
-        BodyEnd
-            If there are too few bits.
-        """
+        """The number of `bits` bits that ends here; BodyEnd if there are too few."""
         words, state = self.window(-(-bits // 32))
         held, size, at = (int(number) for number in state)
         while size < bits:
@@ -269,14 +229,9 @@ class ResidualCoder(Protocol):
 
 
 def body_reader(parameters: StreamParameters, body: Any) -> BodyReader:
-    """What reads a body in the order of its coder.
+    """The reader of a body, in the direction of its coder; `body` goes up to the end of the stream.
 
-    Parameters
-    ----------
-    parameters
-        Of the stream.
-    body
-        Bytes of the body to the end of the stream.
+    Of the hybrid coder, zero bytes at the end are left out.
     """
     if not isinstance(parameters.coder, HybridCoder):
         return BodyReader(body)
@@ -289,15 +244,7 @@ def body_reader(parameters: StreamParameters, body: Any) -> BodyReader:
 
 
 def make_coder(parameters: StreamParameters, stream: BodyWriter | BodyReader) -> ResidualCoder:
-    """The coder of a stream.
-
-    Parameters
-    ----------
-    parameters
-        Of the stream.
-    stream
-        Where its codewords go, or come from.
-    """
+    """The coder of a stream, which writes codewords to `stream` or reads them from it."""
     if isinstance(parameters.coder, SampleAdaptive):
         return _SampleAdaptiveRows(parameters, parameters.coder, stream)
     if isinstance(parameters.coder, BlockAdaptive):

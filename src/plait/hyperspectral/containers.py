@@ -29,13 +29,7 @@ __all__ = [
 
 
 class Window(NamedTuple):
-    """A part of a cube, of all bands; the ends are not in it.
-
-    Attributes
-    ----------
-    first_row, last_row, first_column, last_column
-        Its rows and columns.
-    """
+    """Rows and columns of a cube, of all bands; half-open."""
 
     first_row: int
     last_row: int
@@ -65,15 +59,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockGrid:
-    """Blocks of equal size, but for the last ones of a row or column of blocks.
-
-    Attributes
-    ----------
-    rows, columns
-        Size of the cube.
-    block_rows, block_columns
-        Size of a block.
-    """
+    """Blocks of equal size, but for the last ones of a row or column of blocks."""
 
     rows: int
     columns: int
@@ -82,19 +68,9 @@ class BlockGrid:
 
     @classmethod
     def parse(cls, text: str, image: ImageLayout) -> BlockGrid:
-        """Make one of its name.
+        """The grid of ``"rows:N"``, or of ``"tiles:YxX"`` for Y rows and X columns.
 
-        Parameters
-        ----------
-        text
-            ``"rows:N"``, or ``"tiles:YxX"`` for blocks of Y rows and X columns.
-        image
-            Size of the cube.
-
-        Raises
-        ------
-        InvalidInput
-            If it is neither.
+        InvalidInput for any other text.
         """
         found = re.fullmatch(r"rows:([1-9][0-9]{0,5})|tiles:([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text)
         if found is None:
@@ -118,7 +94,7 @@ class BlockGrid:
         return -(-self.rows // self.block_rows) * -(-self.columns // self.block_columns)
 
     def __iter__(self) -> Iterator[Window]:
-        """The blocks, row by row of them."""
+        """The blocks, in row-major order."""
         for row in range(0, self.rows, self.block_rows):
             for column in range(0, self.columns, self.block_columns):
                 last_row = min(row + self.block_rows, self.rows)
@@ -126,19 +102,9 @@ class BlockGrid:
 
 
 def block_parameters(parameters: StreamParameters, window: Window) -> StreamParameters:
-    """Parameters of the stream of a block.
+    """Parameters of the stream of a block, from those of the whole cube.
 
-    Parameters
-    ----------
-    parameters
-        Of the whole cube.
-    window
-        The block.
-
-    Raises
-    ------
-    InvalidInput
-        If a supplementary table has values for each column or row, which blocks do not have all of.
+    InvalidInput if a supplementary table has values for each column or row, which blocks do not have all of.
     """
     if any(table.structure > 1 for table in parameters.supplementary):
         expected = "values for the image or for each band, where there are blocks"
@@ -174,16 +140,9 @@ _TRAILER = struct.Struct("<QQI8s")
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
-    """Where a block is.
+    """Where a block is in the file, in bytes; `crc` is CRC-32 of its bytes.
 
-    Attributes
-    ----------
-    offset, length
-        Its bytes in the file.
-    crc
-        CRC-32 of them.
-    samples_crc
-        CRC-32 of its samples, if the container has such checksums.
+    `samples_crc` is CRC-32 of its samples, if the container has such checksums.
     """
 
     offset: int
@@ -194,20 +153,9 @@ class BlockEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockIndex:
-    """What a container says of itself.
+    """Header and index of a container; `image` is of the whole cube, `entries` are in row-major order.
 
-    Attributes
-    ----------
-    image
-        Size and sample type of the whole cube.
-    grid
-        How it is cut.
-    entries
-        Where the blocks are, row by row.
-    attachments
-        Named bytes.
-    checksums
-        Whether there are checksums of samples.
+    `checksums` says whether there are checksums of samples.
     """
 
     image: ImageLayout
@@ -218,19 +166,7 @@ class BlockIndex:
 
 
 class ContainerWriter:
-    """Writes a container from its first byte to its last.
-
-    Parameters
-    ----------
-    write
-        Called with the bytes in order.
-    image
-        Size and sample type of the whole cube.
-    grid
-        How it is cut.
-    checksums
-        Whether there are checksums of samples.
-    """
+    """Writes a container from its first byte to its last; `write` is called with the bytes in order."""
 
     def __init__(
         self, write: Callable[[bytes], object], image: ImageLayout, grid: BlockGrid, *, checksums: bool
@@ -258,15 +194,7 @@ class ContainerWriter:
         self._give(data)
 
     def add(self, pieces: Iterable[bytes], samples_crc: int = 0) -> None:
-        """Append the next block.
-
-        Parameters
-        ----------
-        pieces
-            Its stream.
-        samples_crc
-            CRC-32 of its samples, if the container has such checksums.
-        """
+        """Append the next block: pieces of its stream, and CRC-32 of its samples if they have checksums."""
         offset, crc = self._position, 0
         for piece in pieces:
             crc = zlib.crc32(piece, crc)
@@ -274,13 +202,7 @@ class ContainerWriter:
         self._entries.append(BlockEntry(offset, self._position - offset, crc, samples_crc))
 
     def close(self, attachments: Mapping[str, bytes]) -> None:
-        """Write attachments, the index and the end.
-
-        Parameters
-        ----------
-        attachments
-            Named bytes.
-        """
+        """Write the attachments, named bytes, then the index and the trailer."""
         index = [_COUNTS.pack(len(self._entries), len(attachments))]
         index += [_BLOCK.pack(one.offset, one.length, one.crc, one.samples_crc) for one in self._entries]
         for name, data in attachments.items():
@@ -294,19 +216,9 @@ class ContainerWriter:
 
 
 def read_container(data: Any, path: object) -> BlockIndex:
-    """Read the header and the index of a container.
+    """Read the header and the index of a whole container; `path` is for messages.
 
-    Parameters
-    ----------
-    data
-        All of its bytes, as a buffer.
-    path
-        Its name, for messages.
-
-    Raises
-    ------
-    FormatError
-        If it is none, or is truncated or damaged there.
+    FormatError if it is no container, or is truncated or damaged there.
     """
     view = memoryview(data).cast("B")
     image, grid, flags = _read_header(view, path)
@@ -334,18 +246,9 @@ def read_container(data: Any, path: object) -> BlockIndex:
 
 
 def read_extent(end: bytes) -> tuple[int, int, int] | None:
-    """What the last bytes of a container say, for those who have not all of it yet.
+    """Length of a container and of its header, and where its index begins, in bytes, from its last bytes.
 
-    Parameters
-    ----------
-    end
-        Its last bytes.
-
-    Returns
-    -------
-    tuple of int
-        Length of the container, length of its header, and where its index begins; None if these are not the
-        last bytes of one.
+    None if these are not the last bytes of a container.
     """
     if len(end) < _TRAILER.size or end[-len(_END) :] != _END:
         return None

@@ -26,17 +26,10 @@ _MOST_BYTES = 1 << 27
 
 
 class KeptParts:
-    """Reads windows, and keeps the parts that it had to decode for them; several threads may read.
+    """Reads windows of a compressed cube through a cache of decoded parts; several threads may read.
 
-    A part that is too large to be kept is decoded from its start on, row by row; that is done once as long as
-    rows are asked for in order.
-
-    Parameters
-    ----------
-    cube
-        The compressed cube.
-    most_bytes
-        Bytes of samples that are kept.
+    The cache holds at most `most_bytes` of samples. A larger part is decoded row by row from its start: once
+    if rows are asked for in order.
     """
 
     def __init__(self, cube: CompressedCube, most_bytes: int = _MOST_BYTES) -> None:
@@ -49,13 +42,7 @@ class KeptParts:
         self._under_way: tuple[int, int, NDArray[Any], Iterator[NDArray[Any]]] | None = None
 
     def read(self, window: Window) -> NDArray[Any]:
-        """Samples of a window, shape (rows, columns, bands).
-
-        Parameters
-        ----------
-        window
-            Within the cube.
-        """
+        """Samples of a window that lies within the cube, shape (rows, columns, bands)."""
         first, last, left, right = window
         found = np.empty((last - first, right - left, self._cube.shape[2]), self._cube.dtype)
         for part, own in enumerate(self._cube.windows):
@@ -92,7 +79,7 @@ class KeptParts:
             return samples
 
     def _in_order(self, part: int, common: Window, target: NDArray[Any]) -> None:
-        """Rows of a part that is too large to be kept."""
+        """Fill `target` with rows of a part that is too large to be kept."""
         own = self._cube.windows[part]
         columns = slice(common.first_column - own.first_column, common.last_column - own.first_column)
         with self._lock:
@@ -146,19 +133,7 @@ _NAMES = {
 class LazyArrayCube:
     """An array that is read when it is indexed, such as one of dask or xarray, as a cube.
 
-    Parameters
-    ----------
-    array
-        Indexed like a NumPy array; `numpy.asarray` makes what it gives an array.
-    axes
-        What its dimensions are, of y, x and z.
-
-    Attributes
-    ----------
-    rows, columns, bands
-        Size.
-    dtype
-        Type of the samples.
+    `axes` names its dimensions, of y, x and z; `numpy.asarray` has to accept what indexing gives.
     """
 
     def __init__(self, array: Any, axes: str = _AXES) -> None:
@@ -170,15 +145,7 @@ class LazyArrayCube:
     def read(
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
     ) -> NDArray[Any]:
-        """Samples of a window, shape (rows, columns, bands).
-
-        Parameters
-        ----------
-        first, last
-            Its rows, `last` not among them.
-        first_column, last_column
-            Its columns, likewise; None for all that follow.
-        """
+        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end."""
         window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
         found = np.asarray(self._array[tuple(window[axis] for axis in self._axes)])
         if found.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""What the header of a cube tells of its bands and its place, for libraries that have names for it."""
+"""Cubes as sources and sinks of rows, and what their header tells of bands and place on Earth."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ __all__ = ["ArrayCube", "CubeFacts", "CubeSource"]
 
 
 class CubeSource(Protocol):
-    """A cube of which windows are read, some rows at a time.
-
-    Attributes
-    ----------
-    rows, columns, bands
-        Its size.
-    dtype
-        Type of its samples, an integer type.
-    """
+    """A cube whose windows are read some rows at a time; `dtype` is an integer type."""
 
     @property
     def rows(self) -> int:
@@ -53,12 +45,7 @@ class CubeSource(Protocol):
     ) -> NDArray[Any]:
         """Samples of a window, shape (rows, columns, bands); several threads may read at once.
 
-        Parameters
-        ----------
-        first, last
-            Its rows, `last` not among them.
-        first_column, last_column
-            Its columns, likewise; None for all that follow.
+        Ends are exclusive; None reads to the end.
         """
         ...
 
@@ -80,22 +67,9 @@ class CubeSink(Protocol):
 
 
 class ArrayCube:
-    """A cube in memory, or mapped into it.
+    """A cube in memory or in a memory map: integers, shape (rows, columns, bands), any strides.
 
-    Parameters
-    ----------
-    samples
-        Integers, shape (rows, columns, bands), in any order in memory.
-
-    Attributes
-    ----------
-    rows, columns, bands, dtype
-        As in `CubeSource`.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no array of integers with three dimensions, none of which is empty.
+    InvalidInput if they are not integers, or there are not three dimensions of one or more.
     """
 
     def __init__(self, samples: NDArray[Any]) -> None:
@@ -129,16 +103,9 @@ _LAYOUT = ("samples", "lines", "bands", "header offset", "file type", "data type
 class CubeFacts:
     """What is known of a cube beside its samples.
 
-    Attributes
-    ----------
-    attributes
-        Single values by name, with underscores in the place of blanks.
-    bands
-        Values of every band by name.
-    header
-        The ENVI header, or None.
-    map_info
-        East and north of the outer corner of the first pixel, its width and its height; or None.
+    `attributes` are single values by name, with underscores for blanks; `bands` has an array of one value for
+    each band by name. `map_info` is east and north of the outer corner of the first pixel, its width and its
+    height.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -148,13 +115,7 @@ class CubeFacts:
 
     @classmethod
     def of(cls, origin: CubeOrigin | None) -> Self:
-        """The facts that an origin has.
-
-        Parameters
-        ----------
-        origin
-            What a cube came from, or None.
-        """
+        """The facts that an origin has, if there is one."""
         if origin is None or not origin.header:
             return cls() if origin is None or origin.format != "geotiff" else cls._of_geotiff(origin)
         header = parse_envi_header(origin.header, origin.names.get("header", "header"))
@@ -197,12 +158,9 @@ class CubeFacts:
         return cls(attributes, bands, None, place)
 
     def coordinates(self, shape: tuple[int, int, int]) -> dict[str, tuple[str, NDArray[Any]]]:
-        """Coordinates by name, each with its dimension: band, y or x.
+        """Coordinates by name, each with its dimension: band, y or x; `shape` is (rows, columns, bands).
 
-        Parameters
-        ----------
-        shape
-            Rows, columns and bands.
+        Those of x and y are of the centres of pixels.
         """
         found = {name: ("band", values) for name, values in self.bands.items()}
         if self.map_info is not None:

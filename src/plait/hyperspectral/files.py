@@ -1,4 +1,4 @@
-"""What a compressed cube says of itself."""
+"""Compress, decompress, verify and describe cubes in files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,7 @@ _SAMPLES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class CompressedFile:
-    """What was compressed.
-
-    Attributes
-    ----------
-    summary
-        The stream or container that was written.
-    layout
-        How the samples lie in the input.
-    notes
-        What of the input is not kept.
-    """
+    """What was compressed: `layout` is that of the input, `notes` say what of it is not kept."""
 
     summary: StreamSummary
     layout: CubeLayout
@@ -52,12 +42,7 @@ class CompressedFile:
 class Verification:
     """What was found when a compressed cube was decoded and compared.
 
-    Attributes
-    ----------
-    faults
-        What is wrong, one line each; nothing if all is right.
-    unknown
-        What there was nothing to compare with, or None.
+    `faults` has a line for each fault; `unknown` says what there was nothing to compare with, or is None.
     """
 
     faults: tuple[str, ...]
@@ -178,12 +163,20 @@ def decompress_file(
 ) -> CubeLayout:
     """Decompress a cube into a file.
 
+    In the format, interleave and byte order of the file it came from, it is written as it was.
+
     Parameters
     ----------
     path
         The compressed cube.
-    output, format, interleave, byte_order
-        As in `plait.formats.cubes.output.create_cube`.
+    output
+        The file; of an existing folder, the name that the cube came from. The suffix decides the format:
+        .npy, .tif, .nc, .hdr (ENVI). Any other is raw if the cube came from that, and otherwise ENVI data
+        with a header beside.
+    format
+        The format, whatever the suffix.
+    interleave, byte_order
+        Another order than that of the file it came from.
     index
         Its side index.
     tables
@@ -300,17 +293,7 @@ def _differences(
 def describe(path: str | os.PathLike[str], *, tables: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What a compressed cube says of itself, ready for JSON.
 
-    Parameters
-    ----------
-    path
-        The compressed cube.
-    tables
-        Tables that the stream uses and does not carry.
-
-    Raises
-    ------
-    FormatError, InvalidInput
-        If it is none, or its header is damaged.
+    FormatError or InvalidInput if it is no compressed cube, or its header is damaged.
     """
     with open_stream(path, **(tables or {})) as cube:
         image = cube.parameters.image

@@ -27,7 +27,7 @@ class HeaderEnd(PlaitError):
 
 
 class BitWriter:
-    """Puts fields one after the other."""
+    """Appends fields of bits, most significant bit first."""
 
     def __init__(self) -> None:
         self._value = 0
@@ -55,26 +55,14 @@ class BitWriter:
 
 
 class BitReader:
-    """Takes fields one after the other.
-
-    Parameters
-    ----------
-    data
-        Bytes from the start of the header on.
-    """
+    """Takes fields of bits, most significant bit first, from the start of the header on."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
         self.position = 0
 
     def take(self, bits: int) -> int:
-        """The next field.
-
-        Raises
-        ------
-        HeaderEnd
-            If there are too few bytes.
-        """
+        """The next field, unsigned; HeaderEnd if there are too few bytes."""
         self.require(bits)
         end = self.position + bits
         first, last = self.position // 8, -(-end // 8)
@@ -83,18 +71,12 @@ class BitReader:
         return word & ((1 << bits) - 1)
 
     def require(self, bits: int) -> None:
-        """Check that a field of this size follows, before memory is made for what it holds.
-
-        Raises
-        ------
-        HeaderEnd
-            If there are too few bytes.
-        """
+        """HeaderEnd unless so many bits follow; before memory is allocated for what they hold."""
         if self.position + bits > 8 * len(self._data):
             raise HeaderEnd(f"the header needs more than the {len(self._data)} bytes there are")
 
     def take_signed(self, bits: int) -> int:
-        """The next field, in two's complement."""
+        """The next field, in two's complement; HeaderEnd if there are too few bytes."""
         value = self.take(bits)
         return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -120,30 +102,11 @@ def parse_header(
     accumulator_table: tuple[int, ...] | None = None,
     initial_sums: tuple[int, ...] | None = None,
 ) -> tuple[StreamParameters, int]:
-    """Read a header.
+    """What a header says, and its length in bytes; `data` begins with the stream.
 
-    Parameters
-    ----------
-    data
-        Bytes from the start of the stream on.
-    weight_table, weight_offsets, damping, accumulator_table
-        Tables that the stream uses and does not carry.
-    initial_sums
-        Of the hybrid coder; decompressing does not need them.
-
-    Returns
-    -------
-    StreamParameters
-        What it says.
-    int
-        Its length in bytes.
-
-    Raises
-    ------
-    HeaderEnd
-        If there are too few bytes.
-    InvalidInput
-        If a field holds what the standard does not allow, or a table is needed that is not given.
+    The tables are those that the stream uses and does not carry; `initial_sums`, of the hybrid coder, is not
+    needed to decompress. HeaderEnd if there are too few bytes; InvalidInput if a field holds what the
+    standard does not allow, or a table is missing.
     """
     bits = BitReader(data)
     image, common, coder_kind, tables = _take_image(bits)
@@ -350,13 +313,7 @@ def _take_coder(
 
 
 def write_header(parameters: StreamParameters) -> bytes:
-    """The bytes of a header.
-
-    Parameters
-    ----------
-    parameters
-        What it says.
-    """
+    """The bytes of a header."""
     bits = BitWriter()
     _put_image(bits, parameters)
     for table in parameters.supplementary:

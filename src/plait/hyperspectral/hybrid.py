@@ -29,20 +29,10 @@ LOOKUP_BITS = 10
 
 
 class HybridCodeArrays(NamedTuple):
-    """Constants of the coder, 64-bit integers.
+    """Constants of the hybrid coder, 64-bit integers.
 
-    Attributes
-    ----------
-    depth
-        D, bits of a sample.
-    limit
-        U_max, zeros after which a residual follows as it is.
-    start, most
-        The counter at the start, ``2**gamma_0``, and its largest value, ``2**gamma_star - 1``.
-    group
-        Bands whose codewords of a sample follow one another, M.
-    threshold
-        Of high entropy: that of the first code.
+    `depth`, `limit`, `start`, `most` and `group` are as in `plait.hyperspectral.coders.AdaptiveCode`;
+    `threshold`, that of the first code, is where high entropy begins.
     """
 
     depth: Any
@@ -54,26 +44,15 @@ class HybridCodeArrays(NamedTuple):
 
 
 class WordTables(NamedTuple):
-    """The sixteen codes; all int64, rows of C order.
+    """The sixteen codes; all int64, C order.
 
-    Attributes
-    ----------
-    codes
-        For each code: its threshold, the largest number that is a symbol of its own, and the node of an empty
-        input word; shape (16, 3).
-    nodes
-        For each incomplete input word and each symbol, the node of the longer word; or, if that is complete,
-        ``-1 - k`` where k is its number; shape (nodes, 16).
-    words
-        For each complete word: its bits, their number, where its symbols begin and how many there are; shape
-        (words, 4).
-    symbols
-        Symbols of complete words; shape (1, symbols).
-    lookup
-        For each code and the next bits of a stream read backwards: ``-1 - k`` for word k, or a branch; shape
-        (16, ``2**LOOKUP_BITS``).
-    branches
-        For each branch and the bit that follows: likewise; shape (branches, 2).
+    codes, (16, 3): threshold, largest number that is a symbol of its own, node of the empty input word.
+    nodes, (nodes, 16): for each incomplete input word and symbol, the node of the longer word, or ``-1 - k``
+        for complete word k.
+    words, (words, 4): output bits of each complete word, their number, first symbol, number of symbols.
+    symbols, (1, symbols): symbols of complete words.
+    lookup, (16, ``2**LOOKUP_BITS``): for the next bits of a stream read backwards ``-1 - k``, or a branch.
+    branches, (branches, 2): for the bit that follows, likewise.
     """
 
     codes: Any
@@ -139,24 +118,11 @@ def _put_small(
 def code_small_rows(
     code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
 ) -> None:
-    """Append the codewords of rows.
+    """Append the codewords of rows from number `row` on.
 
-    Parameters
-    ----------
-    code
-        `HybridCode`.
-    tables
-        `WordTables`.
-    residuals
-        Mapped residuals, int64, shape (stacks, rows, columns, bands); one stack after the other is coded.
-    row
-        Number of the first row.
-    sums
-        Accumulators, int64, shape (stacks, bands); changed in place.
-    open_words
-        Node of the incomplete input word of each code, int64, shape (16,); changed in place.
-    cursor
-        Where to write; room for 96 bits a residual. Changed in place.
+    `residuals` and `sums` are as in `plait.hyperspectral.coders.code_rows`. `open_words`, int64, (16,), has
+    the node of the incomplete input word of each code. `cursor` has room for 96 bits a residual. `sums`,
+    `open_words` and `cursor` are changed in place.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -274,20 +240,10 @@ def decode_small_rows(
 ) -> None:
     """Read the codewords of rows backwards; the inverse of `code_small_rows`.
 
-    Parameters
-    ----------
-    code, tables, row
-        As there.
-    residuals
-        Changed in place, from the last to the first.
-    sums
-        Accumulators, which become those before the rows.
-    open_words
-        For each code, where the symbols of the word under way begin and how many of them are left; int64,
-        shape (2, 16). Changed in place.
-    cursor
-        Where to read, words with the lowest bits first; behind the end all bits are 0. Changed in place:
-        whoever calls looks whether the next word lies too far behind the end.
+    `residuals` are filled from the last to the first; `sums` become those before the rows. `open_words`,
+    int64, (2, 16), has for each code where the symbols of the word under way begin, and how many are left.
+    `cursor` has words with the lowest bits first; beyond the end all bits are 0, and the caller checks
+    whether the next word lies too far behind it. All are changed in place.
     """
     stacks, rows, columns, bands = residuals.shape
     words, state = cursor
@@ -319,18 +275,11 @@ HIGH_ENTROPY_THRESHOLD = 303336
 
 @dataclass(frozen=True, slots=True)
 class HybridCode:
-    """One code.
+    """One code, for residuals where S * 2**14 < G * T; T is its `threshold`.
 
-    Attributes
-    ----------
-    limit
-        L, the largest residual that is a symbol of its own; larger ones are the escape symbol ``X``.
-    threshold
-        T: the code serves where S * 2**14 < G * T.
-    words
-        Output word, as bits, of each complete input word, as hexadecimal digits and ``X``.
-    flush
-        Output word of each incomplete input word.
+    `limit` is L, the largest residual that is a symbol of its own; larger ones are the escape symbol ``X``.
+    `words` has the output word, as bits, of each complete input word, as hexadecimal digits and ``X``;
+    `flush` that of each incomplete one.
     """
 
     limit: int
@@ -436,13 +385,10 @@ def word_tables() -> WordTables:
 
 @functools.cache
 def flush_words() -> tuple[tuple[dict[int, str], dict[str, tuple[int, int]]], ...]:
-    """What ends the open word of each code.
+    """For each code, what ends its open word.
 
-    Returns
-    -------
-    tuple
-        For each code: the output word of each node; and for each output word, where the symbols of its input
-        word begin and how many there are.
+    The output word of each node; and, for each output word, where the symbols of its input word begin and how
+    many there are.
     """
     found, words = _tables(), []
     for code, nodes, places in zip(hybrid_codes(), found.node_of, found.place_of, strict=True):

@@ -18,19 +18,11 @@ __all__ = ["Ccsds123"]
 
 
 class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
-    """CCSDS 123 for chunks of integers with two or three dimensions.
+    """CCSDS 123 for chunks of integers with two or three dimensions; see `ChunkCoding` for the options.
 
-    It releases the GIL and keeps no state, so that several threads may use one.
-
-    Parameters
-    ----------
-    axes
-        What the last dimensions of the array are: y rows, x columns, z bands.
-    dtype
-        Type that `decode` gives, such as ``">u2"``; otherwise the plain type of the chunks that are encoded,
-        in the byte order of this machine.
-    preset, blocks, parameters, checksum
-        As in `plait.hyperspectral.chunks.ChunkCoding`.
+    `dtype` is the type that `decode` gives, such as ``">u2"``; otherwise the plain type of the encoded chunks
+    in the byte order of this machine. It releases the GIL and keeps no state, so that several threads may use
+    one.
     """
 
     codec_id: ClassVar[str] = "plait.ccsds123"
@@ -58,13 +50,7 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Make one of a configuration.
-
-        Parameters
-        ----------
-        config
-            What `get_config` gave.
-        """
+        """The codec that `get_config` described."""
         given = {name: value for name, value in config.items() if name not in ("id", "dtype")}
         return cls(dtype=config.get("dtype"), **ChunkCoding.from_config(given).config())
 
@@ -78,17 +64,9 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
         return f"{type(self).__name__}({told})"
 
     def encode(self, buf: Any) -> bytes:
-        """Compress a chunk.
+        """Compress an array of integers, whose shape matters.
 
-        Parameters
-        ----------
-        buf
-            An array of integers; its shape matters.
-
-        Raises
-        ------
-        InvalidInput
-            If it is no such array, or has another type than `decode` would give.
+        InvalidInput if it is no such array, or has another type than `decode` would give.
         """
         chunk = np.asarray(ensure_ndarray_like(buf))
         expected = chunk.dtype.newbyteorder("=") if self._dtype is None else self._dtype
@@ -103,14 +81,6 @@ class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
         return self._coding.encode(chunk, 8 * chunk.dtype.itemsize)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """Decompress a chunk.
-
-        Parameters
-        ----------
-        buf
-            What `encode` gave.
-        out
-            Where to put the samples; None for a new array.
-        """
+        """Decompress what `encode` gave, into `out` or a new array."""
         found = np.ascontiguousarray(self._coding.decode(ensure_bytes(buf)), self._dtype)
         return ndarray_copy(found, out)

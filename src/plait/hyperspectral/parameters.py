@@ -40,13 +40,7 @@ _WORDS: Final = {
 
 
 def check_types(part: Any) -> None:
-    """Check the fields of a part of the parameters, and of the parts that it is made of.
-
-    Raises
-    ------
-    InvalidInput
-        If one is of another kind than its annotation says.
-    """
+    """InvalidInput if a field, of a part or of the parts in it, is not of its annotated type."""
     kind: type = type(part)
     for name, hint in _hints(kind).items():
         value = getattr(part, name)
@@ -90,37 +84,19 @@ Table: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def check_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
-    """Check that a parameter is a whole number in a range.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not.
-    """
+    """InvalidInput if a parameter is not a whole number from `low` to `high`, both inclusive."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidInput(name, found=repr(value), expected=f"a whole number from {low} to {high}{why}")
 
 
 def check_choice(name: str, value: object, choices: tuple[Any, ...]) -> None:
-    """Check that a parameter is one of several.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not.
-    """
+    """InvalidInput if a parameter is none of the choices."""
     if value not in choices:
         raise InvalidInput(name, found=repr(value), expected=f"one of {', '.join(map(str, choices))}")
 
 
 def check_length(name: str, found: int, expected: int) -> None:
-    """Check that a table has an entry for each band.
-
-    Raises
-    ------
-    InvalidInput
-        If it has not.
-    """
+    """InvalidInput if a table has not an entry for each band."""
     if found != expected:
         raise InvalidInput(name, found=f"{found} entries", expected=f"{expected}, one for each band")
 

@@ -1,4 +1,4 @@
-"""Parameters by name, whichever part of the header they belong to, and the same as JSON."""
+"""Parameters by preset and by name, whichever part of the header they belong to, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -130,18 +130,10 @@ def preset_parameters(
 
 
 def check_interoperable(parameters: StreamParameters) -> None:
-    """Check that a stream is one which all programs read alike.
+    """InvalidInput if programs would differ in how they read a stream with these parameters.
 
-    Parameters
-    ----------
-    parameters
-        What its header will say.
-
-    Raises
-    ------
-    InvalidInput
-        If the reference interval of the block-adaptive coder is no multiple of 64, where programs differ in
-        what a run of zero blocks is; or restricted code options are asked for deeper samples than have them.
+    They do where the reference interval of the block-adaptive coder is no multiple of 64 (what a run of zero
+    blocks is), and for restricted code options with samples of more than 4 bits.
     """
     coder, depth = parameters.coder, parameters.image.dynamic_range
     if not isinstance(coder, BlockAdaptive):
@@ -179,18 +171,7 @@ _TABLES: Final = ("weight_table", "weight_offsets", "accumulator_table", "initia
 
 
 def named_parameters(parameters: StreamParameters) -> dict[str, Any]:
-    """All parameters but those of the image by name, ready for JSON.
-
-    Parameters
-    ----------
-    parameters
-        What the header of a stream says.
-
-    Returns
-    -------
-    dict
-        What is None is left out.
-    """
+    """All parameters but those of the image by name, ready for JSON; what is None is left out."""
     coder = parameters.coder
     found: dict[str, Any] = {
         "coder": next(name for name, kind in CODER_KINDS.items() if type(coder) is kind),
@@ -214,22 +195,10 @@ def named_parameters(parameters: StreamParameters) -> dict[str, Any]:
 
 
 def read_parameters(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Parameters by name from a JSON file, as ``plait hsi info --json`` prints them.
+    """Parameters by name, as presets take them, from a JSON file like that of ``plait hsi info --json``.
 
-    Parameters
-    ----------
-    path
-        The file; the object itself, or one that has it as ``parameters``.
-
-    Returns
-    -------
-    dict
-        As the presets take them.
-
-    Raises
-    ------
-    FormatError
-        If it is no such file, or a name is unknown.
+    The file holds the object itself, or one that has it as ``parameters``. FormatError if it is no such file,
+    or a name is unknown.
     """
     found = read_json(path, "a JSON file with parameters by name", most=_MOST_BYTES)
     if isinstance(found, dict) and isinstance(found.get("parameters"), dict):
@@ -244,17 +213,9 @@ def read_parameters(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def typed(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON has them, with lists as tuples and parts as what they are.
+    """Parameters as JSON has them, with lists as tuples and parts as their own types.
 
-    Parameters
-    ----------
-    found
-        Parameters by name.
-
-    Raises
-    ------
-    InvalidInput
-        If a part has other names than it should have, or lists lie too deep in one another.
+    InvalidInput if a part has other names than it should have, or lists are nested too deeply.
     """
     try:
         plain = {name: _tuples(value) for name, value in found.items()}
@@ -293,13 +254,7 @@ def _tuples(value: Any) -> Any:
 
 
 def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables that a stream may use and not carry, for those who decompress it.
-
-    Parameters
-    ----------
-    found
-        Parameters by name, as `read_parameters` gives them.
-    """
+    """Tables that a stream may use and not carry, out of parameters by name; for decompression."""
     tables = {name: found[name] for name in _TABLES if found.get(name) is not None}
     representatives = found.get("representatives")
     if isinstance(representatives, Representatives) and not isinstance(representatives.damping, int):
@@ -308,13 +263,7 @@ def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def outside_tables(parameters: StreamParameters) -> dict[str, Any]:
-    """Tables that a stream may use and not carry, of those that it was made with.
-
-    Parameters
-    ----------
-    parameters
-        Of the stream.
-    """
+    """Tables that a stream may use and not carry, out of the parameters it was made with."""
     predictor, coder = parameters.predictor, parameters.coder
     found: dict[str, Any] = {
         "weight_table": predictor.weight_table,

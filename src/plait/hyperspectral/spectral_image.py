@@ -96,10 +96,7 @@ def _image_class() -> Any:
         def load(self, **options: Any) -> Any:
             """The whole image in memory, as SPy's `ImageArray`.
 
-            Parameters
-            ----------
-            **options
-                dtype: type of its samples, otherwise float32.
+            Samples are float32 unless `dtype` is given; without it, more than 24 bits are InvalidInput.
             """
             if left := sorted(set(options) - {"dtype", "scale"}):
                 raise InvalidInput("load", found=", ".join(left), expected="dtype or scale")

@@ -41,14 +41,8 @@ _PART = struct.Struct("<IIQQI")
 class SideIndex:
     """Where decoding may begin.
 
-    Attributes
-    ----------
-    rows
-        First row of each part but the first, rising.
-    checksums
-        CRC-32 of the samples of each part; None if there are none.
-    payloads
-        For each of the rows, a checkpoint as it is stored.
+    `rows` are the first rows of the parts but the first, rising; `payloads` holds a stored checkpoint for
+    each. `checksums` are CRC-32 of the samples of each part, or None.
     """
 
     rows: tuple[int, ...]
@@ -56,15 +50,7 @@ class SideIndex:
     payloads: tuple[bytes, ...]
 
     def checkpoint(self, part: int, parameters: StreamParameters) -> Checkpoint | None:
-        """The start of a part; None for that of the stream.
-
-        Parameters
-        ----------
-        part
-            Its number.
-        parameters
-            Of the stream.
-        """
+        """The start of a part, None for part 0; InvalidInput if it does not go with the parameters."""
         if part == 0:
             return None
         try:
@@ -77,13 +63,7 @@ class SideIndex:
 
 
 def stream_digest(stream: Any) -> bytes:
-    """SHA-256 of a stream.
-
-    Parameters
-    ----------
-    stream
-        The stream, as a buffer.
-    """
+    """SHA-256 of a stream, given as a buffer."""
     found = hashlib.sha256()
     for piece in pieces(memoryview(stream).cast("B")):
         found.update(piece)
@@ -138,16 +118,8 @@ def write_side_index(
 ) -> None:
     """Write the side index of a stream.
 
-    Parameters
-    ----------
-    write
-        Called with its bytes.
-    stream
-        The stream, as a buffer.
-    checkpoints
-        Where its parts begin, but the first.
-    checksums
-        CRC-32 of the samples of each part, the first among them; or None.
+    `checkpoints` are the starts of its parts but the first; `checksums` are CRC-32 of the samples of all
+    parts, or None.
     """
     payloads = [_packed(checkpoint) for checkpoint in checkpoints]
     flags = int(checksums is not None)
@@ -166,23 +138,10 @@ def write_side_index(
 
 
 def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: int) -> SideIndex:
-    """Read a side index, and check that it is that of a stream.
+    """Read a side index, and check that it is that of a stream of `size` bytes with SHA-256 `digest`.
 
-    Parameters
-    ----------
-    data
-        All of its bytes.
-    size, digest
-        Bytes of the stream, and SHA-256 of them.
-    path
-        Name of the index, for messages.
-    rows
-        Rows of the image.
-
-    Raises
-    ------
-    FormatError
-        If it is none, is damaged, or belongs to another stream.
+    `rows` are those of the image, `path` is for messages. FormatError if it is no side index, is damaged, or
+    belongs to another stream.
     """
     if len(data) < _HEAD.size or data[: len(_MAGIC)] != _MAGIC:
         raise FormatError(path, found="other first bytes", expected="a side index")
@@ -230,20 +189,7 @@ def attachment_of(origin: CubeOrigin) -> dict[str, bytes]:
 
 
 def origin_in(attachments: Mapping[str, bytes], path: str | os.PathLike[str]) -> CubeOrigin | None:
-    """The origin that a container keeps, or None.
-
-    Parameters
-    ----------
-    attachments
-        Of the container.
-    path
-        Its name, for messages.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged.
-    """
+    """The origin that a container keeps, or None; FormatError, which names `path`, if it is damaged."""
     if _ATTACHMENT not in attachments:
         return None
     expected = f"JSON in its attachment {_ATTACHMENT}"
@@ -251,21 +197,9 @@ def origin_in(attachments: Mapping[str, bytes], path: str | os.PathLike[str]) ->
 
 
 def check_origin(origin: CubeOrigin, shape: tuple[int, int, int], kind: Any, path: object) -> None:
-    """Check that an origin is that of a cube.
+    """FormatError if an origin is not that of a cube of this shape and signedness; `path` is for messages.
 
-    Parameters
-    ----------
-    origin
-        The origin.
-    shape, kind
-        Rows, columns and bands of the cube, and the type of its samples, of any size.
-    path
-        Its name, for messages.
-
-    Raises
-    ------
-    FormatError
-        If it is that of another cube.
+    `shape` is (rows, columns, bands). Types of samples may differ in size.
     """
     known = (origin.layout.rows, origin.layout.columns, origin.layout.bands)
     hint = "its header was damaged, or the file with the suffix .json goes with another one: move that away"
@@ -284,32 +218,18 @@ def check_origin(origin: CubeOrigin, shape: tuple[int, int, int], kind: Any, pat
 
 
 def samples_crc(samples: NDArray[Any], kind: np.dtype[Any], crc: int = 0) -> int:
-    """CRC-32 of samples in little-endian order.
+    """CRC-32 of samples, (rows, columns, bands), in little-endian order, going on from `crc`.
 
-    Parameters
-    ----------
-    samples
-        Shape (rows, columns, bands).
-    kind
-        The narrowest type that holds them.
-    crc
-        That of the samples before.
+    `kind` is the narrowest type of whole bytes that holds them.
     """
     ordered = np.ascontiguousarray(samples, kind.newbyteorder("<"))
     return zlib.crc32(ordered.view(np.uint8).data, crc)
 
 
 class StreamParts:
-    """A compressed cube in parts that are decoded independently of one another.
+    """A compressed cube in parts that are decoded independently; `data` is the whole file as a buffer.
 
-    Parameters
-    ----------
-    data
-        The bytes of the file, as a buffer.
-    name
-        Its name, for messages.
-    **tables
-        Tables that the stream uses and does not carry.
+    `name` is for messages; `tables` are those that the stream uses and does not carry.
     """
 
     kind: Literal["stream", "blocks"]
@@ -369,17 +289,8 @@ class StreamParts:
     def use_index(self, path: str | os.PathLike[str]) -> None:
         """Use a side index, which must be that of this stream.
 
-        Parameters
-        ----------
-        path
-            The index.
-
-        Raises
-        ------
-        InvalidInput
-            If this is a container, which has an index of its own, or the file cannot be read.
-        FormatError
-            If it is no side index, is damaged, or belongs to another stream.
+        InvalidInput if this is a container, which has its own, or the file cannot be read; FormatError if it
+        is no side index, is damaged, or belongs to another stream.
         """
         if self.kind != "stream":
             expected = "none: a container of blocks has its own"
@@ -409,30 +320,13 @@ class StreamParts:
         return stream_digest(self._view)
 
     def use_description(self, origin: CubeOrigin, seal: StreamSeal) -> None:
-        """Use what stands beside the file: what the cube came from, and what its stream is known by.
-
-        Parameters
-        ----------
-        origin, seal
-            As they were read.
-
-        Raises
-        ------
-        FormatError
-            If they are those of another cube.
-        """
+        """Use the origin and seal kept beside the file; FormatError if they are those of another cube."""
         check_origin(origin, self.shape, self.dtype, self._name)
         self._beside = origin, seal
 
     @cached_property
     def origin(self) -> CubeOrigin | None:
-        """What it came from, if that is known.
-
-        Raises
-        ------
-        FormatError
-            If what is known is damaged, or is that of another cube.
-        """
+        """What it came from, if known; FormatError if that is damaged or is of another cube."""
         found = origin_in(self.attachments, self._name)
         if found is None:
             return None if self._beside is None else self._beside[0]
@@ -456,13 +350,7 @@ class StreamParts:
         return f"damage that still decodes is not noticed, for lack of checksums: {why}"
 
     def check_bytes(self) -> None:
-        """Compare the bytes of a plain stream with what is known of them, once.
-
-        Raises
-        ------
-        FormatError
-            If they are others than were written.
-        """
+        """Compare the SHA-256 of a plain stream with its seal, once; FormatError if it differs."""
         if self._beside is None or self._beside[1].sha256 is None:
             return
         with self._lock:
@@ -476,7 +364,7 @@ class StreamParts:
             self._intact = True
 
     def _samples_crc(self, part: int) -> int | None:
-        """CRC-32 of the original samples of a part, if known."""
+        """CRC-32 of the original samples of a part, or None."""
         if self._blocks is not None:
             return self._blocks.entries[part].samples_crc if self._blocks.checksums else None
         if self._index is not None:
@@ -501,18 +389,7 @@ class StreamParts:
             raise FormatError(name, found=what, expected=error.expected, hint=error.hint) from error
 
     def block_entry(self, part: int) -> BlockEntry:
-        """Where a block of a container is.
-
-        Parameters
-        ----------
-        part
-            Its number.
-
-        Raises
-        ------
-        InvalidInput
-            If this is a plain stream.
-        """
+        """Where a block of a container is; InvalidInput for a plain stream."""
         if self._blocks is None:
             raise InvalidInput("block", found="a plain stream", expected="a container of blocks")
         return self._blocks.entries[part]
@@ -537,7 +414,7 @@ class StreamParts:
         return decoder
 
     def part_rows(self, part: int, last: int, step: int | None = None) -> Iterator[NDArray[Any]]:
-        """Samples of a part up to a row of the cube; those of a whole part are compared with its checksum."""
+        """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum."""
         window = self.windows[part]
         expected = self._samples_crc(part) if last == window.last_row else None
         with self._errors(part):

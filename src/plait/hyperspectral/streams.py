@@ -1,4 +1,4 @@
-"""Compress cubes into plain streams or containers of blocks, a few rows at a time."""
+"""Compress cubes into plain streams or containers of blocks, and read them, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -39,32 +39,11 @@ _MOST_KEPT_BYTES = 1 << 27
 
 
 class CompressedCube(StreamParts):
-    """A compressed cube that is open for reading; a context manager.
+    """A compressed cube that is open for reading; a context manager, made by `open_stream`.
 
-    Several threads may read at once. `open_stream` makes one.
-
-    Attributes
-    ----------
-    kind
-        ``"stream"`` or ``"blocks"``.
-    parameters
-        Of the stream; of a container, those of its first block with the size of the whole cube.
-    shape
-        Rows, columns and bands.
-    dtype
-        The narrowest integer type that holds the samples.
-    attachments
-        Named bytes kept in a container.
-    origin
-        What it came from, if that is known.
-    has_checksums
-        Whether samples are compared with checksums of the original ones.
-    unknown
-        What `verify` cannot know, for lack of checksums; None if there is nothing.
-    windows
-        Parts that are decoded independently of one another, row by row of them.
-    compressed_bytes
-        Size of the file.
+    Several threads may read at once. `shape` is (rows, columns, bands), `dtype` the narrowest integer type
+    that holds the samples, `windows` the parts that are decoded independently, in row order. Of a container,
+    `parameters` are those of its first block with the size of the whole cube.
     """
 
     def _fill(self, part: int, wanted: Window, found: NDArray[Any]) -> None:
@@ -92,23 +71,10 @@ class CompressedCube(StreamParts):
         *,
         threads: int = 1,
     ) -> NDArray[Any]:
-        """Samples of a window, shape (rows, columns, bands).
+        """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end.
 
-        Parameters
-        ----------
-        first, last
-            Its rows, `last` not among them.
-        first_column, last_column
-            Its columns, likewise; None for all that follow.
-        threads
-            Parts that are decoded at a time.
-
-        Raises
-        ------
-        InvalidInput
-            If the window is not in the cube.
-        FormatError
-            If the file is truncated or damaged there.
+        Up to `threads` parts are decoded at a time. InvalidInput if the window is not in the cube,
+        FormatError if the file is truncated or damaged there.
         """
         rows, columns, bands = self.shape
         last_column = columns if last_column is None else last_column
@@ -139,20 +105,8 @@ class CompressedCube(StreamParts):
     def rows(self, *, threads: int | None = None) -> Iterator[NDArray[Any]]:
         """All samples in order, some rows at a time, shape (rows, columns, bands).
 
-        Parameters
-        ----------
-        threads
-            Parts that are decoded at a time; None for as many as there are processors.
-
-        Yields
-        ------
-        NDArray
-            Samples, shape (rows, columns, bands).
-
-        Raises
-        ------
-        FormatError
-            If the file is truncated or damaged.
+        Up to `threads` parts are decoded at a time, by default one per processor. FormatError if the file is
+        truncated or damaged.
         """
         threads = thread_count() if threads is None else threads
         bands = self.shape[2]
@@ -191,19 +145,9 @@ class CompressedCube(StreamParts):
             yield np.concatenate(list(pool.map(next, under_way)), axis=1)
 
     def verify(self, *, threads: int | None = None, progress: Progress | None = None) -> tuple[str, ...]:
-        """Decode everything, and compare it with the checksums that there are.
+        """Decode everything and compare it with the checksums there are; a line for each part that is wrong.
 
-        Parameters
-        ----------
-        threads
-            Parts that are decoded at a time; None for as many as there are processors.
-        progress
-            Called as it goes on.
-
-        Returns
-        -------
-        tuple of str
-            What is wrong, a line for each part; nothing if all is right.
+        Up to `threads` parts are decoded at a time, by default one per processor.
         """
         threads = thread_count() if threads is None else threads
         try:
@@ -308,21 +252,7 @@ _MOST_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSummary:
-    """What was written.
-
-    Attributes
-    ----------
-    kind
-        A plain standard stream, or a container of blocks.
-    parameters
-        Of the whole cube.
-    shape
-        Rows, columns and bands of the cube.
-    blocks
-        Number of blocks, 1 in a plain stream.
-    samples, compressed_bytes
-        Size of the cube and of the file.
-    """
+    """What was written: `shape` is (rows, columns, bands) of the cube, a plain stream is 1 block."""
 
     kind: Literal["stream", "blocks"]
     parameters: StreamParameters
@@ -604,32 +534,11 @@ def make_index(
     tables: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Decode a plain stream once, and write its side index.
+    """Decode a plain stream once, and write its side index, with an entry every `every` rows.
 
-    Parameters
-    ----------
-    stream
-        The file of the stream.
-    index
-        Where to write the index.
-    every
-        Rows between entries; None for what suits the image.
-    checksums
-        Checksums of the samples between entries, with which what is decoded is compared; None for those of
-        what is decoded.
-    tables
-        Tables that the stream uses and does not carry.
-    progress
-        Called as it goes on.
-
-    Raises
-    ------
-    FormatError
-        If the stream is truncated or damaged, or the index cannot be written.
-    InvalidInput
-        If the samples are not those of the checksums, or the file is a container.
-    Unsupported
-        If the stream is of the hybrid coder.
+    `checksums` are expected CRC-32s of the samples between entries; None takes those of what is decoded.
+    FormatError if the stream is damaged or the index cannot be written, InvalidInput if the samples do not
+    match or the file is a container, Unsupported for the hybrid coder.
     """
     with open_stream(stream, **(tables or {})) as cube:
         if cube.kind != "stream":

@@ -1,4 +1,4 @@
-"""The predictor over stretches of samples: parameters to constants, memory of the waves, and their runs."""
+"""The predictor over runs of whole rows: its constants and memory, and the kernels of CCSDS 123."""
 
 from __future__ import annotations
 
@@ -119,15 +119,7 @@ _SAMPLES = 1 << 18
 
 
 def rows_at_a_time(image: ImageLayout, bands: int | None = None) -> int:
-    """Rows that are worked on at a time.
-
-    Parameters
-    ----------
-    image
-        Size of the image.
-    bands
-        Of how many bands; None for all.
-    """
+    """Rows of so many bands, by default all, that are worked on at a time."""
     return max(1, _SAMPLES // (image.columns * (image.bands if bands is None else bands)))
 
 
@@ -137,15 +129,7 @@ def bands_at_a_time(image: ImageLayout) -> int:
 
 
 def initial_weights(predictor: Predictor, band: int) -> list[int]:
-    """Weights of a band at its second sample.
-
-    Parameters
-    ----------
-    predictor
-        The predictor.
-    band
-        Number of the band.
-    """
+    """Weights of a band at its second sample."""
     omega, q = predictor.weight_resolution, predictor.weight_table_resolution
     if q is not None and predictor.weight_table is not None:
         half = (1 << (omega + 2 - q)) - 1 if q <= omega + 2 else 0
@@ -179,18 +163,10 @@ def _padded(bands: int) -> int:
 
 
 class BandWaves:
-    """Residuals of samples, or samples of residuals, a run of whole rows after the other.
+    """Residuals of samples, or `backwards` samples of residuals, one run of whole rows after the other.
 
-    Parameters
-    ----------
-    image, predictor
-        Parameters that go together.
-    backwards
-        Whether samples are found from residuals.
-    stretch
-        Samples of a band that are worked on at a time; None for what suits the image.
-    most_bands
-        Bands of a wave.
+    `stretch` samples of a band are worked on at a time (None for what suits the image), in waves of up to
+    `most_bands` bands.
     """
 
     def __init__(
@@ -261,13 +237,9 @@ class BandWaves:
         )
 
     def run(self, values: NDArray[np.int64]) -> None:
-        """Turn the next samples into residuals, or the other way round.
+        """Turn the next samples into residuals, or the other way round, in place.
 
-        Parameters
-        ----------
-        values
-            int64, shape (samples, bands), C order. Samples count from the middle of their range. Changed in
-            place.
+        `values` are int64, (samples, bands), C order; samples count from the middle of their range.
         """
         for start in range(0, len(values), self._stretch):
             part = values[start : start + self._stretch]
@@ -290,29 +262,17 @@ class BandWaves:
         )
 
     def state(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What prediction goes on from after whole rows.
+        """What prediction resumes from after whole rows.
 
-        Returns
-        -------
-        NDArray[np.int64]
-            What stands for the samples of the last row, counted from the middle; shape (columns, bands).
-        NDArray[np.int64]
-            Weights, shape (components, bands).
+        The representatives of the last row, counted from the middle, (columns, bands); weights, (components,
+        bands).
         """
         near = [memory.near[self._places(low, high, memory)] for low, high, memory in self._waves]
         weights = [memory.weights[:, : high - low] for low, high, memory in self._waves]
         return np.concatenate(near, axis=1), np.concatenate(weights, axis=1)
 
     def resume(self, row: int, near: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
-        """Go on from a `state`.
-
-        Parameters
-        ----------
-        row
-            Number of the next row.
-        near, weights
-            The state.
-        """
+        """Go on at row `row` from a `state`."""
         self._done = row * self._image.columns
         for low, high, memory in self._waves:
             memory.near[self._places(low, high, memory)] = near[:, low:high]

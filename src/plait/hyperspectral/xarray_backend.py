@@ -29,19 +29,7 @@ _SUFFIX = ".c123"
 class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
     """A compressed cube of which only the rows and columns that are asked for are decoded.
 
-    Parameters
-    ----------
-    path
-        The file.
-    index
-        Its side index.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Bands, rows, columns.
-    dtype : dtype
-        Type of the samples: that of the file it came from, if known.
+    `shape` is (bands, rows, columns); `dtype` is that of the file it came from, if known.
     """
 
     def __init__(self, path: str, index: str | None = None) -> None:
@@ -149,22 +137,10 @@ class CubeBackend(BackendEntrypoint):  # type: ignore[misc]
         drop_variables: str | Iterable[str] | None = None,
         index: str | None = None,
     ) -> xr.Dataset:
-        """Open a compressed cube.
+        """Open a compressed cube, with the side index `index`, as a dataset.
 
-        Parameters
-        ----------
-        filename_or_obj
-            The file.
-        drop_variables
-            Names to leave out.
-        index
-            Its side index.
-
-        Returns
-        -------
-        Dataset
-            The variable ``cube`` (band, y, x), with wavelengths and what else the header says as coordinates
-            and attributes.
+        Its variable ``cube`` (band, y, x) has wavelengths and what else the header says as coordinates and
+        attributes. Names in `drop_variables` are left out.
         """
         path = os.fspath(filename_or_obj)
         lazy = LazyCube(path, None if index is None else os.fspath(index))
@@ -191,11 +167,5 @@ class CubeBackend(BackendEntrypoint):  # type: ignore[misc]
         return found
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether the name of a file is that of a compressed cube.
-
-        Parameters
-        ----------
-        filename_or_obj
-            What is to be opened.
-        """
+        """Whether this is the name of a compressed cube, which ends in ``.c123``."""
         return isinstance(filename_or_obj, str | os.PathLike) and Path(filename_or_obj).suffix == _SUFFIX

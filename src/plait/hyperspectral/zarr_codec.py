@@ -32,19 +32,9 @@ _END = 1 << 15
 
 
 async def needed_bytes(get: GetBytes, window: Window | None) -> Any:
-    """The bytes of a chunk, of which those that are not needed may be left out as zeros.
+    """The bytes of a chunk, zeros in place of blocks that `window` does not need; None: no such chunk.
 
-    Parameters
-    ----------
-    get
-        Gives bytes of the chunk.
-    window
-        What will be read of it; None for all.
-
-    Returns
-    -------
-    buffer
-        For `plait.hyperspectral.streams.open_stream`; None if there is no such chunk.
+    `window` None asks for all. The result is a buffer for `plait.hyperspectral.streams.open_stream`.
     """
     if window is None:
         return await get(0, None)
@@ -91,14 +81,9 @@ _NAME = "plait.ccsds123"
 
 @dataclass(frozen=True)
 class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type: ignore[misc]
-    """CCSDS 123 as the serializer of an array of zarr format 3.
+    """CCSDS 123 as the serializer of an array of zarr format 3; see `plait.hyperspectral.chunks.ChunkCoding`.
 
     It releases the GIL and keeps no state, so that zarr may work on several chunks at once.
-
-    Attributes
-    ----------
-    axes, preset, blocks, parameters, checksum
-        As in `plait.hyperspectral.chunks.ChunkCoding`.
     """
 
     axes: str = "yxz"
@@ -119,13 +104,7 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Make one of the metadata of an array.
-
-        Parameters
-        ----------
-        data
-            What `to_dict` gave.
-        """
+        """The codec that `to_dict` described in the metadata of an array."""
         parse_named_configuration({**data, "configuration": {}}, _NAME, require_configuration=False)
         return cls(**ChunkCoding.from_config(data.get("configuration", {})).config())
 
@@ -134,33 +113,12 @@ class Ccsds123Codec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type
         return {"name": _NAME, "configuration": self._coding().config()}
 
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        """Check that an array can be coded.
-
-        Parameters
-        ----------
-        shape
-            Shape of the array.
-        dtype
-            Type of its samples.
-        chunk_grid
-            Its chunks.
-        """
+        """Check that an array can be coded; InvalidInput if it cannot."""
         chunks = getattr(chunk_grid, "chunk_shape", None)
         self._coding().check(tuple(chunks or shape), dtype.to_native_dtype())
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand.
-
-        Parameters
-        ----------
-        input_byte_length, chunk_spec
-            Of a chunk.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: zarr asks codecs whose output has no fixed size to say so by this error.
-        """
+        """NotImplementedError always: so zarr asks codecs to say that their output has no fixed size."""
         raise NotImplementedError("the size of a compressed chunk is not known before it is compressed")
 
     async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:

@@ -1,1 +1,1 @@
-"""Cubes in files."""
+"""Hyperspectral cubes in files: ENVI, .npy, GeoTIFF, NetCDF and raw samples."""

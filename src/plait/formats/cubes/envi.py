@@ -1,4 +1,4 @@
-"""Which header goes with which data file: ENVI's names follow several habits."""
+"""ENVI headers: reading, writing and changing them, and which header goes with which data file."""
 
 from __future__ import annotations
 
@@ -47,16 +47,10 @@ _MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class EnviHeader:
-    """An ENVI header.
+    """An ENVI header; `path` is where it was read, for messages.
 
-    Attributes
-    ----------
-    text
-        The whole file, each byte as one character (Latin-1), so that it can be written again byte for byte.
-    fields
-        Values by name, names in lower case, the text of values as it stands, braces included.
-    path
-        Where it was read, for messages.
+    `text` is the whole file, a character for each byte (Latin-1), to be written again byte for byte. `fields`
+    has values by name in lower case, as they stand, braces included.
     """
 
     text: str
@@ -80,12 +74,8 @@ class EnviHeader:
     def layout(self) -> CubeLayout:
         """How samples lie in the data file.
 
-        Raises
-        ------
-        FormatError
-            If a field is missing or wrong, or the file is compressed.
-        InvalidInput
-            If the samples are not integers of 8, 16 or 32 bits.
+        FormatError if a field is missing or wrong, or the file is compressed; InvalidInput if samples are not
+        integers of 8, 16 or 32 bits.
         """
         for name in ("major frame offsets", "minor frame offsets", "file compression"):
             if any(value not in ("0", "0.0") for value in self.values(name) or ()):
@@ -165,13 +155,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def envi_type(kind: np.dtype[Any]) -> int:
-    """The number that ENVI has for a type of samples.
-
-    Raises
-    ------
-    InvalidInput
-        If it has none.
-    """
+    """The number that ENVI has for a type of samples; InvalidInput if it has none."""
     plain = kind.newbyteorder("=")
     for number, name in _TYPES.items():
         if np.dtype(name) == plain:
@@ -181,18 +165,7 @@ def envi_type(kind: np.dtype[Any]) -> int:
 
 
 def read_envi_header(path: str | os.PathLike[str]) -> EnviHeader:
-    """Read an ENVI header.
-
-    Parameters
-    ----------
-    path
-        The file, usually with the suffix .hdr.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read or is no ENVI header.
-    """
+    """Read an ENVI header; FormatError if the file cannot be read or is none."""
     try:
         if os.path.getsize(path) > _MOST_BYTES:
             found = f"{os.path.getsize(path):,} bytes"
@@ -204,20 +177,7 @@ def read_envi_header(path: str | os.PathLike[str]) -> EnviHeader:
 
 
 def parse_envi_header(text: str, path: str | os.PathLike[str]) -> EnviHeader:
-    """Read an ENVI header that is in memory.
-
-    Parameters
-    ----------
-    text
-        The header, each byte one character.
-    path
-        Where it stood, for messages.
-
-    Raises
-    ------
-    FormatError
-        If it is no ENVI header.
-    """
+    """Read an ENVI header in memory, a character for each byte; FormatError, naming `path`, if it is none."""
     first = text.lstrip("\ufeff").removeprefix("\u00ef\u00bb\u00bf").partition("\n")[0].strip()
     if first != "ENVI":
         found = repr(first[:40]) if first.isprintable() else "binary data"
@@ -234,15 +194,8 @@ def parse_envi_header(text: str, path: str | os.PathLike[str]) -> EnviHeader:
 def with_fields(text: str, fields: Mapping[str, str]) -> str:
     r"""A header with other values of some fields; all the rest stays as it is, byte for byte.
 
-    Parameters
-    ----------
-    text
-        The header.
-    fields
-        New values by name, in lower case. A field that is not there yet is added at the end.
+    Names are in lower case. A field that is not there yet is added at the end.
 
-    Examples
-    --------
     >>> with_fields("ENVI\nbands = 3\n; kept\n", {"bands": "4", "byte order": "1"})
     'ENVI\nbands = 4\n; kept\nbyte order = 1\n'
     """
@@ -276,19 +229,9 @@ def layout_fields(layout: CubeLayout) -> dict[str, str]:
 
 
 def new_envi_header(layout: CubeLayout, text: str | None = None) -> str:
-    """The header of a data file.
+    """The header of a data file, a character for each byte.
 
-    Parameters
-    ----------
-    layout
-        How samples lie in it.
-    text
-        A header with further fields; it stays as it is wherever it says what the layout says.
-
-    Returns
-    -------
-    str
-        Its text, each character one byte.
+    `text` is a header with further fields; it stays as it is wherever it says what the layout says.
     """
     wanted = layout_fields(layout)
     if text is None:
@@ -334,30 +277,16 @@ def _there(folder: Path, names: list[str]) -> list[Path]:
 
 
 def header_of(path: str | os.PathLike[str]) -> Path | None:
-    """The header of a data file: ``scene.img.hdr`` or ``scene.hdr``, or None.
-
-    Parameters
-    ----------
-    path
-        The data file.
-    """
+    """The header of a data file: ``scene.img.hdr`` or ``scene.hdr``, or None."""
     data = Path(path)
     found = _there(data.parent, [f"{data.name}.hdr", f"{data.stem}.hdr"])
     return next((one for one in found if one != data), None)
 
 
 def data_of(path: str | os.PathLike[str]) -> Path:
-    """The data file of a header.
+    """The data file of a header, such as ``scene.hdr`` or ``scene.img.hdr``.
 
-    Parameters
-    ----------
-    path
-        The header, such as ``scene.hdr`` or ``scene.img.hdr``.
-
-    Raises
-    ------
-    FormatError
-        If there is none, or more than one.
+    FormatError if there is none, or more than one.
     """
     header = Path(path)
     stem = header.stem if header.suffix.lower() == ".hdr" else header.name

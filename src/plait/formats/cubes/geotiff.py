@@ -33,24 +33,9 @@ _PROFILE = ("tiled", "blockxsize", "blockysize", "compress", "interleave", "phot
 class GeoTiffCube(FileCube):
     """A GeoTIFF file as a cube; several threads may read.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Attributes
-    ----------
-    metadata : dict
-        What places it on Earth, tags and names of bands, ready for JSON.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read, or its bands differ in type.
-    InvalidInput
-        If its samples cannot be coded without loss.
-    TargetUnavailable
-        If rasterio is not installed.
+    `metadata` has its place on Earth, tags and names of bands, ready for JSON. FormatError if it cannot be
+    read or its bands differ in type, InvalidInput if samples cannot be coded without loss, TargetUnavailable
+    without rasterio.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -132,23 +117,10 @@ class GeoTiffCube(FileCube):
 
 
 class GeoTiffWriter(RowWriter):
-    """A GeoTIFF file that appears under its name when it is complete; rows come in order.
+    """A GeoTIFF file that appears under its name when complete; rows come in order.
 
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        Size and type of the cube.
-    metadata
-        What `GeoTiffCube` found, or nothing.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If it cannot be written.
-    TargetUnavailable
-        If rasterio is not installed.
+    `metadata` is that of a `GeoTiffCube`, or empty. InvalidInput or FormatError if it cannot be written,
+    TargetUnavailable without rasterio.
     """
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, metadata: dict[str, Any]) -> None:

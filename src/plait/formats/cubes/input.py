@@ -28,18 +28,8 @@ _RAW_OPTIONS: Final = ("dtype", "byte_order", "offset")
 class RawShape:
     """What has to be said of a file without a header, and may be said of others.
 
-    Attributes
-    ----------
-    shape
-        Rows, columns and bands.
-    dtype
-        Type of the samples, such as uint16.
-    interleave
-        bsq, bil or bip, or the axes themselves, such as zyx; of arrays with dimensions, what these are.
-    byte_order
-        little or big.
-    offset
-        Bytes before the first sample.
+    `shape` is rows, columns, bands. `interleave` is bsq, bil or bip, or axes such as zyx; of arrays with
+    dimensions, what these are. `offset` is the bytes before the first sample.
     """
 
     shape: tuple[int, int, int] | None = None
@@ -51,17 +41,7 @@ class RawShape:
 
 @dataclass(frozen=True, slots=True)
 class InputCube:
-    """A cube that is open for reading.
-
-    Attributes
-    ----------
-    source
-        Its samples.
-    origin
-        What it is, so that it can be written again.
-    files
-        The files that are read.
-    """
+    """A cube that is open for reading, with what is needed to write it again, and the files that are read."""
 
     source: FileCube
     origin: CubeOrigin
@@ -74,30 +54,12 @@ _AS_IT_IS = RawShape()
 def open_cube(
     path: str | os.PathLike[str], raw: RawShape = _AS_IT_IS, *, variable: str | None = None
 ) -> InputCube:
-    """Open a cube in a file of any format that plait reads.
+    """Open a cube in a file of any format that plait reads; the caller closes its source.
 
-    Parameters
-    ----------
-    path
-        An ENVI header or data file, a .npy, GeoTIFF or NetCDF file, or with a shape any other one.
-    raw
-        Shape, type and order of the samples, where the file does not say them.
-    variable
-        Which variable of a NetCDF file.
-
-    Returns
-    -------
-    InputCube
-        Close its source when done.
-
-    Raises
-    ------
-    FormatError
-        If the file is not what it should be, or has another size than its header says.
-    InvalidInput
-        If something has to be said, or the samples cannot be coded without loss.
-    TargetUnavailable
-        If a package is needed that is not installed.
+    `path` is an ENVI header or data file, a .npy, GeoTIFF or NetCDF file, or any other one if `raw` has a
+    shape. FormatError if the file is not what it should be, or has another size than its header says;
+    InvalidInput if something has to be said, or samples cannot be coded without loss; TargetUnavailable
+    if a package is missing.
     """
     name = Path(path)
     if not name.exists():

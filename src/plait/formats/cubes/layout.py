@@ -29,19 +29,9 @@ _MOST_BYTES = 4
 
 
 def check_sample_type(kind: np.dtype[Any], what: str = "samples") -> None:
-    """Check that samples are integers that can be coded without loss.
+    """InvalidInput if samples are not integers of 8, 16 or 32 bits; it says what can be done.
 
-    Parameters
-    ----------
-    kind
-        Their type.
-    what
-        What holds them, for the message.
-
-    Raises
-    ------
-    InvalidInput
-        If they are not integers of 8, 16 or 32 bits; the message says what can be done.
+    `what` holds the samples, for the message.
     """
     expected = "integers of 8, 16 or 32 bits"
     if kind.kind == "f":
@@ -61,12 +51,7 @@ def check_sample_type(kind: np.dtype[Any], what: str = "samples") -> None:
 
 
 def interleave_axes(name: str) -> str:
-    """The axes that an interleave stands for: bsq, bil, bip, or the axes themselves, such as zxy.
-
-    Raises
-    ------
-    InvalidInput
-        If it is neither.
+    """The axes of an interleave: bsq, bil, bip, or the axes themselves, such as zxy; otherwise InvalidInput.
 
     >>> interleave_axes("BIL"), interleave_axes("zxy")
     ('yzx', 'zxy')
@@ -89,21 +74,9 @@ def with_byte_order(kind: np.dtype[Any], order: ByteOrder) -> np.dtype[Any]:
 class CubeLayout:
     """How the samples of a cube lie in a file.
 
-    Attributes
-    ----------
-    rows, columns, bands
-        Size, each from 1 to 65,536.
-    dtype
-        Type of the samples, with its byte order.
-    axes
-        Axes, slowest first, of y (rows), x (columns) and z (bands): ``"yxz"`` is BIP.
-    offset
-        Bytes before the first sample.
-
-    Raises
-    ------
-    InvalidInput
-        If a size is out of its range, or samples of that type cannot be coded without loss.
+    `rows`, `columns` and `bands` are each from 1 to 65,536. `dtype` has the byte order of the file. `axes`
+    are y (rows), x (columns) and z (bands), slowest first: ``"yxz"`` is BIP. `offset` is the bytes before the
+    first sample. InvalidInput if a size is out of range, or that type cannot be coded without loss.
     """
 
     rows: int

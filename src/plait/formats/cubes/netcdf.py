@@ -31,28 +31,10 @@ _FILTERS: Final = ("zlib", "shuffle", "complevel")
 class NetCdfCube(FileCube):
     """A variable of a NetCDF file as a cube; several threads may read.
 
-    Parameters
-    ----------
-    path
-        The file.
-    variable
-        Its name, with groups before it (``group/name``); None for the only one with three dimensions.
-    axes
-        What its dimensions are, of y (rows), x (columns) and z (bands); None to go by their names.
-
-    Attributes
-    ----------
-    metadata : dict
-        Attributes, coordinates and settings, ready for JSON.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read or has no such variable.
-    InvalidInput
-        If it is not clear which variable or dimension is meant, or samples cannot be coded without loss.
-    TargetUnavailable
-        If netCDF4 is not installed.
+    `variable` may have groups before it (``group/name``); None is the only one with three dimensions. `axes`
+    names its dimensions, of y, x and z; None goes by their names. FormatError if it cannot be read or is not
+    there; InvalidInput if it is unclear which variable or dimension is meant, or samples cannot be coded
+    without loss; TargetUnavailable without netCDF4.
     """
 
     def __init__(
@@ -195,23 +177,10 @@ def _attribute(value: Any) -> Any:
 
 
 class NetCdfWriter(RowWriter):
-    """A NetCDF file that appears under its name when it is complete; rows come in order.
+    """A NetCDF file that appears under its name when complete; rows come in order.
 
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        Size, type and dimensions of the variable.
-    metadata
-        What `NetCdfCube` found, or nothing.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If it cannot be written.
-    TargetUnavailable
-        If netCDF4 is not installed.
+    `metadata` is that of a `NetCdfCube`, or empty. InvalidInput or FormatError if it cannot be written,
+    TargetUnavailable without netCDF4.
     """
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, metadata: dict[str, Any]) -> None:

@@ -36,22 +36,10 @@ def _read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def npy_layout(path: str | os.PathLike[str], dimensions: str = _DIMENSIONS) -> CubeLayout:
-    """How samples lie in a .npy file.
+    """How samples lie in a .npy file; an array of two dimensions is an image of one band.
 
-    Parameters
-    ----------
-    path
-        The file.
-    dimensions
-        What the dimensions of the array are, in their order: y rows, x columns, z bands. An array of two
-        dimensions is an image of one band.
-
-    Raises
-    ------
-    FormatError
-        If it is no .npy file.
-    InvalidInput
-        If the array has another number of dimensions, or its samples cannot be coded without loss.
+    `dimensions` are those of the array in order: y rows, x columns, z bands. FormatError if it is no .npy
+    file; InvalidInput for another number of dimensions, or samples that cannot be coded without loss.
     """
     try:
         with open(path, "rb") as file:
@@ -82,12 +70,9 @@ def npy_layout(path: str | os.PathLike[str], dimensions: str = _DIMENSIONS) -> C
 
 
 def npy_header(layout: CubeLayout) -> bytes:
-    """The header of a .npy file with an array of a layout, whose dimensions are its axes.
+    """The header of a .npy file with an array whose dimensions are the axes of a layout.
 
-    Parameters
-    ----------
-    layout
-        Shape and type; its offset does not matter.
+    The offset of the layout is ignored.
     """
     content = io.BytesIO()
     described = np.lib.format.dtype_to_descr(layout.dtype)

@@ -40,16 +40,10 @@ def origin_path(stream: str | os.PathLike[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StreamSeal:
-    """By what a plain stream is known again; earlier versions of plait kept its size alone.
+    """What a plain stream is recognised by; earlier versions of plait kept its size alone.
 
-    Attributes
-    ----------
-    size
-        Its bytes.
-    sha256
-        SHA-256 of them, in hexadecimal digits.
-    samples_crc32
-        CRC-32 of the samples, by row, column and band, each in the fewest whole bytes, little-endian.
+    `size` is in bytes, `sha256` in hexadecimal digits. `samples_crc32` is CRC-32 of the samples by row,
+    column and band, each in the fewest whole bytes, little-endian.
     """
 
     size: int | None = None
@@ -59,22 +53,11 @@ class StreamSeal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeOrigin:
-    """What a compressed cube came from.
+    """What a compressed cube came from; `layout` is that of its samples in the file.
 
-    Attributes
-    ----------
-    format
-        envi, npy, raw, geotiff, netcdf or array.
-    layout
-        How the samples lay in the file.
-    names
-        Names of its files, without folders: data, header.
-    header
-        The ENVI header, each byte one character (Latin-1), or an empty text.
-    prefix
-        The bytes before the first sample.
-    metadata
-        What else the format has, ready for JSON.
+    `format` is envi, npy, raw, geotiff, netcdf or array. `names` are those of its files, data and header,
+    without folders. `header` is the ENVI header, a character for each byte (Latin-1), or empty. `prefix` is
+    the bytes before the first sample. `metadata` is what else the format has, ready for JSON.
     """
 
     format: str
@@ -116,20 +99,7 @@ class CubeOrigin:
 
     @classmethod
     def from_json(cls, found: Any, path: str | os.PathLike[str]) -> Self:
-        """Read it again.
-
-        Parameters
-        ----------
-        found
-            What `to_json` gave.
-        path
-            Where it stood, for messages.
-
-        Raises
-        ------
-        FormatError
-            If it is nothing of the kind.
-        """
+        """Read what `to_json` gave; FormatError, which names `path`, if it is something else."""
         if not isinstance(found, dict) or found.get("plait_origin") != _VERSION:
             what = found.get("plait_origin", "other") if isinstance(found, dict) else "other"
             expected = f"version {_VERSION} of {_EXPECTED}"
@@ -166,15 +136,7 @@ class CubeOrigin:
         return origin
 
     def write_beside(self, stream: str | os.PathLike[str], seal: StreamSeal) -> None:
-        """Write it beside a stream that is complete.
-
-        Parameters
-        ----------
-        stream
-            The stream.
-        seal
-            What it is known by.
-        """
+        """Write it beside a stream that is complete, with its seal."""
         told = {
             "stream_bytes": seal.size,
             "stream_sha256": seal.sha256,
@@ -186,30 +148,16 @@ class CubeOrigin:
 
     @staticmethod
     def remove_beside(stream: str | os.PathLike[str]) -> None:
-        """Remove what stands beside a stream since an earlier one of its name; no file that is another's.
-
-        Parameters
-        ----------
-        stream
-            The stream.
-        """
+        """Remove the origin of an earlier stream of this name, but no file that is something else."""
         path = origin_path(stream)
         if _is_origin(path):
             path.unlink(missing_ok=True)
 
     @classmethod
     def read_beside(cls, stream: str | os.PathLike[str]) -> tuple[Self, StreamSeal] | None:
-        """The origin that stands beside a stream and what the stream is known by, or None.
+        """The origin and the seal that stand beside a stream, or None.
 
-        Parameters
-        ----------
-        stream
-            The stream.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged, or that of another stream.
+        FormatError if they are damaged, or those of another stream.
         """
         path = origin_path(stream)
         if not path.is_file():
@@ -245,17 +193,9 @@ class CubeOrigin:
 
 
 def check_beside(stream: str | os.PathLike[str]) -> None:
-    """Check, before long work, that what shall stand beside a stream replaces no other file.
+    """Check, before long work, that the origin of a stream will replace no other file.
 
-    Parameters
-    ----------
-    stream
-        The stream.
-
-    Raises
-    ------
-    InvalidInput
-        If a file of its name is there that is no description of a cube.
+    InvalidInput if a file of its name is there that is no description of a cube.
     """
     path = origin_path(stream)
     if os.path.lexists(path) and not _is_origin(path):

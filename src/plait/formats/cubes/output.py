@@ -62,38 +62,12 @@ def create_cube(
     inputs: Iterable[str | os.PathLike[str]] = (),
     overwrite: bool = False,
 ) -> RowWriter:
-    """Begin to write a cube.
+    """Begin to write a cube of shape (rows, columns, bands); see `plait.hyperspectral.decompress_file`.
 
-    Parameters
-    ----------
-    path
-        The output; an existing folder for the name that the cube came from. The suffix decides the format:
-        .npy, .tif, .nc, .hdr (ENVI). Any other is written in the format that the cube came from, if that is
-        raw, and otherwise as ENVI data with a header beside.
-    shape
-        Rows, columns and bands.
-    dtype
-        Type of the samples, where the origin says nothing else.
-    origin
-        What the cube came from. In the same format, interleave and byte order it is written as it was.
-    format
-        The format, whatever the suffix.
-    interleave, byte_order
-        Another order than that of the origin.
-    inputs
-        Files that are read, which are never written over.
-    overwrite
-        Whether others that are there already may be.
-
-    Raises
-    ------
-    InvalidInput
-        If the origin is that of another cube or asks for a name that is none, the output is there already, or
-        it cannot be written so.
-    FormatError
-        If the output cannot be written.
-    TargetUnavailable
-        If a package is needed that is not installed.
+    In the format, interleave and byte order of its `origin` it is written as it was; without an origin
+    samples are of type `dtype`. `inputs` are never written over. InvalidInput for the origin of another cube
+    or a bad name in it, or an output that exists or cannot be written so; FormatError if writing fails;
+    TargetUnavailable if a package is missing.
     """
     out = _named(Path(path), origin)
     form = format or _SUFFIXES.get(out.suffix.lower()) or _usual(origin)

@@ -19,27 +19,10 @@ __all__ = ["CubeFileWriter", "RowWriter"]
 
 
 class RowWriter(ABC):
-    """A file that appears under its name when it is complete; rows come in order.
+    """A file that appears under its name when complete; rows come in order, and are written `step` at a time.
 
-    A context manager: it closes on a clean exit, and aborts on any exception.
-
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How samples shall lie in it.
-    step
-        Rows that are written at a time.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    layout : CubeLayout
-        How samples lie in it.
-    dtype : dtype
-        Type of the samples, in the byte order of this machine.
+    A context manager: it closes on a clean exit, and aborts on any exception. `layout` is that of samples in
+    the file; `dtype` is their type in the byte order of this machine.
     """
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, step: int = 1) -> None:
@@ -51,19 +34,10 @@ class RowWriter(ABC):
         self._waiting: list[NDArray[Any]] = []
 
     def write_rows(self, rows: NDArray[Any]) -> None:
-        """Append rows.
+        """Append rows of integers, shape (rows, columns, bands); they are copied.
 
-        Parameters
-        ----------
-        rows
-            Integers, shape (rows, columns, bands).
-
-        Raises
-        ------
-        InvalidInput
-            If the shape is another, there are too many rows, or a sample does not fit the type of the file.
-        FormatError
-            If the file cannot be written.
+        InvalidInput if the shape is another, there are too many rows, or a sample does not fit the type of
+        the file; FormatError if the file cannot be written.
         """
         layout = self.layout
         if rows.ndim != 3 or rows.shape[1:] != (layout.columns, layout.bands):
@@ -91,12 +65,7 @@ class RowWriter(ABC):
     def close(self) -> None:
         """Make the file appear under its name.
 
-        Raises
-        ------
-        InvalidInput
-            If rows are missing; the file is discarded then.
-        FormatError
-            If the file cannot be written.
+        InvalidInput if rows are missing, FormatError if it cannot be written; the file is discarded then.
         """
         try:
             self._put(self._held())
@@ -150,23 +119,11 @@ _FILE_AXES = "yxz"
 
 
 class CubeFileWriter(RowWriter):
-    """A file of plain samples that appears under its name when it is complete; rows come in order.
+    """A file of plain samples that appears under its name when complete; rows come in order.
 
-    A context manager: it commits on a clean exit, and discards on any exception.
-
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How samples shall lie in it.
-    prefix
-        The bytes before the first sample, as many as the layout says.
-
-    Raises
-    ------
-    InvalidInput, FormatError
-        If the file cannot be written, see `plait.formats.atomic.AtomicFile`.
+    A context manager: it commits on a clean exit, and discards on any exception. `prefix` is the bytes before
+    the first sample, as many as the layout says. InvalidInput or FormatError if the file cannot be written,
+    see `plait.formats.atomic.AtomicFile`.
     """
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, prefix: bytes = b"") -> None:

@@ -1,7 +1,7 @@
 """Cubes in plain files: any window is read, without mapping the file.
 
-Nothing is mapped into memory: pages of a mapped file count as memory of the process, which then seems to grow
-with the cube, and a file that another program shortens would end the process.
+Pages of a mapped file count as memory of the process, which then seems to grow with the cube, and a mapped
+file that another program shortens would end the process.
 """
 
 from __future__ import annotations
@@ -29,16 +29,10 @@ _Window: TypeAlias = Callable[[int, int, int, int], NDArray[Any]]
 
 
 class RowsAhead:
-    """Reads rows in larger pieces than it is asked for, and keeps the last piece; several threads may read.
+    """Reads rows in larger pieces than asked for, and keeps the last piece; several threads may read.
 
-    Where the rows of a file do not lie together, it costs about the same to read few of them or many.
-
-    Parameters
-    ----------
-    read
-        Reads a window: rows from and to, columns from and to.
-    layout
-        Size and type of the cube.
+    Where the rows of a file do not lie together, few of them cost about as much as many. `read` gives a
+    window: rows from and to, columns from and to, half-open.
     """
 
     def __init__(self, read: _Window, layout: CubeLayout) -> None:
@@ -50,13 +44,7 @@ class RowsAhead:
         self._kept: NDArray[Any] | None = None
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Rows of all columns.
-
-        Parameters
-        ----------
-        first, last
-            First row, and the row after the last one.
-        """
+        """Rows `first` to `last`, exclusive, of all columns."""
         if last - first >= self._step:
             return self._window(first, last, 0, self._columns)
         with self._lock:
@@ -70,27 +58,10 @@ class RowsAhead:
 
 
 class FileCube(ABC):
-    """A cube in a file, of which any window can be read; several threads may. A context manager.
+    """A cube in a file, of which any window can be read, by several threads too; a context manager.
 
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How samples lie in it.
-    ahead
-        Whether more rows are read than are asked for, because they do not lie together.
-    notes
-        What the file has and is not kept when it is compressed.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    layout : CubeLayout
-        How samples lie in it.
-    notes : tuple of str
-        What the file has and is not kept when it is compressed.
+    With `ahead` more rows are read than are asked for, because they do not lie together. `notes` say what the
+    file has that is not kept when it is compressed.
     """
 
     def __init__(
@@ -129,27 +100,10 @@ class FileCube(ABC):
     def read(
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
     ) -> NDArray[Any]:
-        """Read a window.
+        """Samples of a window as in the file, neither masked nor scaled, shape (rows, columns, bands).
 
-        Parameters
-        ----------
-        first, last
-            First row, and the row after the last one.
-        first_column, last_column
-            First column, and the column after the last one; all of them by default.
-
-        Returns
-        -------
-        NDArray
-            Samples as they stand in the file, neither masked nor scaled, shape (rows, columns, bands), in the
-            byte order of this machine.
-
-        Raises
-        ------
-        FormatError
-            If the file is damaged there, or has become shorter meanwhile.
-        InvalidInput
-            If the window is not within the cube.
+        They have the byte order of this machine. Ends are exclusive, None reads to the end. FormatError if
+        the file is damaged there or has become shorter; InvalidInput if the window is not within the cube.
         """
         last_column = self.columns if last_column is None else last_column
         for what, start, stop, size in (
@@ -187,21 +141,9 @@ _FILE_AXES = "yxz"
 
 
 def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int | None = None) -> None:
-    """Check that a file has as many bytes as its layout needs.
+    """FormatError, naming both sizes, if a file has more or fewer bytes than its layout needs.
 
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How samples lie in it.
-    found
-        Its size, if known.
-
-    Raises
-    ------
-    FormatError
-        If it has more or fewer; the message names both.
+    `found` is its size, if known.
     """
     size = os.stat(path).st_size if found is None else found
     if size == layout.file_bytes:
@@ -218,20 +160,7 @@ def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int
 
 
 class CubeFile(FileCube):
-    """A cube in a file of plain samples, of which any window can be read; several threads may.
-
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How samples lie in it.
-
-    Raises
-    ------
-    FormatError
-        If the file cannot be read, or its size is not that of the layout.
-    """
+    """A cube in a file of plain samples; FormatError if it cannot be read or its size does not match."""
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
         super().__init__(path, layout, ahead=layout.axes[0] != "y")
