@@ -341,8 +341,10 @@ def compiled_cache() -> Path:
     own = [Path(__file__), Path(_native.__file__), Path(_closure.__file__)]
     settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     chosen = [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
-    python = str(sys.implementation.cache_tag)
-    folder = root / source_digest([*own, _version_of_numba()], python, np.__version__, *_processor(), *chosen)
+    import llvmlite
+
+    versions = (str(sys.implementation.cache_tag), np.__version__, str(llvmlite.__version__))
+    folder = root / source_digest([*own, _version_of_numba()], *versions, *_processor(), *chosen)
     try:
         for made in (root, folder):
             made.mkdir(mode=0o700, parents=True, exist_ok=True)
