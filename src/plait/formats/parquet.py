@@ -353,7 +353,10 @@ class ParquetInput:
         self.bytes_read = 0
         self.blank_lines = 0
         with self._open() as file:
-            stored = file.schema_arrow
+            stored, facts = file.schema_arrow, file.metadata
+            in_groups = sum(facts.row_group(number).num_rows for number in range(facts.num_row_groups))
+            if facts.num_rows != in_groups:
+                raise self._miscounted(f"{in_groups:,} rows in its row groups", facts.num_rows)
         repeated = sorted({name for name in stored.names if stored.names.count(name) > 1})
         if repeated:
             found = f"column name {', '.join(map(repr, repeated))} more than once"
@@ -466,7 +469,17 @@ class ParquetInput:
                     at += batch.num_rows
                     if at >= wanted[1]:
                         return
+                if at < first + rows:
+                    raise self._miscounted(f"{at - first:,} rows in row group {number}", rows)
             first += rows
+
+    def _miscounted(self, found: str, said: int) -> FormatError:
+        return FormatError(
+            self.path,
+            found=f"{found}, where its footer says {said:,}",
+            expected="a complete Parquet file",
+            hint="copy or write the file again",
+        )
 
     def _check_text(self, first: int, batch: pa.RecordBatch) -> None:
         """Refuse text that is not UTF-8, which nothing else in Arrow looks at."""
