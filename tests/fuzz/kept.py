@@ -58,7 +58,7 @@ def database_case(metadata: Any, data: bytes) -> bytes:
     return bytes(head) + text + data[HEADER_BYTES:]
 
 
-def _sealed_database(data: bytes) -> bytes:
+def sealed_database(data: bytes) -> bytes:
     """A database whose sections have the right digests, whatever they hold."""
     facts = json.loads(data[_FIXED:HEADER_BYTES])
     spans = [(s["offset"], s["offset"] + s["bytes"]) for s in map(facts["sections"].get, SECTIONS)]
@@ -90,7 +90,7 @@ def _database_parser() -> Parser:
             changed = (
                 data[:at] + rng.choice((0, 1, 255, rng.randrange(256))).to_bytes(1, "big") + data[at + 1 :]
             )
-            return _sealed_database(changed) if step < 0.5 else changed
+            return sealed_database(changed) if step < 0.5 else changed
         # A header that says something else, with the right checksum.
         return database_case(header(rng, [data[_FIXED:HEADER_BYTES].rstrip()]), data)
 

@@ -296,7 +296,9 @@ def _summary(runs: Sequence[_Workers]) -> tuple[list[str], bool]:
             bad.append(reason)
     table = [summary_line(run.name, run.planned, run.tally) for run in runs]
     command = f"python -m tests.fuzz {' '.join(sys.argv[1:])}".strip()
-    return [command, "", head, *table, "", *short, *(bad or ["no failure in the cases that were run"])], bool(bad)
+    return [command, "", head, *table, "", *short, *(bad or ["no failure in the cases that were run"])], bool(
+        bad
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -305,6 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     faulthandler.disable()
     stop = _Stop(options.seconds)
     runs = [_Workers(name, options) for name in options.parser or PARSERS]
+    print(f"{len(runs)} parsers, {sum(run.planned for run in runs):,} cases", flush=True)
     # In rounds where the time may not suffice, so that every parser has its share.
     rounds = 1 if options.seconds is None else _ROUNDS
     for number in range(rounds):
@@ -317,6 +320,8 @@ def main(arguments: list[str] | None = None) -> int:
                     options.output.write_text("\n".join(_summary(runs)[0]) + "\n", encoding="utf-8")
     lines, bad = _summary(runs)
     print("\n".join(["", *lines[2:]]))
+    if options.output:
+        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 1 if bad or stop.signal is not None else 0
 
 

@@ -352,7 +352,8 @@ def _blocks_of(path: object, content: NDArray[np.uint8], metadata: Mapping[str, 
 
 
 def _section(metadata: Mapping[str, Any], name: str) -> Section:
-    return Section(**metadata["sections"][name])
+    found = metadata["sections"][name]
+    return Section(found["offset"], found["bytes"])
 
 
 def _read_header(path: object, start: bytes) -> dict[str, Any]:
@@ -430,23 +431,21 @@ def _checked_header(path: object, metadata: Any) -> dict[str, Any]:
 
 
 def _check_places(database: DatabaseFile) -> None:
-    """Check that lanes, lengths and columns fit one another; kernels use them as they are."""
-    count, lengths, order = len(database), database.lengths.ravel(), database.order
+    """Check that order, lengths and places of columns fit one another; kernels use them as they are."""
+    count, order, lengths = len(database), database.order, database.lengths
     columns = np.zeros(database.blocks + 1, np.int64)
-    np.cumsum(-(-database.lengths[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=columns[1:])
-    present = np.zeros(count, np.bool_)
-    in_range = bool(np.all((order[:count] >= 0) & (order[:count] < count)))
-    if in_range:
-        present[order[:count]] = True
-    good = {
-        "order": in_range and bool(present.all()) and bool(np.all(order[count:] == -1)),
-        "lengths": bool(np.all(lengths[1:] <= lengths[:-1])) and not np.any(lengths[count:]),
-        "first_columns": np.array_equal(columns, database.first_columns)
-        and columns[-1] == len(database.packed),
-    }
-    good["lengths"] &= not lengths.size or int(lengths[-1]) >= 0
+    np.cumsum(-(-lengths[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=columns[1:])
+    falling = lengths.ravel()
     facts = (database.metadata["residues"], database.metadata["longest"])
-    good["lengths"] &= facts == (database.residues, database.longest)
+    good = {
+        "order": _is_permutation(order[:count]) and bool(np.all(order[count:] == -1)),
+        "lengths": bool(np.all(falling[1:] <= falling[:-1]))
+        and (not falling.size or int(falling[-1]) >= 0)
+        and not np.any(falling[count:])
+        and facts == (database.residues, database.longest),
+        "first_columns": np.array_equal(columns, database.first_columns)
+        and int(columns[-1]) == len(database.packed),
+    }
     for name, right in good.items():
         if not right:
             raise FormatError(
@@ -455,6 +454,14 @@ def _check_places(database: DatabaseFile) -> None:
                 expected="a packed database made by 'plait search index'",
                 hint=f"copy it again or {_AGAIN}",
             )
+
+
+def _is_permutation(numbers: NDArray[np.int64]) -> bool:
+    if np.any((numbers < 0) | (numbers >= numbers.size)):
+        return False
+    present = np.zeros(numbers.size, np.bool_)
+    present[numbers] = True
+    return bool(present.all())
 
 
 def _damaged(path: object, what: str, found: str, expected: str) -> FormatError:
