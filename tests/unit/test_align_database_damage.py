@@ -167,6 +167,6 @@ def test_codes_beyond_the_table_of_scores_are_refused(tmp_path: Path) -> None:
     out = built_database(tmp_path)
     out.write_bytes(forged(out.read_bytes(), "packed", np.uint8([200])))
     with pytest.raises(
-        FormatError, match="the code 200 in bytes 0 to .* of 'packed', expected codes up to 31"
+        FormatError, match=r"the code 200 in bytes 0 to .* of 'packed', expected codes up to 31"
     ):
         read_all(out)
