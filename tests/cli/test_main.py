@@ -162,3 +162,9 @@ def test_values_of_a_sweep(text: str, values: tuple[int, ...]) -> None:
 def test_bad_values_of_a_sweep(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--sweep-nu: found .*, expected a range such as 0:4"):
         options.values_of("--sweep-nu", text)
+
+
+def test_a_word_with_nul_is_refused(plait: Any) -> None:
+    found = plait("hsi", "decompress", "a\0b", "-o", "o.img")
+    assert found.status == 2
+    assert "arguments: found 'a\\x00b', expected words without NUL characters" in found.err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -17,6 +19,7 @@ from tests.fuzz.tables import new_place, place
 from tests.fuzz.trial import Parser
 
 from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
 from plait.hyperspectral.files import describe
 from plait.hyperspectral.header import write_header
 from plait.hyperspectral.parameters import ImageLayout
@@ -182,14 +185,15 @@ def _parameter_parser() -> Parser:
     return Parser(name="parameters", seeds=seeds, mutate=json_mutation(keys), read=_parameters)
 
 
-def _origin(data: bytes, folder: Path) -> None:
-    from plait.formats.cubes.origin import CubeOrigin, origin_path
+_STREAM = bytes(100)
 
-    stream = place(folder, bytes(100), "case.c123")
-    origin_path(stream).write_bytes(data)
+
+def _origin(data: bytes, folder: Path) -> None:
+    stream = place(folder, _STREAM, "case.c123")
+    new_place(folder, data, origin_path(stream).name)
     found = CubeOrigin.read_beside(stream)
     if found is not None:
-        json.dumps(found.to_json())
+        json.dumps(found[0].to_json())
 
 
 def _origin_parser() -> Parser:
@@ -198,9 +202,26 @@ def _origin_parser() -> Parser:
         place(Path(folder), _ENVI, "a.hdr")
         cube = open_cube(path)
         cube.source.close()
-        seeds = [json.dumps(cube.origin.to_json(100)).encode(), json.dumps(cube.origin.to_json()).encode()]
-    keys = tuple(json.loads(seeds[0]))
-    return Parser(name="origin", seeds=seeds, mutate=json_mutation(keys), read=_origin)
+        stream = place(Path(folder), _STREAM, "a.c123")
+        digest = hashlib.sha256(_STREAM).hexdigest()
+        cube.origin.write_beside(stream, StreamSeal(len(_STREAM), digest, zlib.crc32(bytes(48))))
+        seeds = [origin_path(stream).read_bytes(), json.dumps(cube.origin.to_json()).encode()]
+    change = json_mutation(tuple(json.loads(seeds[0])))
+
+    def mutate(rng: Random, corpus: Sequence[bytes]) -> bytes:
+        data = change(rng, corpus)
+        if rng.random() < 0.2:
+            return data
+        # With the checksum of what it says now.
+        try:
+            found = json.loads(data)
+            found.pop("crc32")
+            found["crc32"] = zlib.crc32(json.dumps(found, sort_keys=True).encode("ascii"))
+            return json.dumps(found).encode()
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+            return data
+
+    return Parser(name="origin", seeds=seeds, mutate=mutate, read=_origin)
 
 
 def _codecs(data: bytes, folder: Path) -> None:

@@ -145,17 +145,18 @@ def _stream_parser() -> Parser:
 
 def _containers() -> list[bytes]:
     found = []
-    for blocks, checksum in (("tiles:3x4", True), ("tiles:3x4", False), ("rows:7", True)):
+    shape = (4, 6, 3)
+    for blocks, checksum in (("tiles:3x4", True), ("tiles:3x6", False), ("rows:4", True)):
         pieces: list[bytes] = []
 
         class Source:
-            rows, columns, bands = _SHAPE
+            rows, columns, bands = shape
             dtype = np.dtype(np.uint16)
 
             def read(
                 self, first: int, last: int, first_column: int = 0, last_column: int | None = None
             ) -> Any:
-                return _cube()[first:last, first_column:last_column].astype(np.uint16)
+                return _cube(shape=shape)[first:last, first_column:last_column].astype(np.uint16)
 
         facts = {"a": b"attached", "plait.origin": b"{}"} if checksum else {}
         compress_cube(
@@ -165,7 +166,7 @@ def _containers() -> list[bytes]:
             checksum=checksum,
             attachments=facts,
             threads=1,
-            parameters=StreamParameters(image=_image()),
+            parameters=StreamParameters(image=_image(shape=shape)),
         )
         found.append(b"".join(map(bytes, pieces)))
     return found

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from tests.fuzz.mutation import (
 from tests.fuzz.tables import folder_of, new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.align.database import build_database, open_database
+from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, digest_blocks, open_database
 from plait.align.matrices import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
@@ -45,33 +46,53 @@ def _database(data: bytes, folder: Path) -> None:
         assert isinstance(found.names[record], str) and isinstance(found.descriptions[record], str)
 
 
+_FIXED = 16
+
+
+def database_case(metadata: Any, data: bytes) -> bytes:
+    """A database with another header, or text in its place; its checksum is right."""
+    text = metadata if isinstance(metadata, bytes) else json.dumps(metadata).encode("utf-8", "replace")
+    text = text[: HEADER_BYTES - _FIXED].ljust(HEADER_BYTES - _FIXED)
+    head = bytearray(data[:_FIXED])
+    struct.pack_into("<I", head, _FIXED - 4, zlib.crc32(text))
+    return bytes(head) + text + data[HEADER_BYTES:]
+
+
+def sealed_database(data: bytes) -> bytes:
+    """A database whose sections have the right digests, whatever they hold."""
+    facts = json.loads(data[_FIXED:HEADER_BYTES])
+    spans = [(s["offset"], s["offset"] + s["bytes"]) for s in map(facts["sections"].get, SECTIONS)]
+    digests = b"".join(digest_blocks(data[first:last]) for first, last in spans)
+    facts["digests_crc32"] = zlib.crc32(digests)
+    at = facts["sections"][DIGESTS]["offset"]
+    return database_case(facts, data[:at] + digests)
+
+
 def _database_parser() -> Parser:
     seeds = []
     with tempfile.TemporaryDirectory() as scratch:
-        for k, text in enumerate((b">a one\nMKVLAW\n>b\nWWW\n", b">n\nACGTN\n")):
-            fasta = place(Path(scratch), text, f"{k}.fasta")
-            built = build_database([fasta], Path(scratch) / f"{k}.plaitdb")
+        for kind, text in (("protein", b">a one\nMKVLAW\n>b\nWWW\n"), ("dna", b">n\nACGTN\n")):
+            fasta = place(Path(scratch), text, f"{kind}.fasta")
+            built = build_database([fasta], Path(scratch) / f"{kind}.plaitdb", kind=kind)
             seeds.append(Path(built.path).read_bytes())
-    fixed = next(k for k in range(8, 64) if seeds[0][k : k + 1] == b"{")
-    size = 4096 if seeds[0][fixed:4096].rstrip(b" \0\n").endswith(b"}") else len(seeds[0])
-    keys = ("kind", "sequences", "sections", "offset", "bytes", "crc32", "file_bytes", "residues")
+    keys = ("kind", "sequences", "sections", "offset", "bytes", "digests_crc32", "file_bytes", "residues")
     header = json_mutation(keys, ("dna", "protein", 1 << 40, -8))
 
     def mutate(rng: Random, corpus: Sequence[bytes]) -> bytes:
         data = rng.choice(corpus)
         step = rng.random()
-        if step < 0.3:
+        if step < 0.25:
             return mutated_bytes(rng, data, corpus)
-        if step < 0.5:
-            at = rng.randrange(size, len(data))
-            return data[:at] + rng.randrange(256).to_bytes(1, "big") + data[at + 1 :]
+        if step < 0.6:
+            spans = json.loads(data[_FIXED:HEADER_BYTES])["sections"]
+            section = rng.choice([spans[name] for name in SECTIONS if spans[name]["bytes"]])
+            at = section["offset"] + rng.randrange(section["bytes"])
+            changed = (
+                data[:at] + rng.choice((0, 1, 255, rng.randrange(256))).to_bytes(1, "big") + data[at + 1 :]
+            )
+            return sealed_database(changed) if step < 0.5 else changed
         # A header that says something else, with the right checksum.
-        text = header(rng, [data[fixed:size].rstrip(b" \0\n")])[: size - fixed].ljust(
-            size - fixed, data[size - 1 : size]
-        )
-        head = bytearray(data[:fixed])
-        struct.pack_into("<I", head, fixed - 4, zlib.crc32(text))
-        return bytes(head) + text + data[size:]
+        return database_case(header(rng, [data[_FIXED:HEADER_BYTES].rstrip()]), data)
 
     return Parser(name="database", seeds=seeds, mutate=mutate, read=_database)
 
@@ -138,7 +159,20 @@ def _state(data: bytes, folder: Path) -> None:
 
 
 def _state_parser() -> Parser:
-    state = InferenceState(model=small_model(3), batch=2, counts={"v": np.ones(2)}, history=[{"a": 1.0}])
+    numbers = ("rows", "repertoires", "distinct_junctions", "evidence_junctions", "evidence_weight")
+    state = InferenceState(
+        model=small_model(3),
+        batch=2,
+        counts={"v": np.ones(2)},
+        history=[{"iteration": 1, "log_likelihood": -2.5, "junctions": 3, "impossible": 0}],
+        collected={
+            **dict.fromkeys(numbers, 2),
+            "rows_by_kind": {"evidence": 2},
+            "left_out": {},
+            "unknown_calls": {"TRBV9": 1},
+            "examples": {"unknown": ["a"]},
+        },
+    )
     seeds = [_stored(lambda c: StateStore(c).put(state))]
     ways = {".json": json_mutation(("kind", "version", "key")), ".arrows": raw_mutation}
     outside, inside = bundle_mutation(ways), json_mutation(("batch", "history", "collected"))

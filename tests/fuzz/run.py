@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,7 +31,7 @@ _ROOM = 1 << 20
 _HANG_SECONDS = 60.0
 #: Cases that are made from one random state.
 _BATCH = 256
-_MOST_SHOWN = 3
+_ROUNDS = 4
 
 
 @dataclass
@@ -42,11 +42,12 @@ class Tally:
     accepted: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     def add(self, other: Tally) -> None:
         """Add those of another process."""
         self.cases += other.cases
+        self.cpu_seconds += other.cpu_seconds
         self.accepted += other.accepted
         self.refused.update(other.refused)
         self.failed.update(other.failed)
@@ -69,7 +70,7 @@ def run_cases(
     count: int = _BATCH,
 ) -> Tally:
     """Run batches in this process."""
-    tally = Tally()
+    tally, began = Tally(), time.process_time()
     for batch in batches:
         for case in cases_of(parser, seed, batch, count):
             note(case)
@@ -84,6 +85,7 @@ def run_cases(
                     failed(case, found.told)
                 tally.failed[found.told] += 1
         note(b"")
+    tally.cpu_seconds = time.process_time() - began
     return tally
 
 
@@ -133,7 +135,9 @@ class _Shared:
 
 
 def _worker(name: str, seed: int, batches: range, shared: _Shared, out: Path, results: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The parent ends its workers, and drops what they write when it has stopped.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parser = PARSERS[name]()
     with _scratch() as folder:
         for case in parser.seeds:
@@ -171,30 +175,35 @@ def _quiet() -> Iterator[None]:
 class _Workers:
     """Processes that run the cases of one parser; one that dies or hangs is replaced."""
 
-    def __init__(self, name: str, cases: int, seed: int, processes: int, out: Path) -> None:
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
         self._context = get_context("fork")
-        self._name, self._seed, self._out = name, seed, out
-        self._batches = max(1, cases // _BATCH)
-        self._processes = processes
+        self.name, self._seed, self._out = name, options.seed, options.failures
+        self._processes = options.processes
         self.parser = PARSERS[name]()
+        cases = options.cases or round(self.parser.cases * options.scale)
+        self._batches = max(1, -(-cases // _BATCH))
         self.tally = Tally()
         self._known: set[str] = set()
 
     def _start(self, batches: range) -> list[Any]:
         shared, results = _Shared(), self._context.SimpleQueue()
-        arguments = (self._name, self._seed, batches, shared, self._out, results)
+        arguments = (self.name, self._seed, batches, shared, self._out, results)
         process = self._context.Process(target=_worker, args=arguments, daemon=True)
         process.start()
         return [process, shared, results, batches, batches.start]
 
-    def run(self, end: float) -> None:
-        """Run until all is done or the time is over."""
-        began = time.perf_counter()
-        k, n = self._processes, self._batches
-        alive = [self._start(range(first, n, k)) for first in range(min(k, n))]
+    @property
+    def planned(self) -> int:
+        """How many cases there are to run."""
+        return self._batches * _BATCH
+
+    def run(self, over: Callable[[], bool], part: int, parts: int) -> None:
+        """Run a part of the batches until all is done or the time is over; counted are those that end."""
+        k, first, end = self._processes, *(self._batches * p // parts for p in (part, part + 1))
+        alive = [self._start(range(start, end, k)) for start in range(first, min(first + k, end))]
         while alive:
             for one in list(alive):
-                if not self._collect(one) or time.monotonic() > end:
+                if not self._collect(one) or over():
                     one[0].kill()
                     one[0].join()
                     alive.remove(one)
@@ -209,7 +218,6 @@ class _Workers:
                     self._lost(one, f"more than {_HANG_SECONDS:g} s")
                     alive.append(self._start(one[3][one[3].index(one[4]) + 1 :]))
             time.sleep(0.02)
-        self.tally.seconds = time.perf_counter() - began
 
     def _collect(self, one: list[Any]) -> bool:
         """Take results; False when the worker has done its part."""
@@ -232,16 +240,20 @@ class _Workers:
         case, _ = one[1].case()
         self.tally.failed[told] += 1
         name = hashlib.blake2b(case, digest_size=6).hexdigest()
-        path = _write_case(self._out / self._name, name, case)
-        print(f"  FAILED {self._name}: {told} ({path})", flush=True)
+        path = _write_case(self._out / self.name, name, case)
+        print(f"  FAILED {self.name}: {told} ({path})", flush=True)
 
 
-def summary_line(name: str, tally: Tally) -> str:
+_COLUMNS = ("cases", "planned", "CPU us", "accepted", "refused", "messages", "failures")
+
+
+def summary_line(name: str, planned: int, tally: Tally) -> str:
     """One parser's line of the table."""
     n = max(tally.cases, 1)
     return (
-        f"{name:<16} {tally.cases:>9,} {n / max(tally.seconds, 1e-9):>9,.0f} {tally.accepted / n:>9.1%} "
-        f"{sum(tally.refused.values()) / n:>9.1%} {len(tally.refused):>9,} {sum(tally.failed.values()):>9,}"
+        f"{name:<16} {tally.cases:>9,} {planned:>9,} {tally.cpu_seconds / n * 1e6:>9,.0f} "
+        f"{tally.accepted / n:>9.1%} {sum(tally.refused.values()) / n:>9.1%} {len(tally.refused):>9,} "
+        f"{sum(tally.failed.values()):>9,}"
     )
 
 
@@ -256,30 +268,61 @@ def vacuous(parser: Parser, tally: Tally) -> str | None:
     return None
 
 
+class _Stop:
+    """Whether the run is to end: at a time, by Ctrl-C or by SIGTERM."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = float("inf") if seconds is None else time.monotonic() + seconds
+        self.signal: int | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.signal = number
+
+    def __call__(self) -> bool:
+        return self.signal is not None or time.monotonic() > self._end
+
+
+def _summary(runs: Sequence[_Workers]) -> tuple[list[str], bool]:
+    """The table, what was not run, and what is wrong; and whether something is."""
+    head = f"{'parser':<16}" + "".join(f" {name:>9}" for name in _COLUMNS)
+    short, bad = [], []
+    for run in runs:
+        bad += [f"{run.name}: {failure} ({number:,} cases)" for failure, number in run.tally.failed.items()]
+        if run.tally.cases < run.planned:
+            short.append(f"{run.name}: stopped after {run.tally.cases:,} of {run.planned:,} cases")
+        if run.tally.cases and (reason := vacuous(run.parser, run.tally)):
+            bad.append(reason)
+    table = [summary_line(run.name, run.planned, run.tally) for run in runs]
+    command = f"python -m tests.fuzz {' '.join(sys.argv[1:])}".strip()
+    return [command, "", head, *table, "", *short, *(bad or ["no failure in the cases that were run"])], bool(
+        bad
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Fuzz the parsers that are asked for; exit status 1 when a case failed."""
+    """Fuzz the parsers that are asked for; exit status 1 when a case failed, or a signal ended the run."""
     options = _options(arguments)
     faulthandler.disable()
-    names = options.parser or list(PARSERS)
-    columns = ("cases", "a second", "accepted", "refused", "messages", "failures")
-    head = f"{'parser':<16}" + "".join(f" {name:>9}" for name in columns)
-    lines, bad = [f"python -m tests.fuzz {' '.join(sys.argv[1:])}".strip(), "", head], []
-    print(head, flush=True)
-    for name in names:
-        workers = _Workers(name, 1, options.seed, options.processes, options.failures)
-        cases = options.cases or max(1, round(workers.parser.cases * options.scale))
-        workers = _Workers(name, cases, options.seed, options.processes, options.failures)
-        workers.run(time.monotonic() + options.seconds if options.seconds else float("inf"))
-        lines.append(summary_line(name, workers.tally))
-        print(lines[-1], flush=True)
-        bad += [f"{name}: {told} ({number:,} cases)" for told, number in workers.tally.failed.items()]
-        if told := vacuous(workers.parser, workers.tally):
-            bad.append(told)
-    lines += ["", *(bad or ["no failure"])]
-    print("\n".join(["", *(bad or ["no failure"])]))
+    stop = _Stop(options.seconds)
+    runs = [_Workers(name, options) for name in options.parser or PARSERS]
+    print(f"{len(runs)} parsers, {sum(run.planned for run in runs):,} cases", flush=True)
+    # In rounds where the time may not suffice, so that every parser has its share.
+    rounds = 1 if options.seconds is None else _ROUNDS
+    for number in range(rounds):
+        for run in runs:
+            if not stop():
+                run.run(stop, number, rounds)
+                print(f"{run.name}: {run.tally.cases:,} of {run.planned:,} cases", flush=True)
+                if options.output:
+                    # At once, so that a run that is killed leaves what it has found.
+                    options.output.write_text("\n".join(_summary(runs)[0]) + "\n", encoding="utf-8")
+    lines, bad = _summary(runs)
+    print("\n".join(["", *lines[2:]]))
     if options.output:
         options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 1 if bad else 0
+    return 1 if bad or stop.signal is not None else 0
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -289,7 +332,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--cases", type=int, help="cases of each parser; otherwise 10^6 or 10^5")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the cases of a full run")
-    parser.add_argument("--seconds", type=float, help="most time for each parser")
+    parser.add_argument(
+        "--seconds", type=float, help="most time, shared among the parsers: what is not run is said"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--failures", type=Path, default=FAILURES, help="where minimised failures are kept")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.fuzz.parsers import PARSERS
-from tests.fuzz.run import FAILURES, kept_case, kept_cases, run_cases, vacuous
+from tests.fuzz.run import kept_case, kept_cases, run_cases, vacuous
 from tests.fuzz.trial import Parser, limit_memory, outcome
 
 #: Cases of one parser: a second of work at the most.
@@ -21,13 +25,6 @@ _CASES = {
 # What libraries warn of in broken files is not of interest here.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-#: What is known to fail, and is being mended: case, parser and failure. Empty, or not there, when all holds.
-_LIST = FAILURES / "open.tsv"
-_OPEN = [line.split("\t") for line in _LIST.read_text().splitlines()] if _LIST.exists() else []
-_OPEN_CASES = {case for case, _, _ in _OPEN}
-_OPEN_PARSERS = {parser for _, parser, _ in _OPEN}
-_KEPT = [case for case in kept_cases() if case not in _OPEN_CASES]
-
 
 @pytest.mark.parametrize("name", list(PARSERS))
 def test_mutated_files(name: str, tmp_path: Path) -> None:
@@ -35,8 +32,6 @@ def test_mutated_files(name: str, tmp_path: Path) -> None:
     failures: list[str] = []
 
     def failed(case: bytes, told: str) -> None:
-        if name in _OPEN_PARSERS:
-            return
         path = tmp_path / f"{len(failures)}.case"
         path.write_bytes(case)
         failures.append(f"{told}: {path}")
@@ -54,7 +49,7 @@ def test_files_that_the_mutations_begin_with(name: str, tmp_path: Path) -> None:
     assert name == "options" or "accepted" in found
 
 
-@pytest.mark.parametrize("case", _KEPT)
+@pytest.mark.parametrize("case", kept_cases())
 def test_what_once_failed(case: str, tmp_path: Path) -> None:
     parser = PARSERS[case.split("/")[0]]()
     limit_memory()
@@ -63,6 +58,30 @@ def test_what_once_failed(case: str, tmp_path: Path) -> None:
     finally:
         limit_memory(0)
     assert found.state in ("accepted", "refused"), found.told
+
+
+def test_a_run_that_is_stopped_says_what_it_has_run(tmp_path: Path) -> None:
+    words = [
+        "-m",
+        "tests.fuzz",
+        "--parser",
+        "matrix",
+        "--parser",
+        "texts",
+        "--output",
+        str(tmp_path / "o.txt"),
+    ]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "2 parsers, 200,192 cases\n"
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+    assert process.returncode == 1
+    written = (tmp_path / "o.txt").read_text()
+    for text in (rest, written):
+        assert re.search(r"^matrix: stopped after [\d,]+ of 100,096 cases$", text, re.M)
+        assert "texts: stopped after 0 of 100,096 cases" in text and "in the cases that were run" in text
 
 
 def test_a_failure_is_noticed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fuzz.kept import sealed_database
 
 from plait.align.codes import ALPHABETS, Kind
 from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, open_database
@@ -132,3 +133,40 @@ def test_what_was_right_is_not_compared_again(tmp_path: Path, monkeypatch: pytes
     found.columns(0, len(found.packed))
     with pytest.raises(TypeError):
         found.verify()
+
+
+def forged(content: bytes, name: str, values: Any) -> bytes:
+    """A database with other bytes in a section, whose digests and checksums are right."""
+    at = json.loads(content[16:HEADER_BYTES])["sections"][name]["offset"]
+    changed = bytearray(content)
+    raw = np.asarray(values).tobytes()
+    changed[at : at + len(raw)] = raw
+    return sealed_database(bytes(changed))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "blamed"),
+    [
+        ("order", np.int64([5, 5]), "order"),
+        ("order", np.int64([1 << 40]), "order"),
+        ("lengths", np.int32([1 << 30]), "lengths"),
+        ("lengths", np.int32([1]), "lengths"),
+        ("first_columns", np.int64([4]), "first_columns"),
+    ],
+)
+def test_a_forged_database_with_right_checksums_is_refused(
+    tmp_path: Path, name: str, values: Any, blamed: str
+) -> None:
+    out = built_database(tmp_path)
+    out.write_bytes(forged(out.read_bytes(), name, values))
+    with pytest.raises(FormatError, match=f"numbers in the section '{blamed}' that do not fit"):
+        open_database(out)
+
+
+def test_codes_beyond_the_table_of_scores_are_refused(tmp_path: Path) -> None:
+    out = built_database(tmp_path)
+    out.write_bytes(forged(out.read_bytes(), "packed", np.uint8([200])))
+    with pytest.raises(
+        FormatError, match=r"the code 200 in bytes 0 to .* of 'packed', expected codes up to 31"
+    ):
+        read_all(out)

@@ -398,3 +398,18 @@ def test_the_real_mouse_file(shared_data: Path) -> None:
                 assert "\t".join(row) + "\n" == line
         assert next(stream, None) is None
     assert reader.schema.names == header
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_footer_with_another_number_of_rows_is_refused(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({name: ["x"] * 3 for name in ("junction", "v_call", "j_call")}), path)
+    content = path.read_bytes()
+    # Field 3 of the footer, before the list of row groups.
+    said, other = (b"\x16" + bytes([2 * n]) + b"\x19\x1c" for n in (3, rows))
+    assert content.count(said) == 1
+    path.write_bytes(content.replace(said, other))
+    with pytest.raises(
+        FormatError, match=f"3 rows in its row groups, where its footer says {rows}, expected"
+    ):
+        list(open_rearrangements(path, block_rows=2))

@@ -124,12 +124,17 @@ def test_every_base_is_in_the_umi_before_it_or_in_the_read(
         ("name:[ACGT]+", "with 0 groups, .*"),
         ("name:(A)(C)", r"with 2 groups, .*; write \(\?:\.\.\.\) for brackets"),
         ("name:(A", "expected a regular expression"),
+        ("read1:0-" + "9" * 5000, "expected name, name:REGEX"),
+        ("read1:0-٣", "expected name, name:REGEX"),
+        ("name:" + "(A)" * 5000, "with 5000 groups"),
+        ("name:(A{1," + "9" * 30 + "})", "expected a regular expression"),
+        ("name:" + "(" * 20000, "expected a regular expression"),
     ],
 )
 def test_wrong_places_are_said(text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message) as caught:
         UmiPlace.parse(text)
-    assert caught.value.what == "umi"
+    assert caught.value.what == "umi" and len(str(caught.value)) < 500
 
 
 def test_a_place_in_the_second_mate_needs_mates() -> None:

@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.align.codes import ALPHABETS, PAD_CODE, Kind, common_kind, count_sample, encode_residues
 from plait.align.layout import SequenceDatabase
-from plait.dp.pairs.blocks import BLOCK_LANES, Layout, arrange, lane_lengths, packed_columns
+from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, Layout, arrange, lane_lengths, packed_columns
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.compression import check_readable
 from plait.formats.fasta import Sequences, read_fasta
+from plait.formats.json_text import parse_json
 from plait.formats.record_names import NameRegister
 
 __all__ = [
@@ -73,6 +74,7 @@ BLOCK_BYTES: Final = 257 * _ROW_BYTES
 _DIGEST_BYTES: Final = 8
 # Every search uses all of them; they are a hundredth of the file.
 _CHECKED_AT_ONCE: Final = ("first_columns", "lengths", "order")
+_HEADER: Final = "the header of a packed database"
 _AGAIN: Final = "build it again with 'plait search index'"
 
 
@@ -151,6 +153,8 @@ class _Blocks:
 
     def __init__(self, path: object, name: str, data: NDArray[np.uint8], digests: bytes) -> None:
         self.data = data
+        # A larger code than that of the padding is no place in a table of scores.
+        self._most = PAD_CODE if name == "packed" else 255
         self._path = path
         self._name = name
         self._digests = digests
@@ -168,6 +172,9 @@ class _Blocks:
             if found != expected:
                 where = f"bytes {start:,} to {start + part.size:,} of the section {self._name!r}"
                 raise _damaged(self._path, where, found.hex(), expected.hex())
+            if part.max() > self._most:
+                told = f"the code {part.max()} in bytes {start:,} to {start + part.size:,} of {self._name!r}"
+                raise FormatError(self._path, found=told, expected=f"codes up to {self._most}")
             self._good[block] = True
 
 
@@ -250,7 +257,7 @@ def open_database(path: str | os.PathLike[str], *, kind: Kind | None = None) -> 
         return blocks[name].data.view(kind).reshape(shape)
 
     count = blocks["first_columns"].data.size // 8 - 1
-    return DatabaseFile(
+    database = DatabaseFile(
         kind=metadata["kind"],
         packed=array("packed", "u1", -1, BLOCK_LANES),
         first_columns=array("first_columns", "<i8", count + 1),
@@ -262,6 +269,8 @@ def open_database(path: str | os.PathLike[str], *, kind: Kind | None = None) -> 
         metadata=metadata,
         _blocks=blocks,
     )
+    _check_places(database)
+    return database
 
 
 def _blocks_of(path: object, content: NDArray[np.uint8], metadata: Mapping[str, Any]) -> dict[str, _Blocks]:
@@ -281,7 +290,8 @@ def _blocks_of(path: object, content: NDArray[np.uint8], metadata: Mapping[str, 
 
 
 def _section(metadata: Mapping[str, Any], name: str) -> Section:
-    return Section(**metadata["sections"][name])
+    found = metadata["sections"][name]
+    return Section(found["offset"], found["bytes"])
 
 
 def _read_header(path: object, start: bytes) -> dict[str, Any]:
@@ -304,8 +314,92 @@ def _read_header(path: object, start: bytes) -> dict[str, Any]:
     text = start[_FIXED.size :]
     if zlib.crc32(text) != checksum:
         raise _damaged(path, "the header", f"{zlib.crc32(text):08x}", f"{checksum:08x}")
-    metadata: dict[str, Any] = json.loads(text)
-    return metadata
+    return _checked_header(path, parse_json(text, path, expected=_HEADER))
+
+
+def _checked_header(path: object, metadata: Any) -> dict[str, Any]:
+    """A header whose sections follow one another as `build_database` lays them out: it may be forged."""
+
+    def number(holder: Any, *names: str) -> int:
+        found = holder
+        for name in names:
+            found = found.get(name) if isinstance(found, dict) else None
+        if type(found) is not int or not 0 <= found < 1 << 62:
+            told = f"{'.'.join(names)}: {found!r:.40}"
+            raise FormatError(path, found=told, expected=f"a whole number in {_HEADER}")
+        return found
+
+    kind = metadata.get("kind") if isinstance(metadata, dict) else None
+    if not isinstance(kind, str) or kind not in ALPHABETS:
+        raise FormatError(path, found=f"kind: {kind!r:.40}", expected=f"protein or dna in {_HEADER}")
+    for name, wanted in (("alphabet", ALPHABETS[kind]), ("lanes", BLOCK_LANES), ("pad", PAD_CODE)):
+        if metadata.get(name) != wanted:
+            told = f"{name}: {metadata.get(name)!r:.40}"
+            raise FormatError(path, found=told, expected=f"{wanted} in {_HEADER}")
+    count, _, _, _ = (
+        number(metadata, name) for name in ("sequences", "residues", "longest", "digests_crc32")
+    )
+    sizes = {name: number(metadata, "sections", name, "bytes") for name in (*SECTIONS, DIGESTS)}
+    blocks = -(-count // BLOCK_LANES)
+    wanted_sizes = {
+        "packed": sizes["packed"] // BLOCK_LANES * BLOCK_LANES,
+        "first_columns": 8 * (blocks + 1),
+        "lengths": 4 * BLOCK_LANES * blocks,
+        "order": 8 * BLOCK_LANES * blocks,
+        "name_offsets": 8 * (count + 1),
+        "description_offsets": 8 * (count + 1),
+        DIGESTS: _DIGEST_BYTES * sum(-(-sizes[name] // BLOCK_BYTES) for name in SECTIONS),
+    }
+    end = HEADER_BYTES
+    for name, size in sizes.items():
+        offset = number(metadata, "sections", name, "offset")
+        place, size_wanted = round_up(end), wanted_sizes.get(name, size)
+        if (offset, size) != (place, size_wanted):
+            raise FormatError(
+                path,
+                found=f"the section {name!r} of {size:,} bytes from byte {offset:,}",
+                expected=f"{size_wanted:,} bytes from byte {place:,}, for {count:,} sequences",
+                hint=f"copy it again or {_AGAIN}",
+            )
+        end = offset + size
+    if number(metadata, "file_bytes") != end:
+        told = f"file_bytes: {metadata['file_bytes']:,}"
+        raise FormatError(path, found=told, expected=f"{end:,}, where the last section ends")
+    return dict(metadata)
+
+
+def _check_places(database: DatabaseFile) -> None:
+    """Check that order, lengths and places of columns fit one another; kernels use them as they are."""
+    count, order, lengths = len(database), database.order, database.lengths
+    columns = np.zeros(database.blocks + 1, np.int64)
+    np.cumsum(-(-lengths[:, 0].astype(np.int64) // COLUMN_STEP) * COLUMN_STEP, out=columns[1:])
+    falling = lengths.ravel()
+    facts = (database.metadata["residues"], database.metadata["longest"])
+    good = {
+        "order": _is_permutation(order[:count]) and bool(np.all(order[count:] == -1)),
+        "lengths": bool(np.all(falling[1:] <= falling[:-1]))
+        and (not falling.size or int(falling[-1]) >= 0)
+        and not np.any(falling[count:])
+        and facts == (database.residues, database.longest),
+        "first_columns": np.array_equal(columns, database.first_columns)
+        and int(columns[-1]) == len(database.packed),
+    }
+    for name, right in good.items():
+        if not right:
+            raise FormatError(
+                database.path,
+                found=f"numbers in the section {name!r} that do not fit the others",
+                expected="a packed database made by 'plait search index'",
+                hint=f"copy it again or {_AGAIN}",
+            )
+
+
+def _is_permutation(numbers: NDArray[np.int64]) -> bool:
+    if np.any((numbers < 0) | (numbers >= numbers.size)):
+        return False
+    present = np.zeros(numbers.size, np.bool_)
+    present[numbers] = True
+    return bool(present.all())
 
 
 def _damaged(path: object, what: str, found: str, expected: str) -> FormatError:

@@ -19,7 +19,14 @@ from cyclopts import App
 from plait._version import __version__
 from plait.cli.console import compilation_told, say
 from plait.cli.options import HYPHEN, with_hyphens
-from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable, TaskFailed
+from plait.errors import (
+    DeviceFailure,
+    DeviceMemoryError,
+    InvalidInput,
+    PlaitError,
+    TargetUnavailable,
+    TaskFailed,
+)
 from plait.settings import show_tracebacks
 
 __all__ = ["main"]
@@ -93,6 +100,9 @@ def _unexpected(error: Exception) -> int:
 def _run(words: list[str]) -> int:
     from cyclopts import CycloptsError
 
+    bad = next((word for word in words if "\0" in word), None)
+    if bad is not None:
+        raise InvalidInput("arguments", found=f"{bad!r:.80}", expected="words without NUL characters")
     try:
         result = app(
             words,

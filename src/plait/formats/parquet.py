@@ -136,12 +136,20 @@ class RowGroupWidths:
         self._number = number
         self.row, self.pages = 0.0, 0
         group = file.metadata.row_group(number)
+        leaves = [file.schema.column(place) for place in range(group.num_columns)]
+        places = [
+            place
+            for place, leaf in enumerate(leaves)
+            if columns is None or leaf.path.split(".")[0] in columns
+        ]
+        # Where Arrow opens columns it says what is wrong with one; where it only describes them, it aborts.
+        for _ in file.reader.iter_batches(0, row_groups=[number], column_indices=places, use_threads=False):
+            break
         with open(path, "rb") as stream:
-            for place in range(group.num_columns):
-                chunk, leaf = group.column(place), file.schema.column(place)
-                if columns is not None and leaf.path.split(".")[0] not in columns:
-                    continue
-                start = min(at for at in (chunk.dictionary_page_offset, chunk.data_page_offset) if at)
+            for place in places:
+                chunk, leaf = group.column(place), leaves[place]
+                offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
+                start = min((at for at in offsets if at), default=0)
                 try:
                     found = list(_pages(stream, start, chunk.num_values))
                 except ValueError as error:
@@ -186,9 +194,9 @@ def _pages(file: BinaryIO, start: int, values: int) -> Iterator[_Page]:
     """The pages of a column chunk with so many values, from where the first one is."""
     while values > 0:
         header, length = _header(file, start)
-        kind = header.get(5) or header.get(7) or header.get(8) or {}
+        kind: dict[int, Any] = next((header[k] for k in (5, 7, 8) if isinstance(header.get(k), dict)), {})
         numbers: list[Any] = [header.get(2), header.get(3), kind.get(1)]
-        if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        if not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError(f"no page at byte {start:,}")
         size, packed, count = numbers
         is_dictionary = header.get(1) == _DICTIONARY_PAGE
@@ -288,7 +296,10 @@ class ParquetInput:
         self.bytes_read = 0
         self.blank_lines = 0
         with self._open() as file:
-            stored = file.schema_arrow
+            stored, facts = file.schema_arrow, file.metadata
+            counts = [facts.row_group(number).num_rows for number in range(facts.num_row_groups)]
+            if facts.num_rows != sum(counts) or min(counts, default=0) < 0:
+                raise self._miscounted(f"{sum(counts):,} rows in its row groups", facts.num_rows)
         repeated = sorted({name for name in stored.names if stored.names.count(name) > 1})
         if repeated:
             found = f"column name {', '.join(map(repr, repeated))} more than once"
@@ -364,7 +375,17 @@ class ParquetInput:
                     at += batch.num_rows
                     if at >= wanted[1]:
                         return
+                if at < first + rows:
+                    raise self._miscounted(f"{at - first:,} rows in row group {number}", rows)
             first += rows
+
+    def _miscounted(self, found: str, said: int) -> FormatError:
+        return FormatError(
+            self.path,
+            found=f"{found}, where its footer says {said:,}",
+            expected="a complete Parquet file",
+            hint="copy or write the file again",
+        )
 
     def _check_text(self, first: int, batch: pa.RecordBatch) -> None:
         """Refuse text that is not UTF-8, which nothing else in Arrow looks at."""

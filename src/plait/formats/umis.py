@@ -25,7 +25,7 @@ from plait.formats.fastq import ReadBlock
 __all__ = ["UmiPart", "UmiPlace", "UmiReads", "take_umis"]
 
 _EXPECTED: Final = "name, name:REGEX with one group, or places such as read1:0-12 or read1:0-8+read2:0-8"
-_PART: Final = re.compile(r"read([12]):(\d+)-(\d+)")
+_PART: Final = re.compile(r"read([12]):([0-9]{1,9})-([0-9]{1,9})")
 #: Bases behind the last colon or underscore of a name; a number of the mate may follow.
 _LAST_PART: Final = r"[:_]([ACGTNacgtn]+(?:[+-][ACGTNacgtn]+)*)(?:/[12])?$"
 
@@ -67,19 +67,19 @@ class UmiPlace:
         for word in text.split("+"):
             found = _PART.fullmatch(word.strip())
             if not found:
-                raise InvalidInput("umi", found=repr(text), expected=_EXPECTED)
+                raise InvalidInput("umi", found=_shown(text), expected=_EXPECTED)
             part = UmiPart(*map(int, found.groups()))
             if part.begin >= part.end:
                 raise InvalidInput(
                     "umi",
-                    found=f"{text!r}, in which {part.begin}-{part.end} is empty",
+                    found=f"{_shown(text)}, in which {part.begin}-{part.end} is empty",
                     expected="places that end behind their begin",
                 )
             parts.append(part)
         ordered = sorted(parts)
         for one, other in pairwise(ordered):
             if one.mate == other.mate and other.begin < one.end:
-                raise InvalidInput("umi", found=repr(text), expected="places that do not overlap")
+                raise InvalidInput("umi", found=_shown(text), expected="places that do not overlap")
         return cls(None, tuple(parts))
 
     @property
@@ -88,15 +88,20 @@ class UmiPlace:
         return any(part.mate == 2 for part in self.parts)
 
 
+def _shown(text: str) -> str:
+    return f"{text!r:.100}"
+
+
 def _pattern(text: str, expression: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(expression)
-    except re.error as error:
-        raise InvalidInput("umi", found=f"{text!r} ({error})", expected="a regular expression") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        told = f"{_shown(text)} ({error!s:.80})"
+        raise InvalidInput("umi", found=told, expected="a regular expression") from None
     if pattern.groups != 1:
         raise InvalidInput(
             "umi",
-            found=f"{text!r} with {pattern.groups} groups",
+            found=f"{_shown(text)} with {pattern.groups} groups",
             expected="a regular expression with one group, which is the UMI",
             hint="write (?:...) for brackets that are no group",
         )

@@ -120,7 +120,9 @@ def preset_parameters(
     parts = {name: _taken(own, name_of) for name, name_of in _names(CODER_KINDS[kind]).items()}
     if own:
         known = sorted({"coder"}.union(*_names(CODER_KINDS[kind]).values()))
-        raise InvalidInput("parameters", found=", ".join(sorted(own)), expected=f"some of {', '.join(known)}")
+        raise InvalidInput(
+            "parameters", found=reprlib.repr(sorted(own)), expected=f"some of {', '.join(known)}"
+        )
     return StreamParameters(
         image=image,
         predictor=Predictor(**parts["predictor"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -53,7 +54,7 @@ def read_text(path: PathLike, expected: str) -> str:
         raise FormatError(path, expected=expected, found=error.strerror or str(error)) from error
     if len(raw) > _MOST_BYTES:
         raise FormatError(path, expected=expected, found=f"more than {_MOST_BYTES:,} bytes of text")
-    if not raw.strip():
+    if not raw.removeprefix(codecs.BOM_UTF8).strip():
         raise FormatError(path, expected=expected, found="an empty file")
     try:
         text = raw.decode("utf-8-sig")

@@ -365,9 +365,11 @@ class StateStore:
                     if name.startswith("counts.")
                 }
             return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+        except FormatError:
+            raise
         except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as error:
             raise FormatError(
-                place, found=f"{type(error).__name__}: {error}", expected=_EXPECTED, hint="start anew"
+                place, found=f"{type(error).__name__}: {error!s:.200}", expected=_EXPECTED, hint="start anew"
             ) from error
 
 
