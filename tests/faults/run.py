@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,17 +24,16 @@ from tests.faults.faults import (
     Fault,
     count_operations,
     fork,
-    interrupted_before,
     killed_before,
     refused_from,
     snapshot,
+    stopped_before,
 )
 from tests.faults.scenarios import SCENARIOS, Scenario
 
 from plait.cli import main as plait
 
 _KILLED = -9
-_STOPPED = 130
 _WRONG = 2
 
 
@@ -61,11 +61,10 @@ class Bench:
         self.cases = 0
         self.inputs.mkdir(parents=True)
         if scenario.copied:
-            with _silent():
-                scenario.prepare(self.inputs)
+            self._prepare()
             self._warm()
         else:
-            prepared = get_context("fork").Process(target=scenario.prepare, args=(self.inputs,))
+            prepared = get_context("fork").Process(target=self._prepare)
             prepared.start()
             prepared.join()
         began = time.monotonic()
@@ -75,9 +74,19 @@ class Bench:
             raise RuntimeError(f"{name}: status {ended.status} undisturbed: {ended.told[-600:]}")
         self.operations = ended.operations
         self.reference = snapshot(self.output)
+        before = os.umask(0o027)
         self.run()
+        os.umask(before)
         self.check("two undisturbed runs differ", snapshot(self.output) == self.reference)
         self.check("it leaves hidden files", not any("/." in f"/{name}" for name in self.reference))
+        for name, digest in self.reference.items():
+            rights = (self.output / name).stat().st_mode & 0o777
+            expected = 0o750 if digest == "folder" else 0o640
+            self.check(f"{name} has rights {rights:o} with umask 027", rights == expected)
+
+    def _prepare(self) -> None:
+        with _silent():
+            self.scenario.prepare(self.inputs)
 
     def _warm(self) -> None:
         """Run it in this process, so that all is compiled and loaded in the copies."""
@@ -202,12 +211,13 @@ def _refused(bench: Bench, what: str, ended: Ended) -> None:
 
 
 def interrupts(bench: Bench, most: int | None, rng: Random) -> None:
-    """Ctrl-C before every k-th operation."""
+    """Ctrl-C or SIGTERM before every k-th operation."""
     for k in _steps(bench, most):
-        what = f"Ctrl-C before operation {k} of {bench.operations}"
-        ended = bench.run(fault=interrupted_before(k))
-        bench.check(f"{what}: status {ended.status}: {ended.told[-200:]}", ended.status in (_STOPPED, 0))
-        if ended.status == _STOPPED:
+        number = rng.choice((signal.SIGINT, signal.SIGTERM))
+        what = f"{number.name} before operation {k} of {bench.operations}"
+        ended = bench.run(fault=stopped_before(k, number))
+        bench.check(f"{what}: status {ended.status}: {ended.told[-200:]}", ended.status in (128 + number, 0))
+        if ended.status:
             bench.check(f"{what}: no message", "plait: stopped" in ended.told)
         bench.inspect(what)
         bench.finish(what, resume=True)
@@ -236,6 +246,9 @@ def changed_inputs(bench: Bench, most: int | None, rng: Random) -> None:
             if not while_read:
                 change(bench.inputs)
                 ended = bench.start(resume=True).wait()
+                bench.check(
+                    f"{what}: status {ended.status}: {ended.told[-300:]}", ended.status in (0, _WRONG)
+                )
             found = snapshot(bench.output)
             bench.cases += 1
             results = {name: found.get(name) for name in bench.scenario.whole if name in found}
@@ -345,11 +358,12 @@ def main(arguments: list[str] | None = None) -> int:
     bad: list[str] = []
     memory = Path("/dev/shm")
     for name in options.command or list(SCENARIOS):
+        most = min(filter(None, (options.most, SCENARIOS[name].most)), default=None)
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             began = time.monotonic()
             bench = Bench(name, SCENARIOS[name], Path(folder))
             for fault in options.fault or list(FAULTS):
-                FAULTS[fault](bench, options.most, Random(f"{name} {fault} {options.seed}"))
+                FAULTS[fault](bench, most, Random(f"{name} {fault} {options.seed}"))
             seconds = time.monotonic() - began
         lines.append(
             f"{name:<14} {bench.operations:>4} file operations {bench.cases:>6,} faults "

@@ -257,12 +257,17 @@ def _check_target(path: Path, target: Path) -> None:
             expected="the name of a file",
             hint="commands that write text take - for standard output",
         )
+    if target.is_symlink():
+        raise InvalidInput(
+            "output", found=f"{str(path)!r}, a link that leads to itself", expected="the name of a file"
+        )
     if not target.parent.is_dir():
+        linked = f", a link to {str(target)!r}" if path.is_symlink() else ""
         raise InvalidInput(
             "output",
-            found=f"{str(path)!r}, in a folder that does not exist",
+            found=f"{str(path)!r}{linked}, in a folder that does not exist",
             expected="a file name in an existing folder",
-            hint=f"create it first: mkdir -p {path.parent}",
+            hint=f"create it first: mkdir -p {target.parent if linked else path.parent}",
         )
     if target.is_dir():
         raise InvalidInput(
@@ -270,7 +275,17 @@ def _check_target(path: Path, target: Path) -> None:
         )
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
         raise InvalidInput(
-            "output", found=f"{str(path)!r}, which is a device or pipe", expected="the name of a file"
+            "output",
+            found=f"{str(path)!r}, which is a device or pipe",
+            expected="the name of a file",
+            hint="a file is seen only when it is complete; commands that write text take - for standard output",
+        )
+    # A rename would replace it all the same, or fail after all the work where only owners may.
+    if target.exists() and not os.access(target, os.W_OK):
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, which is there and which you may not write to",
+            expected="a new file, or one that you may write to",
         )
 
 
@@ -305,17 +320,25 @@ def _remove_left_over(path: Path, temporary: Path) -> None:
                 expected=f"nothing, or what a run that was killed has left, where {path.name!r} is prepared",
                 hint="see who made it, and remove it",
             )
+        # Writing, because a network file system locks nothing that is only read.
         descriptor = os.open(temporary, os.O_WRONLY | _SAFELY)
+        try:
+            if not _lock(descriptor):
+                raise _busy(path)
+            # While it was opened, it may have become the other run's finished output.
+            if _stands_at(temporary, descriptor):
+                os.unlink(temporary)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return
-    try:
-        if not _lock(descriptor):
-            raise _busy(path)
-        # While it was opened, it may have become the other run's finished output.
-        if _stands_at(temporary, descriptor):
-            os.unlink(temporary)
-    finally:
-        os.close(descriptor)
+    except PermissionError as error:
+        raise InvalidInput(
+            "output",
+            found=f"{str(temporary)!r}, which is another user's",
+            expected=f"nothing, or what a run of your own has left, where {path.name!r} is prepared",
+            hint="another user is writing this output, or has left that; choose another output",
+        ) from error
 
 
 def _stands_at(path: Path, descriptor: int) -> bool:
