@@ -257,7 +257,7 @@ SCENARIOS: dict[str, Scenario] = {
         ("o.tsv",),
     ),
     "report": Scenario(
-        ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False, most=4
+        ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False, most=2
     ),
     "align": Scenario(
         ("align", "../in/q.fasta", "../in/t.fasta", "--pairs", "all", "-o", "o.sam"),

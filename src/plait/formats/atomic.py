@@ -26,6 +26,7 @@ __all__ = [
     "check_replaceable",
     "claim_folder",
     "description_errors",
+    "folder_or_nothing",
     "output_errors",
     "write_json",
 ]
@@ -278,7 +279,7 @@ def _check_target(path: Path, target: Path) -> None:
             "output",
             found=f"{str(path)!r}, which is a device or pipe",
             expected="the name of a file",
-            hint="a file is seen only when it is complete; commands that write text take - for standard output",
+            hint="commands that write text take - for standard output",
         )
     # A rename would replace it all the same, or fail after all the work where only owners may.
     if target.exists() and not os.access(target, os.W_OK):
@@ -298,15 +299,22 @@ def _open_locked(path: Path, temporary: Path) -> BinaryIO:
         except FileExistsError:
             _remove_left_over(path, temporary)
             continue
-        stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+        stream = None
         try:
+            stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
             if not _lock(descriptor):
                 raise _busy(path)
             # Before it was locked, another run may have taken it for left over.
             if _stands_at(temporary, descriptor):
                 return stream
         except BaseException:
-            stream.close()
+            # Stopped by a signal, perhaps, before anybody else knows of it.
+            if _stands_at(temporary, descriptor) and _lock(descriptor):
+                temporary.unlink(missing_ok=True)
+            if stream is None:
+                os.close(descriptor)
+            else:
+                stream.close()
             raise
         stream.close()
 
@@ -535,10 +543,22 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
             expected="a folder name in an existing folder",
             hint=f"create it first: mkdir -p {path.absolute().parent}",
         )
-    with output_errors(path):
-        path.mkdir(exist_ok=True)
-    write_json(file, {"kind": kind, "version": 1})
+    with folder_or_nothing(path):
+        write_json(file, {"kind": kind, "version": 1})
     return True
+
+
+@contextmanager
+def folder_or_nothing(path: Path) -> Iterator[None]:
+    """A folder, made if it is not there; removed again if what is done first fails and it is empty."""
+    with output_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.rmdir()
+        raise
 
 
 def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume: bool | None = None) -> None:
