@@ -76,12 +76,12 @@ def killed_before(k: int) -> Fault:
     return strike
 
 
-def interrupted_before(k: int) -> Fault:
-    """Ctrl-C before the k-th operation."""
+def stopped_before(k: int, number: int) -> Fault:
+    """A signal that asks to stop, before the k-th operation."""
 
     def strike(event: str, seen: int) -> None:
         if seen == k:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     return strike
 

@@ -6,7 +6,10 @@ import argparse
 import errno
 import io
 import os
+import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,17 +26,16 @@ from tests.faults.faults import (
     Fault,
     count_operations,
     fork,
-    interrupted_before,
     killed_before,
     refused_from,
     snapshot,
+    stopped_before,
 )
 from tests.faults.scenarios import SCENARIOS, Scenario
 
 from plait.cli import main as plait
 
 _KILLED = -9
-_STOPPED = 130
 _WRONG = 2
 
 
@@ -61,11 +63,10 @@ class Bench:
         self.cases = 0
         self.inputs.mkdir(parents=True)
         if scenario.copied:
-            with _silent():
-                scenario.prepare(self.inputs)
+            self._prepare()
             self._warm()
         else:
-            prepared = get_context("fork").Process(target=scenario.prepare, args=(self.inputs,))
+            prepared = get_context("fork").Process(target=self._prepare)
             prepared.start()
             prepared.join()
         began = time.monotonic()
@@ -75,9 +76,19 @@ class Bench:
             raise RuntimeError(f"{name}: status {ended.status} undisturbed: {ended.told[-600:]}")
         self.operations = ended.operations
         self.reference = snapshot(self.output)
+        before = os.umask(0o027)
         self.run()
+        os.umask(before)
         self.check("two undisturbed runs differ", snapshot(self.output) == self.reference)
         self.check("it leaves hidden files", not any("/." in f"/{name}" for name in self.reference))
+        for name, digest in self.reference.items():
+            rights = (self.output / name).stat().st_mode & 0o777
+            expected = 0o750 if digest == "folder" else 0o640
+            self.check(f"{name} has rights {rights:o} with umask 027", rights == expected)
+
+    def _prepare(self) -> None:
+        with _silent():
+            self.scenario.prepare(self.inputs)
 
     def _warm(self) -> None:
         """Run it in this process, so that all is compiled and loaded in the copies."""
@@ -116,6 +127,18 @@ class Bench:
         for name in self.scenario.whole:
             if name in found and found[name] != self.reference.get(name):
                 self.check(f"{what}: {name} is there and is not whole", False)
+
+    def swept(self, what: str, *, folders: bool) -> None:
+        """A run that could still do so has removed what is hidden, and its folder if nothing is in it."""
+        found = snapshot(self.output)
+        for name, digest in found.items():
+            bare = (
+                folders
+                and digest == "folder"
+                and "/" not in name
+                and not any(n.startswith(f"{name}/") for n in found)
+            )
+            self.check(f"{what}: it leaves {name}", not (bare or "/." in f"/{name}"))
 
     def finish(self, what: str, *, resume: bool) -> None:
         """The same command again gives what an undisturbed one gives, and leaves nothing else."""
@@ -181,13 +204,14 @@ def full_disks(bench: Bench, most: int | None, rng: Random) -> None:
                 continue
             name = errno.errorcode[code]
             what = f"{name} {'at' if only else 'from'} operation {k} of {bench.operations}"
-            _refused(bench, what, bench.run(fault=refused_from(k, code, only=only)))
+            ended = bench.run(fault=refused_from(k, code, only=only))
+            _refused(bench, what, ended, swept=code == errno.ENOSPC)
     sizes = {int(share * 4096) for share in (0, 0.01, 0.25)} | {1 << 14, 1 << 16}
     for size in sorted(sizes)[: most or len(sizes)]:
         _refused(bench, f"files of at most {size} bytes", bench.run(file_bytes=size))
 
 
-def _refused(bench: Bench, what: str, ended: Ended) -> None:
+def _refused(bench: Bench, what: str, ended: Ended, *, swept: bool = True) -> None:
     # What only has to be put in order may fail without harm: then the results are whole.
     bench.check(f"{what}: status {ended.status}: {ended.told.strip()[-300:]}", ended.status in (_WRONG, 0))
     if ended.status == _WRONG:
@@ -197,18 +221,23 @@ def _refused(bench: Bench, what: str, ended: Ended) -> None:
         found = snapshot(bench.output)
         whole = all(found.get(name) == digest for name, digest in bench.reference.items())
         bench.check(f"{what}: status 0 and other results", whole)
-    else:
-        bench.finish(what, resume=True)
+        return
+    if swept:
+        bench.swept(what, folders=True)
+    bench.finish(what, resume=True)
 
 
 def interrupts(bench: Bench, most: int | None, rng: Random) -> None:
-    """Ctrl-C before every k-th operation."""
+    """Ctrl-C or SIGTERM before every k-th operation."""
     for k in _steps(bench, most):
-        what = f"Ctrl-C before operation {k} of {bench.operations}"
-        ended = bench.run(fault=interrupted_before(k))
-        bench.check(f"{what}: status {ended.status}: {ended.told[-200:]}", ended.status in (_STOPPED, 0))
-        if ended.status == _STOPPED:
+        number = rng.choice((signal.SIGINT, signal.SIGTERM))
+        what = f"{number.name} before operation {k} of {bench.operations}"
+        ended = bench.run(fault=stopped_before(k, number))
+        bench.check(f"{what}: status {ended.status}: {ended.told[-200:]}", ended.status in (128 + number, 0))
+        if ended.status:
             bench.check(f"{what}: no message", "plait: stopped" in ended.told)
+            # A signal may come after the last file in a folder is removed, and before that is.
+            bench.swept(what, folders=False)
         bench.inspect(what)
         bench.finish(what, resume=True)
 
@@ -236,6 +265,8 @@ def changed_inputs(bench: Bench, most: int | None, rng: Random) -> None:
             if not while_read:
                 change(bench.inputs)
                 ended = bench.start(resume=True).wait()
+                told = f"status {ended.status}: {ended.told[-300:]}"
+                bench.check(f"{what}: {told}", ended.status in (0, _WRONG))
             found = snapshot(bench.output)
             bench.cases += 1
             results = {name: found.get(name) for name in bench.scenario.whole if name in found}
@@ -341,15 +372,18 @@ FAULTS: dict[str, Callable[[Bench, int | None, Random], None]] = {
 def main(arguments: list[str] | None = None) -> int:
     """Strike what is asked for; exit status 1 when something went wrong."""
     options = _options(arguments)
-    lines = [f"python -m tests.faults {' '.join(sys.argv[1:])}".strip(), ""]
+    began_all = time.monotonic()
+    lines = [f"$ python -m tests.faults {' '.join(sys.argv[1:])}".strip(), _processor(), ""]
     bad: list[str] = []
+    cases = 0
     memory = Path("/dev/shm")
     for name in options.command or list(SCENARIOS):
+        most = min(filter(None, (options.most, SCENARIOS[name].most)), default=None)
         with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
             began = time.monotonic()
             bench = Bench(name, SCENARIOS[name], Path(folder))
             for fault in options.fault or list(FAULTS):
-                FAULTS[fault](bench, options.most, Random(f"{name} {fault} {options.seed}"))
+                FAULTS[fault](bench, most, Random(f"{name} {fault} {options.seed}"))
             seconds = time.monotonic() - began
         lines.append(
             f"{name:<14} {bench.operations:>4} file operations {bench.cases:>6,} faults "
@@ -359,10 +393,19 @@ def main(arguments: list[str] | None = None) -> int:
         for line in bench.failures[: options.show]:
             print(f"  {line}", flush=True)
         bad += bench.failures
-    lines += ["", *(bad or ["no failure"])]
+        cases += bench.cases
+    seconds = time.monotonic() - began_all
+    lines += ["", f"{cases:,} faults, {len(bad)} failures, {seconds:.0f} s", *bad]
+    print(f"\n{lines[-1 - len(bad)]}")
     if options.output:
         options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 1 if bad else 0
+
+
+def _processor() -> str:
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+    load = f"load {os.getloadavg()[0]:.1f} at the start"
+    return f"{found[1] if found else platform.machine()}, {os.cpu_count()} processors, {load}"
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -34,6 +34,8 @@ class Scenario:
         Makes another input of the same size and time; None where nothing is resumed.
     copied
         Whether what it loads survives in a copy of the process; what draws figures does not.
+    most
+        Most operations to strike at, where each run takes many seconds.
     """
 
     words: Sequence[str]
@@ -42,6 +44,7 @@ class Scenario:
     whole: Sequence[str] = ()
     changed: Callable[[Path], None] | None = None
     copied: bool = True
+    most: int | None = None
 
 
 def _run(*words: str) -> None:
@@ -98,6 +101,19 @@ def _reads(folder: Path) -> None:
             reads.write(f"@r{k}\n{text}\n+\n{'I' * len(text)}\n")
 
 
+def _annotated(folder: Path) -> None:
+    _reads(folder)
+    _run(
+        "vdj",
+        "annotate",
+        str(folder / "a.fastq"),
+        "--germline",
+        "human_trb",
+        "-o",
+        str(folder / "r.tsv"),
+    )
+
+
 def _samples(folder: Path) -> None:
     lines = ["file,subject_id"]
     for k in range(3):
@@ -140,6 +156,11 @@ def _cube(folder: Path) -> None:
 def _stream(folder: Path) -> None:
     _cube(folder)
     _run("hsi", "compress", str(folder / "c.npy"), "-o", str(folder / "c.c123"))
+
+
+def _container(folder: Path) -> None:
+    _envi(folder)
+    _run("hsi", "compress", str(folder / "e.img"), "-o", str(folder / "e.plaith"))
 
 
 def _envi(folder: Path) -> None:
@@ -197,6 +218,12 @@ SCENARIOS: dict[str, Scenario] = {
         (*_ROWS, "c.tsv"),
         _other_reads,
     ),
+    "alleles": Scenario(
+        ("vdj", "alleles", "../in/r.tsv", "--germline", "human_trb", "-o", "o.tsv", "--extended", "x.json"),
+        _annotated,
+        False,
+        ("o.tsv", "x.json"),
+    ),
     "infer": Scenario(
         (
             "vdj",
@@ -230,7 +257,7 @@ SCENARIOS: dict[str, Scenario] = {
         ("o.tsv",),
     ),
     "report": Scenario(
-        ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False
+        ("vdj", "report", "../in/study", "-o", "o.html"), _study, False, ("o.html",), copied=False, most=2
     ),
     "align": Scenario(
         ("align", "../in/q.fasta", "../in/t.fasta", "--pairs", "all", "-o", "o.sam"),
@@ -265,6 +292,12 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "decompress": Scenario(
         ("hsi", "decompress", "../in/e.c123", "-o", "o.img"), _envi, False, ("o.img", "o.hdr")
+    ),
+    "restore": Scenario(
+        ("hsi", "decompress", "../in/e.plaith", "-o", "back"),
+        _container,
+        False,
+        ("back/e.img", "back/e.hdr"),
     ),
     "side-index": Scenario(
         ("hsi", "index", "../in/c.c123", "--every", "4", "-o", "o.index"), _stream, False, ("o.index",)

@@ -188,8 +188,45 @@ def test_impossible_targets(tmp_path: Path) -> None:
         AtomicFile(tmp_path)
     with pytest.raises(InvalidInput, match=r"does not exist.*mkdir -p"):
         AtomicFile(tmp_path / "none" / "a")
-    with pytest.raises(InvalidInput, match="device or pipe"):
+    with pytest.raises(InvalidInput, match=r"device or pipe.*take - for standard output"):
         AtomicFile("/dev/null")
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "none" / "a")
+    with pytest.raises(InvalidInput, match=f"a link to .*does not exist.*mkdir -p {tmp_path / 'none'}$"):
+        AtomicFile(tmp_path / "link")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(InvalidInput, match="leads to itself"):
+        AtomicFile(tmp_path / "loop")
+    assert names(tmp_path) == ["link", "loop"]
+
+
+def test_a_file_that_is_protected_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(b"precious")
+    (tmp_path / "a").chmod(0o444)
+    # Rights do not bind the superuser, so the refusal is played.
+    monkeypatch.setattr("plait.formats.atomic.os.access", lambda path, mode: path != tmp_path / "a")
+    with pytest.raises(InvalidInput, match="which is there and which you may not write to"):
+        AtomicFile(tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_another_user_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = tmp_path / ".a.partial"
+    left.write_bytes(b"of another")
+    real = os.open
+
+    def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
+        # Rights do not bind the superuser, so the refusal is played.
+        if path == left and not flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr("plait.formats.atomic.os.open", refuse)
+    with pytest.raises(InvalidInput, match=r"\.a\.partial', which is another user's.*another output"):
+        AtomicFile(tmp_path / "a")
+    assert left.read_bytes() == b"of another"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +111,22 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     assert again.digest == germline.digest
     assert again.name == name
     assert {a.anchor_source for a in again.v} == {"override"}
+
+
+@pytest.mark.parametrize(("name", "stem"), [("human_trb", "human_trb"), ("../.x/y", "_.x_y")])
+def test_a_folder_gets_files_with_the_name_of_the_set(tmp_path: Path, name: str, stem: str) -> None:
+    (tmp_path / "out").mkdir()
+    written = write_fasta_trio(replace(load_germline("human_trb"), name=name), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert sorted(written) == sorted((tmp_path / "out").iterdir())
+    assert tmp_path / "out" / f"{stem}V.fasta" in written
+
+
+def test_a_device_is_no_common_start_of_names(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="device or pipe"):
+        write_fasta_trio(load_germline("human_trb"), tmp_path / "pipe")
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_round_trip_without_anchors(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def convert(
     source
         As in ``show``; leave it out to give the FASTA files one by one.
     output
-        FILE.json for an AIRR Germline Set, FILE.csv for a table of alleles, anything else is the prefix of
-        PREFIXV.fasta, PREFIXD.fasta, PREFIXJ.fasta and PREFIX_anchors.csv.
+        FILE.json for an AIRR Germline Set, FILE.csv for a table of alleles, a folder for FASTA files in it,
+        anything else is the prefix of PREFIXV.fasta, PREFIXD.fasta, PREFIXJ.fasta and PREFIX_anchors.csv.
     v
         FASTA file of V sequences, gapped or not.
     d

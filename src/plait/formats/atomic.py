@@ -27,6 +27,7 @@ __all__ = [
     "check_replaceable",
     "claim_folder",
     "description_errors",
+    "folder_or_nothing",
     "output_errors",
     "write_json",
 ]
@@ -188,12 +189,17 @@ def _check_target(path: Path, target: Path) -> None:
             expected="the name of a file",
             hint="commands that write text take - for standard output",
         )
+    if target.is_symlink():
+        raise InvalidInput(
+            "output", found=f"{str(path)!r}, a link that leads to itself", expected="the name of a file"
+        )
     if not target.parent.is_dir():
+        linked = f", a link to {str(target)!r}" if path.is_symlink() else ""
         raise InvalidInput(
             "output",
-            found=f"{str(path)!r}, in a folder that does not exist",
+            found=f"{str(path)!r}{linked}, in a folder that does not exist",
             expected="a file name in an existing folder",
-            hint=f"create it first: mkdir -p {path.parent}",
+            hint=f"create it first: mkdir -p {target.parent if linked else path.parent}",
         )
     if target.is_dir():
         raise InvalidInput(
@@ -201,7 +207,17 @@ def _check_target(path: Path, target: Path) -> None:
         )
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
         raise InvalidInput(
-            "output", found=f"{str(path)!r}, which is a device or pipe", expected="the name of a file"
+            "output",
+            found=f"{str(path)!r}, which is a device or pipe",
+            expected="the name of a file",
+            hint="commands that write text take - for standard output",
+        )
+    # A rename would replace it all the same, or fail after all the work where only owners may.
+    if target.exists() and not os.access(target, os.W_OK):
+        raise InvalidInput(
+            "output",
+            found=f"{str(path)!r}, which is there and which you may not write to",
+            expected="a new file, or one that you may write to",
         )
 
 
@@ -214,15 +230,22 @@ def _open_locked(path: Path, temporary: Path) -> BinaryIO:
         except FileExistsError:
             _remove_left_over(path, temporary)
             continue
-        stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+        stream = None
         try:
+            stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
             if not _lock(descriptor):
                 raise _busy(path)
             # Before it was locked, another run may have taken it for left over.
             if _stands_at(temporary, descriptor):
                 return stream
         except BaseException:
-            stream.close()
+            # Stopped by a signal, perhaps, before anybody else knows of it.
+            if _stands_at(temporary, descriptor) and _lock(descriptor):
+                temporary.unlink(missing_ok=True)
+            if stream is None:
+                os.close(descriptor)
+            else:
+                stream.close()
             raise
         stream.close()
 
@@ -236,17 +259,25 @@ def _remove_left_over(path: Path, temporary: Path) -> None:
                 expected=f"nothing, or what a run that was killed has left, where {path.name!r} is prepared",
                 hint="see who made it, and remove it",
             )
+        # Writing, because a network file system locks nothing that is only read.
         descriptor = os.open(temporary, os.O_WRONLY | _SAFELY)
+        try:
+            if not _lock(descriptor):
+                raise _busy(path)
+            # While it was opened, it may have become the other run's finished output.
+            if _stands_at(temporary, descriptor):
+                os.unlink(temporary)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return
-    try:
-        if not _lock(descriptor):
-            raise _busy(path)
-        # While it was opened, it may have become the other run's finished output.
-        if _stands_at(temporary, descriptor):
-            os.unlink(temporary)
-    finally:
-        os.close(descriptor)
+    except PermissionError as error:
+        raise InvalidInput(
+            "output",
+            found=f"{str(temporary)!r}, which is another user's",
+            expected=f"nothing, or what a run of your own has left, where {path.name!r} is prepared",
+            hint="another user is writing this output, or has left that; choose another output",
+        ) from error
 
 
 def _stands_at(path: Path, descriptor: int) -> bool:
@@ -398,10 +429,22 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
             expected="a folder name in an existing folder",
             hint=f"create it first: mkdir -p {path.absolute().parent}",
         )
-    with output_errors(path):
-        path.mkdir(exist_ok=True)
-    write_json(file, {"kind": kind, "version": 1})
+    with folder_or_nothing(path):
+        write_json(file, {"kind": kind, "version": 1})
     return True
+
+
+@contextmanager
+def folder_or_nothing(path: Path) -> Iterator[None]:
+    """A folder, made if it is not there; removed again if what is done first fails and it is empty."""
+    with output_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.rmdir()
+        raise
 
 
 def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume: bool | None = None) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.ipc as arrow_ipc
 
 from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.formats.atomic import AtomicFile, output_errors, write_json
+from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
 from plait.formats.json_text import read_json
 
 __all__ = ["Checkpoint", "digest_of", "kept_if_useful"]
@@ -55,9 +55,8 @@ class Checkpoint:
         else:
             if stored is not None:
                 self.remove()
-            with output_errors(self.directory):
-                self.directory.mkdir(parents=True, exist_ok=True)
-            write_json(self._marker, {"kind": _KIND, "version": _VERSION, "key": now})
+            with folder_or_nothing(self.directory):
+                write_json(self._marker, {"kind": _KIND, "version": _VERSION, "key": now})
 
     def blocks(self) -> list[int]:
         """Numbers of the stored blocks in order; `get` may still find one damaged."""

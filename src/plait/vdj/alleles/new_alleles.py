@@ -352,7 +352,7 @@ def write_extended(germline: GermlineSet, path: _Path) -> None:
     if texts:
         write_texts(texts)
     else:
-        write_fasta_trio(germline, Path(path) / germline.name if os.path.isdir(path) else path)
+        write_fasta_trio(germline, path)
 
 
 def _extended_texts(germline: GermlineSet, path: _Path) -> dict[Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -287,14 +288,28 @@ def write_fasta_trio(germline: GermlineSet, prefix: PathLike) -> tuple[Path, ...
     germline
         The set.
     prefix
-        Start of the paths.
+        Start of the paths; for a folder, the files in it get the name of the set.
 
     Returns
     -------
     tuple of Path
         The files written.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        If one cannot be written, or the prefix is a device or pipe.
     """
     where = Path(prefix)
+    if where.is_dir():
+        # Names come from files: none may lead out of the folder, or be hidden in it.
+        where /= re.sub(r"[^\w.-]", "_", germline.name).lstrip(".")
+    elif where.exists() and not where.is_file():
+        raise InvalidInput(
+            "output",
+            found=f"{str(where)!r}, which is a device or pipe",
+            expected="the name of a .json or .csv file, a folder, or the common start of the names of files",
+        )
     stem = fasta_stem(where.name) or where.name
     texts = {
         where.with_name(f"{stem}{segment}.fasta"): text for segment, text in fasta_texts(germline).items()
