@@ -211,7 +211,10 @@ class CauseFinder:
             if not text.startswith("C"):
                 yield from (f"C{text}{last}" for last in "FW")
         elif not _NT_CODON_FIRST.match(text):
-            yield from (f"TGY{text}{last}" for last in ("TTY", "TGG"))
+            # By chance, a junction with an error in its first codon has a number above 0 too.
+            for whole in (f"{first}{text}{last}" for first in ("TGT", "TGC") for last in ("TTT", "TTC", "TGG")):
+                if min(_matched(whole, self._ends)) >= _MATCHED:
+                    yield whole
 
     def _windows(self, text: str) -> Iterator[str]:
         if self._is_whole(text):
