@@ -240,7 +240,7 @@ def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
 
 
 def count_letters(letters: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each letter of either kind occurs, 0 for all else, which is no sign of a kind; shape (256,)."""
+    """How often each letter of either kind occurs, shape (256,); 0 for all else, no sign of a kind."""
     counts = np.zeros(256, np.int64)
     for first in range(0, letters.size, _COUNTED_AT_ONCE):
         counts += np.bincount(letters[first : first + _COUNTED_AT_ONCE], minlength=256)

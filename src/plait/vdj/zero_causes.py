@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -212,7 +213,8 @@ class CauseFinder:
                 yield from (f"C{text}{last}" for last in "FW")
         elif not _NT_CODON_FIRST.match(text):
             # By chance, a junction with an error in its first codon has a number above 0 too.
-            for whole in (f"{first}{text}{last}" for first in ("TGT", "TGC") for last in ("TTT", "TTC", "TGG")):
+            ends = product(("TGT", "TGC"), ("TTT", "TTC", "TGG"))
+            for whole in (f"{first}{text}{last}" for first, last in ends):
                 if min(_matched(whole, self._ends)) >= _MATCHED:
                     yield whole
 
