@@ -13,7 +13,7 @@ from plait.align import align, align_many, align_pairs, make_scoring, score, sco
 from plait.align.aligner import make_aligner
 from plait.align.files import align_files
 from plait.align.search import search
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput
 
 PRIMER, PEPTIDE = "GTGYCAGCMGCCGCGGTAA", "GGNGTANGG"
 GENE = "TTGACGTGCCAGCAGCCGCGGTAATACGGAGGGTGCAAGCGTTAATCGGAATTACTG"
@@ -108,3 +108,15 @@ def test_a_local_alignment_lies_in_its_band(tmp_path: Path, band: Any, place: tu
     (row,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     i, j = place
     assert tuple(row.values()) == (0, i, i, j, j, "")
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("text", "found"), [("AC-GT", "'-' at position 3"), ("ACGT1", "'1' at position 5")])
+def test_what_is_no_letter_is_no_sign_of_a_protein(tmp_path: Path, text: str, found: str) -> None:
+    with pytest.raises(InvalidInput, match=f"query: found {found}"):
+        align(text, "ACGTACGT", **HOW)
+    files = tmp_path / "one.fasta", tmp_path / "other.fasta"
+    for path, letters in zip(files, ("ACGTACGT", text), strict=True):
+        path.write_text(f">x\n{letters}\n")
+    with pytest.raises(FormatError, match=f"other.fasta.*{found}"):
+        search(*files, **HOW)

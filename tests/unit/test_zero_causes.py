@@ -115,6 +115,11 @@ def test_a_healthy_table_blames_nothing(tmp_path: Path) -> None:
         assert weighed(list(human()), tmp_path, calls=calls).remarks == {"nt": []}
 
 
+def test_an_error_in_the_first_codon_makes_no_cdr3(tmp_path: Path) -> None:
+    damaged = [("CCC" + text[3:], v, j) for text, v, j in human()[:3]]
+    assert said(weighed([*human()[3:200], *damaged], tmp_path, calls="ignore").remarks["nt"]) == set()
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -144,6 +144,8 @@ def _table(kind: Kind) -> bytes:
 
 #: Bytes that are no nucleotide.
 _NO_NUCLEOTIDES: Final = np.frombuffer(_table("dna"), np.uint8) == ILLEGAL_CODE
+#: Bytes that are no letter of either kind.
+_NO_RESIDUES: Final = np.frombuffer(_table("protein"), np.uint8) == ILLEGAL_CODE
 
 #: Code of each byte, for `bytes.translate`. `PAD_CODE`, a control character that no sequence holds, stays.
 CODES: Final[dict[Kind, bytes]] = {"protein": _table("protein"), "dna": _table("dna")}
@@ -182,15 +184,15 @@ def decode_residues(codes: NDArray[np.uint8], kind: Kind) -> str:
 
 
 def count_letters(letters: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each byte occurs; shape (256,)."""
+    """How often each letter of either kind occurs, shape (256,); 0 for all else, no sign of a kind."""
     counts = np.zeros(256, np.int64)
     for first in range(0, letters.size, _COUNTED_AT_ONCE):
         counts += np.bincount(letters[first : first + _COUNTED_AT_ONCE], minlength=256)
-    return counts
+    return np.where(_NO_RESIDUES, 0, counts)
 
 
 def count_sample(path: str | os.PathLike[str]) -> NDArray[np.int64]:
-    """How often each byte occurs in the first records of a FASTA file, about `SAMPLE` letters."""
+    """How often each letter occurs in the first records of a FASTA file, about `SAMPLE` letters."""
     return count_letters(next(read_fasta(path, block_residues=SAMPLE)).letters)
 
 

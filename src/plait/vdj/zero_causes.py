@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -186,7 +187,11 @@ class CauseFinder:
             if not text.startswith("C"):
                 yield from (f"C{text}{last}" for last in "FW")
         elif not _NT_CODON_FIRST.match(text):
-            yield from (f"TGY{text}{last}" for last in ("TTY", "TGG"))
+            # By chance, a junction with an error in its first codon has a number above 0 too.
+            ends = product(("TGT", "TGC"), ("TTT", "TTC", "TGG"))
+            for whole in (f"{first}{text}{last}" for first, last in ends):
+                if min(_matched(whole, self._ends)) >= _MATCHED:
+                    yield whole
 
     def _windows(self, text: str) -> Iterator[str]:
         if self._is_whole(text):
