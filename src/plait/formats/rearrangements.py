@@ -258,7 +258,7 @@ def open_rearrangements(
     Raises
     ------
     InvalidInput
-        If `paths` is empty, the layout unknown or `block_rows` less than 1.
+        If `paths` is empty, a file is named twice, the layout unknown or `block_rows` less than 1.
     FormatError
         If a file is missing, empty, not a table, or lacks a column that the layout requires.
 
@@ -329,7 +329,10 @@ class RearrangementReader:
         self._files: list[_InputFile] = []
         self._statuses = [check_readable(path) for path in paths]
         for path, status in zip(paths, self._statuses, strict=True):
-            self.identities.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
+            identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
+            if identity in self.identities:
+                raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
+            self.identities.append(identity)
             kind = sniff(path)
             self._files.append(
                 ParquetInput(path)
