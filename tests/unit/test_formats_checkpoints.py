@@ -152,6 +152,14 @@ def test_a_folder_that_is_not_ours_is_left_alone(
     assert (tmp_path / name).read_text() == content
 
 
+def test_a_link_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "c").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="not a checkpoint"):
+        Checkpoint(tmp_path / "c", key=KEY, resume=False)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("precious")
     with pytest.raises(InvalidInput, match="not a checkpoint"):

@@ -266,7 +266,7 @@ def test_npy_files_that_are_no_cubes(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match=told):
             open_cube(path)
     path.write_bytes(b"no array")
-    with pytest.raises(FormatError, match=r"expected a \.npy file"):
+    with pytest.raises(FormatError, match=r"expected (a|the header of a) \.npy file"):
         open_cube(path)
     np.save(path, CUBE)
     path.write_bytes(path.read_bytes()[:-1])
@@ -336,5 +336,5 @@ def test_an_origin_goes_with_one_stream(tmp_path: Path) -> None:
         CubeOrigin.read_beside(stream)
     for content in ("{", "[]", "{}", '{"plait_origin": 1}', '{"plait_origin": 7}'):
         origin_path(stream).write_text(content)
-        with pytest.raises(FormatError, match=r"a\.c123\.json: found"):
+        with pytest.raises(FormatError, match=r"a\.c123\.json.*: found"):
             CubeOrigin.read_beside(stream)

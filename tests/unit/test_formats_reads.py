@@ -237,6 +237,9 @@ def test_missing_files_and_wrong_arguments_are_said(tmp_path: Path) -> None:
         open_reads([path, other], [path])
     with pytest.raises(InvalidInput, match="twice, expected different files"):
         open_reads([path], path)
+    (link := tmp_path / "link").symlink_to(path)
+    with pytest.raises(InvalidInput, match="twice, expected different files"):
+        open_reads([path, link])
 
 
 # --- mates ----------------------------------------------------------------------------------------------

@@ -112,6 +112,14 @@ def test_roles_layout_and_identities(tmp_path: Path) -> None:
         assert next(iter(reader)).column("#count").to_pylist() == ["1"]
 
 
+def test_a_file_is_an_input_once(tmp_path: Path) -> None:
+    path, link = write(tmp_path / "a.tsv", TEXT + "\n"), tmp_path / "link.tsv"
+    link.symlink_to(path)
+    for again in (path, link):
+        with pytest.raises(InvalidInput, match="twice, expected different files"):
+            open_rearrangements([path, again], block_rows=10)
+
+
 def test_header_only_is_a_table_without_rows(tmp_path: Path) -> None:
     for name, content in (("a", HEADER), ("b", HEADER.rstrip()), ("c", gzip.compress(HEADER.encode()))):
         reader = open_rearrangements(write(tmp_path / name, content), block_rows=10)

@@ -104,9 +104,9 @@ def test_every_field_of_a_description(stream: Path, name: str) -> None:
 @pytest.mark.parametrize("text", [DEEP, "9" * 5000, "{", "[]", "nothing", '{"plait_origin": ' + DEEP])
 def test_descriptions_and_parameters_that_are_no_json(stream: Path, text: str) -> None:
     origin_path(stream).write_text(text)
-    with pytest.raises(FormatError, match=r"a\.c123\.json: found"):
+    with pytest.raises(FormatError, match=r"a\.c123\.json.*: found"):
         open_stream(stream)
-    with pytest.raises(FormatError, match=r"a\.c123\.json: found"):
+    with pytest.raises(FormatError, match=r"a\.c123\.json.*: found"):
         read_parameters(origin_path(stream))
 
 

@@ -157,7 +157,7 @@ class Checkpoint:
         """Key in the folder, None if there is nothing yet; an error if the folder is not a checkpoint."""
         if not self.directory.exists():
             return None
-        if self.directory.is_dir():
+        if self.directory.is_dir() and not self.directory.is_symlink():
             if not any(entry.name != f".{_MARKER}.partial" for entry in self.directory.iterdir()):
                 return None
             try:

@@ -267,7 +267,7 @@ class ReadFiles:
         self._statuses: dict[_Path, os.stat_result] = {}
         for path in (*paths, *(mates or ())):
             status = self._statuses[path] = check_readable(path)
-            identity = os.path.abspath(path), status.st_size, status.st_mtime_ns
+            identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
             if identity in self.identities:
                 raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
             self.identities.append(identity)

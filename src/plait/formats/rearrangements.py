@@ -181,8 +181,8 @@ def open_rearrangements(
     is a table of no rows.
 
     `layout` is the name of the column layout, see `plait.formats.layouts.LAYOUTS`; a block ends after
-    `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, the layout
-    unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a table, or lacks a
+    `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, a file is named twice, the
+    layout unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a table, or lacks a
     column that the layout requires.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
@@ -225,7 +225,10 @@ class RearrangementReader:
         self._files: list[_InputFile] = []
         self._statuses = [check_readable(path) for path in paths]
         for path, status in zip(paths, self._statuses, strict=True):
-            self.identities.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
+            identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
+            if identity in self.identities:
+                raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
+            self.identities.append(identity)
             kind = sniff(path)
             self._files.append(
                 ParquetInput(path)
