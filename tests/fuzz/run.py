@@ -307,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     faulthandler.disable()
     stop = _Stop(options.seconds)
     runs = [_Workers(name, options) for name in options.parser or PARSERS]
-    print(f"{len(runs)} parsers, {sum(run.planned for run in runs):,} cases", flush=True)
+    print(f"parsers: {len(runs)}, cases: {sum(run.planned for run in runs):,}", flush=True)
     # In rounds where the time may not suffice, so that every parser has its share.
     rounds = 1 if options.seconds is None else _ROUNDS
     for number in range(rounds):

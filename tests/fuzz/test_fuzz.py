@@ -74,7 +74,7 @@ def test_a_run_that_is_stopped_says_what_it_has_run(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "2 parsers, 200,192 cases\n"
+        assert process.stdout.readline() == "parsers: 2, cases: 200,192\n"
         process.send_signal(signal.SIGTERM)
         rest = process.stdout.read()
     assert process.returncode == 1

@@ -318,6 +318,11 @@ def _parse_more(path: object, first_line: int, text: bytes, block: _Block) -> in
     return text.count(b"\n")
 
 
+#: Control characters end a word as blanks do.
+_BLANKS: Final = bytes(range(33))
+_SPACES: Final = b" " * 33 + bytes(range(33, 256))
+
+
 def _names(
     path: object, lines: NDArray[np.int64], text: bytes, headers: _Headers, low: NDArray[np.bool_]
 ) -> tuple[list[str], list[str]]:
@@ -328,15 +333,16 @@ def _names(
     rests = [text[a:b] for a, b in zip((name_ends + 1).tolist(), ends.tolist(), strict=True)]
     outer_blank = low[np.minimum(name_ends + 1, ends)] | low[ends - 1]
     for number in np.flatnonzero((name_ends == starts) | ((name_ends < ends) & outer_blank)).tolist():
-        words = text[starts[number] : ends[number]].split(None, 1)
-        if not words:
+        whole = text[starts[number] : ends[number]].strip(_BLANKS)
+        if not whole:
             raise FormatError(
                 path,
                 line=int(lines[number]),
                 found="a header without a name",
                 expected=_EXPECTED_HEADER,
             )
-        names[number], rests[number] = words[0], b"".join(words[1:]).rstrip()
+        size = len(whole.translate(_SPACES).split(None, 1)[0])
+        names[number], rests[number] = whole[:size], whole[size:].lstrip(_BLANKS)
     return _decoded(names), _decoded(rests)
 
 

@@ -359,7 +359,8 @@ class _Assembly:
     def _deletion_order(self, nickname: str) -> list[int]:
         """Deletions by index; they must go up by one."""
         event = self._event(nickname)
-        values = [int(event.found[index][0]) for index in range(len(event.found))]
+        words = [event.found[index][0] for index in range(len(event.found))]
+        values = [_whole(self._params, event.line, word) for word in words]
         if values != list(range(values[0], values[0] + len(values))) or values[0] > 0:
             raise FormatError(
                 self._params,

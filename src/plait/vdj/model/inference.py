@@ -7,7 +7,9 @@ import json
 import math
 import shutil
 import time
+import tokenize
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -331,6 +333,13 @@ class InferenceState:
     collected: dict[str, Any] = field(default_factory=dict)
 
 
+#: What NumPy and zipfile raise of bytes that are no archive of arrays, and what wrong facts end in.
+_UNREADABLE: Final = (
+    *(AttributeError, EOFError, KeyError, MemoryError, OSError, OverflowError, RuntimeError, SyntaxError),
+    *(TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
 class StateStore:
     """Keeps the last state of a run, whole or not at all."""
 
@@ -367,7 +376,7 @@ class StateStore:
             return InferenceState(model=replace(start, **tables), counts=counts, **facts)
         except FormatError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        except _UNREADABLE as error:
             raise FormatError(
                 place, found=f"{type(error).__name__}: {error!s:.200}", expected=_EXPECTED, hint="start anew"
             ) from error

@@ -157,7 +157,7 @@ class RecombinationModel:
                     found = f"{name} {times} times" if name else "a gene without a name"
                     raise InvalidInput(f"{segment} genes", found=found, expected="every name once")
         if min(self.palindromes) < 0 or max(self.palindromes) > _LONGEST:
-            found = ", ".join(f"{number:.6g}" for number in self.palindromes)
+            found = ", ".join(f"{number!s:.20}" for number in self.palindromes)
             raise InvalidInput("palindromes", found=found, expected=f"numbers from 0 to {_LONGEST:,}")
         if not 0 <= self.error_rate <= 1:
             raise InvalidInput("error_rate", found=self.error_rate, expected="a probability")
