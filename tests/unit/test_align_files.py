@@ -360,7 +360,7 @@ def test_a_stopped_run_leaves_nothing(
         raise KeyboardInterrupt
 
     if stop_in == "the writing":
-        monkeypatch.setattr("plait.align.writers.PairTableWriter._write", stop)
+        monkeypatch.setattr("plait.align.table_writers.PairTableWriter._write", stop)
     out = tmp_path / "out.parquet"
     out.write_text("of yesterday")
     with pytest.raises(KeyboardInterrupt):

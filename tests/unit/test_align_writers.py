@@ -302,7 +302,7 @@ class TestFailures:
         path = tmp_path / f"a{SUFFIX[format]}"
         path.write_bytes(b"old")
         monkeypatch.setattr("plait.formats.output._PIECE_BYTES", 1000)
-        monkeypatch.setattr("plait.align.writers._BATCH_ROWS", 10)
+        monkeypatch.setattr("plait.align.table_writers._BATCH_ROWS", 10)
         small_disk(monkeypatch, room)
         many = [pair(b"ACGT" * n, b"ACGT" * n, [(0, 4 * n)], names=(f"q{n}", f"t{n}")) for n in range(1, 200)]
         with pytest.raises(FormatError) as caught:

@@ -22,11 +22,11 @@ from plait.align.codes import PairBatch, code_list
 from plait.align.file_inputs import CodedBlock, CodedFile
 from plait.align.results import Alignment
 from plait.align.statistics import KarlinAltschul, karlin_altschul
+from plait.align.table_writers import PairTableWriter
 from plait.align.writers import (
     DEFAULT_COLUMNS,
     AlignedPair,
     AlignmentWriter,
-    PairTableWriter,
     alignment_format,
     check_columns,
     needs_alignment,

@@ -338,7 +338,7 @@ def _parquet(
     path: str, columns: Mapping[str, PairColumn], provenance: Provenance, inputs: Iterable[_Path]
 ) -> AlignmentWriter:
     # Loaded here, because that takes longer than a small search.
-    from plait.align.writers import PairTableWriter, table_schema
+    from plait.align.table_writers import PairTableWriter, table_schema
     from plait.formats.tables import open_table
 
     metadata = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}

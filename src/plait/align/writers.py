@@ -10,9 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final, Literal
 
 from plait.align.results import (
     DELETION,
@@ -26,7 +24,6 @@ from plait.align.results import (
 from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import write_json
 from plait.formats.output import TextOutput, file_or_standard_output, output_format
-from plait.formats.tables import header, open_table, rows_as_text
 from plait.types import Provenance
 
 if TYPE_CHECKING:
@@ -40,13 +37,11 @@ __all__ = [
     "AlignmentWriter",
     "LinesWriter",
     "PairColumn",
-    "PairTableWriter",
     "alignment_format",
     "check_columns",
     "json_line",
     "needs_alignment",
     "open_alignments",
-    "table_schema",
 ]
 
 _Value = str | int | float | None
@@ -463,102 +458,6 @@ def _alignment(pair: AlignedPair) -> Alignment:
     return pair.alignment
 
 
-#: What one batch of a table holds at most, save for its last row.
-_BATCH_ROWS = 1 << 16
-_BATCH_LETTERS = 1 << 25
-_ARROW: Final = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64()}
-
-
-def table_schema(columns: Mapping[str, PairColumn]) -> pa.Schema:
-    """The schema of a table with these columns."""
-    return pa.schema([(name, _ARROW[column.kind]) for name, column in columns.items()])
-
-
-class Batches(Protocol):
-    """What takes a table batch by batch, such as `plait.formats.tables.TableWriter`."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        ...
-
-    def close(self) -> None:
-        """Finish."""
-        ...
-
-    def discard(self) -> None:
-        """Remove what is unfinished."""
-        ...
-
-
-class PairTableWriter(AlignmentWriter):
-    """Pairs as rows of a table, of which the schema is that of `table_schema`."""
-
-    def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
-        super().__init__()
-        self._table = table
-        self._schema = table_schema(columns)
-        self._values = [column.value for column in columns.values()]
-        self._texts = [place for place, column in enumerate(columns.values()) if column.kind == "string"]
-        self._cells: list[list[object]] = [[] for _ in columns]
-        self._letters = 0
-
-    def write_columns(self, columns: Sequence[Sequence[object]]) -> None:
-        """Append many pairs at once: as many cells of every column, none of which needs an alignment."""
-        for cells, more in zip(self._cells, columns, strict=True):
-            cells.extend(more)
-        self.pairs += len(columns[0])
-        if len(self._cells[0]) >= _BATCH_ROWS:
-            self._pass_on()
-
-    def _write(self, pair: AlignedPair) -> None:
-        for cells, value in zip(self._cells, self._values, strict=True):
-            cells.append(value(pair))
-        for place in self._texts:
-            cell = self._cells[place][-1]
-            self._letters += len(cell) if isinstance(cell, str) else 0
-        if len(self._cells[0]) >= _BATCH_ROWS or self._letters >= _BATCH_LETTERS:
-            self._pass_on()
-
-    def _pass_on(self) -> None:
-        if self._cells[0]:
-            columns = [
-                pa.array(cells, field.type) for cells, field in zip(self._cells, self._schema, strict=True)
-            ]
-            self._cells, self._letters = [[] for _ in self._cells], 0
-            self._table.write(pa.record_batch(columns, schema=self._schema))
-
-    def _close(self) -> None:
-        self._pass_on()
-        self._table.close()
-
-    def _discard(self) -> None:
-        self._cells = [[] for _ in self._cells]
-        self._table.discard()
-
-
-class PrintedTable:
-    """Tab-separated text on standard output, laid out as in a file."""
-
-    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
-        self._output = output
-        self._records = 0
-        output.write(header(output.path, schema))
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        for lines in rows_as_text(self._output.path, batch, self._records):
-            self._output.write(lines)
-        self._records += batch.num_rows
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._output.close()
-
-    def discard(self) -> None:
-        """Forget what is not written yet."""
-        self._output.discard()
-
-
 _Path = str | os.PathLike[str]
 
 #: Names of the formats, and what file names they go with.
@@ -626,6 +525,10 @@ def open_alignments(
     if chosen == "jsonl":
         facts = None if path is None else f"{path}.json"
         return LinesWriter(TextOutput(path, inputs=inputs), json_line(chosen_columns), facts, provenance)
+    # Searches that write no table do without Arrow.
+    from plait.align.table_writers import PairTableWriter, PrintedTable, table_schema
+    from plait.formats.tables import open_table
+
     schema = table_schema(chosen_columns)
     if path is None:
         return PairTableWriter(PrintedTable(TextOutput(path), schema), chosen_columns)

@@ -1,0 +1,109 @@
+"""Aligned pairs as tables; what needs them alone loads Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from plait.align.writers import AlignedPair, AlignmentWriter, PairColumn
+from plait.formats.output import TextOutput
+from plait.formats.tables import header, rows_as_text
+
+__all__ = ["PairTableWriter", "PrintedTable", "table_schema"]
+
+#: What one batch of a table holds at most, save for its last row.
+_BATCH_ROWS = 1 << 16
+_BATCH_LETTERS = 1 << 25
+_ARROW: Final = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64()}
+
+
+def table_schema(columns: Mapping[str, PairColumn]) -> pa.Schema:
+    """The schema of a table with these columns."""
+    return pa.schema([(name, _ARROW[column.kind]) for name, column in columns.items()])
+
+
+class Batches(Protocol):
+    """What takes a table batch by batch, such as `plait.formats.tables.TableWriter`."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        ...
+
+    def close(self) -> None:
+        """Finish."""
+        ...
+
+    def discard(self) -> None:
+        """Remove what is unfinished."""
+        ...
+
+
+class PairTableWriter(AlignmentWriter):
+    """Pairs as rows of a table, of which the schema is that of `table_schema`."""
+
+    def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
+        super().__init__()
+        self._table = table
+        self._schema = table_schema(columns)
+        self._values = [column.value for column in columns.values()]
+        self._texts = [place for place, column in enumerate(columns.values()) if column.kind == "string"]
+        self._cells: list[list[object]] = [[] for _ in columns]
+        self._letters = 0
+
+    def write_columns(self, columns: Sequence[Sequence[object]]) -> None:
+        """Append many pairs at once: as many cells of every column, none of which needs an alignment."""
+        for cells, more in zip(self._cells, columns, strict=True):
+            cells.extend(more)
+        self.pairs += len(columns[0])
+        if len(self._cells[0]) >= _BATCH_ROWS:
+            self._pass_on()
+
+    def _write(self, pair: AlignedPair) -> None:
+        for cells, value in zip(self._cells, self._values, strict=True):
+            cells.append(value(pair))
+        for place in self._texts:
+            cell = self._cells[place][-1]
+            self._letters += len(cell) if isinstance(cell, str) else 0
+        if len(self._cells[0]) >= _BATCH_ROWS or self._letters >= _BATCH_LETTERS:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._cells[0]:
+            columns = [
+                pa.array(cells, field.type) for cells, field in zip(self._cells, self._schema, strict=True)
+            ]
+            self._cells, self._letters = [[] for _ in self._cells], 0
+            self._table.write(pa.record_batch(columns, schema=self._schema))
+
+    def _close(self) -> None:
+        self._pass_on()
+        self._table.close()
+
+    def _discard(self) -> None:
+        self._cells = [[] for _ in self._cells]
+        self._table.discard()
+
+
+class PrintedTable:
+    """Tab-separated text on standard output, laid out as in a file."""
+
+    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
+        self._output = output
+        self._records = 0
+        output.write(header(output.path, schema))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        for lines in rows_as_text(self._output.path, batch, self._records):
+            self._output.write(lines)
+        self._records += batch.num_rows
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._output.close()
+
+    def discard(self) -> None:
+        """Forget what is not written yet."""
+        self._output.discard()
