@@ -251,6 +251,7 @@ def test_a_full_disk(plait: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = plait("vdj", "count", tmp_path / "in.tsv", *BASE, "-o", tmp_path / f"out.{suffix}")
     assert found.status == 2
     assert f"out.{suffix}: found no space left on the device, expected room for the output" in found.err
+    assert found.err.strip().endswith("; the same command with --resume continues where it stopped")
     # What was counted is kept, so that --resume can go on.
     assert left(tmp_path) == [f"out.{suffix}.checkpoint"]
     monkeypatch.setattr(os, "fsync", real)

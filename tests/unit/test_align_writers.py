@@ -181,7 +181,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["_BATCH_ROWS", "_BATCH_LETTERS"])
 def test_tables_are_written_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    monkeypatch.setattr(f"plait.align.writers.{limit}", 3)
+    monkeypatch.setattr(f"plait.align.table_writers.{limit}", 3)
     written(tmp_path / "a.parquet", *[WHOLE] * 7, columns=["query", "score"])
     file = pq.ParquetFile(tmp_path / "a.parquet")
     assert file.num_row_groups == (3 if limit == "_BATCH_ROWS" else 4)

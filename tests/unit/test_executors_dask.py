@@ -97,6 +97,12 @@ def test_a_scheduler_with_certificates_and_none_here() -> None:
         DaskExecutor(scheduler="tls://127.0.0.1:9").__enter__()
 
 
+def test_without_the_library_that_makes_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(TargetUnavailable, match=r"requires `cryptography`.*pip install 'plait\[cluster\]'"):
+        DaskExecutor(workers=1).__enter__()
+
+
 def test_no_page_is_served(dask_cluster: DaskExecutor) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(dask_cluster._client.dashboard_link.rpartition("/")[0] + "/health")

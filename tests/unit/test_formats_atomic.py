@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, HiddenOutput, output_errors, write_json
+from plait.formats.atomic import (
+    AtomicFile,
+    HiddenOutput,
+    claim_folder,
+    folder_or_nothing,
+    output_errors,
+    write_json,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -210,6 +217,42 @@ def test_a_file_that_is_protected_is_not_replaced(tmp_path: Path, monkeypatch: p
     with pytest.raises(InvalidInput, match="which is there and which you may not write to"):
         AtomicFile(tmp_path / "a")
     assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", ["fdopen", "fstat"])
+def test_a_signal_while_it_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    real = getattr(os, step)
+    calls = []
+
+    def stop(*words: object) -> object:
+        calls.append(words)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*words)
+
+    monkeypatch.setattr(f"plait.formats.atomic.os.{step}", stop)
+    with pytest.raises(KeyboardInterrupt):
+        AtomicFile(tmp_path / "a")
+    assert not names(tmp_path)
+    with AtomicFile(tmp_path / "a") as file:
+        file.stream.write(b"new")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_folder_whose_marker_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("plait.formats.atomic.os.open", refuse)
+    with pytest.raises(FormatError, match="no space left"):
+        claim_folder(tmp_path / "new", marker="m.json", kind="k", what="study")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "b").mkdir()
+    with pytest.raises(KeyboardInterrupt), folder_or_nothing(tmp_path / "old"):
+        raise KeyboardInterrupt
+    assert names(tmp_path) == ["old"]
 
 
 def test_what_another_user_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
@@ -77,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TaskFailed as error:
         return _failed(str(error), _INTERNAL_ERROR if error.unexpected else _WRONG_REQUEST)
     except PlaitError as error:
-        return _failed(str(error), _WRONG_REQUEST)
+        # Freeing space costs no finished work; nothing else that goes wrong is known to be mended so.
+        full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        return _failed(f"{error}{_way_on(words) if full else ''}", _WRONG_REQUEST)
     except MemoryError:
         return _failed("the memory of this machine is used up; fewer --threads need less", _WRONG_REQUEST)
     except OSError as error:
@@ -191,13 +194,15 @@ def _replaced_outputs() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
-    hint = ""
+def _way_on(words: list[str]) -> str:
     resumable = len(words) > 1 and words[0] == "vdj" and words[1] in _RESUMABLE
     # What came by standard input is gone.
-    if resumable and f"./{HYPHEN}" not in words:
-        hint = "; the same command with --resume continues where it stopped"
-    print(f"plait: stopped{hint}", file=sys.stderr)
+    there = resumable and f"./{HYPHEN}" not in words
+    return "; the same command with --resume continues where it stopped" if there else ""
+
+
+def _stopped(stop: KeyboardInterrupt, words: list[str]) -> int:
+    print(f"plait: stopped{_way_on(words)}", file=sys.stderr)
     return getattr(stop, "status", 128 + signal.SIGINT)
 
 
