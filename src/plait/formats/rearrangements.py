@@ -182,8 +182,8 @@ def open_rearrangements(
 
     `layout` is the name of the column layout, see `plait.formats.layouts.LAYOUTS`; a block ends after
     `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, a file is named
-    twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a table,
-    or lacks a column that the layout requires.
+    twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a
+    table, or lacks a column that the layout requires.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
