@@ -177,7 +177,7 @@ def test_the_folder_of_an_inference(tmp_path: Path) -> None:
     assert load_model(tmp_path).digest == model.digest
 
 
-@pytest.mark.parametrize("name", ["TRXV1,2", "TRXV1;2", "a|b", "a\nb", " a"])
+@pytest.mark.parametrize("name", ["TRXV1,2", "TRXV1;2", "a|b", "a\nb"])
 def test_names_that_a_folder_cannot_hold(tmp_path: Path, name: str) -> None:
     model = small_model(4)
     model = replace(model, v=(replace(model.v[0], name=name), *model.v[1:]))
@@ -197,7 +197,7 @@ def test_line_of_a_wrong_realisation(tmp_path: Path) -> None:
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="no such file"):
+    with pytest.raises(FormatError, match=r"(?i)no such file"):
         read_model(tmp_path)
     with pytest.raises(FormatError, match="JSON file of plait"):
         read_model(tmp_path / "none.json")
@@ -252,8 +252,8 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, place: Any, value: Any, message
     ("content", "message"),
     [
         (b"[" * 100_000, "nested too deeply"),
-        (b"\x1f\x8b\x08\x00", "found a gzip file, expected a model"),
-        (b"{\xe9", "a byte at 1 that is not UTF-8"),
+        (b"\x1f\x8b\x08\x00", "found damaged or cut-off gzip data"),
+        (b"{\xe9", "no UTF-8 text at position 1"),
         (b"[]", "found list, expected an object"),
     ],
 )

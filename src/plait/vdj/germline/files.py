@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -12,7 +13,6 @@ from pathlib import Path
 
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.compression import check_readable
 
 __all__ = ["PathLike", "fasta_stem", "read_text", "write_texts"]
 
@@ -41,7 +41,8 @@ def read_text(path: PathLike, expected: str) -> str:
     large, or no UTF-8 text.
     """
     try:
-        check_readable(path)
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise FormatError(path, expected=expected, found="a pipe", hint="save it to a file first")
         with open(path, "rb") as file:
             raw = file.read(_MOST_BYTES + 1)
             if raw[:2] == b"\x1f\x8b":
