@@ -184,7 +184,8 @@ class CauseFinder:
 
     def _flanked(self, text: str) -> Iterator[str]:
         if self._acids:
-            if not text.startswith("C"):
+            # One that has its last conserved residue has an error in the first.
+            if not text.startswith("C") and not text.endswith(("F", "W")):
                 yield from (f"C{text}{last}" for last in "FW")
         elif not _NT_CODON_FIRST.match(text):
             # By chance, a junction with an error in its first codon has a number above 0 too.
