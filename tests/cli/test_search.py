@@ -126,7 +126,10 @@ def test_index(plait: Any, here: Path) -> None:
         (["q.fa", "t.fa", "-o", "x/hits.tsv"], "in a folder that does not exist"),
         (["q.fa", "none.fa"], "none.fa: found no such file"),
         (["none.fa", "t.fa"], "none.fa: found no such file"),
-        (["q.fa", "bad.fa"], "bad.fa, line 3: found '?' at position 3 of the sequence 'b'"),
+        (
+            ["q.fa", "bad.fa", "--kind", "protein"],
+            "bad.fa, line 3: found '?' at position 3 of the sequence 'b'",
+        ),
         (["bad.fa", "t.fa"], "bad.fa, line 3: found '?' at position 3 of sequence 'b'"),
         (["twice.fa", "t.fa"], "twice.fa, line 3: found a second sequence named 'a', after that of line 1"),
         (["q.fa", "twice.fa"], "allow duplicate names"),

@@ -55,7 +55,7 @@ def test_damaged_names_are_errors_and_no_other_names(
 ) -> None:
     bad = open_database(damaged(database, section, at, new))
     texts = bad.names if "name" in section else bad.descriptions
-    with pytest.raises(FormatError, match=r"number 1 of its (names|descriptions) damaged"):
+    with pytest.raises(FormatError, match="the file is damaged"):
         texts[0]
     with pytest.raises(FormatError, match="checksum"):
         bad.verify()

@@ -170,10 +170,10 @@ class TestSources:
     def test_letters_that_no_matrix_has(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.fa", ">a\nMKV\n>b x\nMK\nA?V\n")
         with pytest.raises(FormatError, match=r"t\.fa, line 3: found '\?' at position 4 of the sequence 'b'"):
-            search([("q", "MKV")], path)
+            search([("q", "MKV")], path, kind="protein")
         write(path, ">a\nMKV\n>b x\nMK-V\n")
         with pytest.raises(FormatError, match="take the gaps of the alignment out first"):
-            search([("q", "MKV")], path)
+            search([("q", "MKV")], path, kind="protein")
 
     @pytest.mark.parametrize("form", ["fasta", "memory", "packed"])
     def test_letters_that_this_matrix_lacks(self, tmp_path: Path, form: str) -> None:

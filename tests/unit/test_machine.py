@@ -154,10 +154,10 @@ class Monitor:
 
 
 def test_the_monitor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_monitor, "_load", Monitor)
+    monkeypatch.setattr(device_monitor, "_load_monitor", Monitor)
     assert device_monitor.free_bytes("GPU-1") == 1234
     assert device_monitor.free_bytes("GPU-2") is None
     assert device_monitor.driver_release() == "580.95.05"
-    monkeypatch.setattr(device_monitor, "_load", lambda: None)
+    monkeypatch.setattr(device_monitor, "_load_monitor", lambda: None)
     assert device_monitor.free_bytes("GPU-1") is None
     assert device_monitor.driver_release() is None

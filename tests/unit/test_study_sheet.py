@@ -52,8 +52,8 @@ def test_covariates_of_subjects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "told"),
     [
-        ("", None, "found no text at all"),
-        ("\n \n", None, "found no text at all"),
+        ("", None, "found an empty file"),
+        ("\n \n", None, "found an empty file"),
         ("file\n", None, "a header and no lines"),
         ("subject_id\nx\n", 1, "expected a column 'file'"),
         ("File\na.tsv\n", 1, "in lower case"),
@@ -85,7 +85,7 @@ def test_other_content(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="No such file"):
         read_sample_sheet(path)
     path.write_bytes(b"file\n\xff\n")
-    with pytest.raises(FormatError, match="not UTF-8"):
+    with pytest.raises(FormatError, match="no UTF-8 text at position 5"):
         read_sample_sheet(path)
     path.write_bytes(b"file\n\0\n")
     with pytest.raises(FormatError, match="binary data"):

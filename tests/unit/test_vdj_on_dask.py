@@ -270,11 +270,10 @@ def test_the_scheduler_goes_away(inputs: Any, counter: PathCounter, cluster: Clu
 
 @pytest.mark.parametrize("kind", ["parquet", "tsv"])
 def test_sharing_is_the_same(inputs: Any, tmp_path: Path, dask_cluster: DaskExecutor, kind: str) -> None:
-    paths = inputs(kind)
     out, by_subject = tmp_path / "out.parquet", tmp_path / "by.tsv"
     found = []
     for executor in (None, dask_cluster):
-        share_files([*paths, *inputs(kind)], out, by_subject=by_subject, executor=executor)
+        share_files(inputs(kind), out, by_subject=by_subject, executor=executor)
         found.append([out.read_bytes(), by_subject.read_bytes()])
     assert found[0] == found[1]
 

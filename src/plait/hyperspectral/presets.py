@@ -121,7 +121,9 @@ def preset_parameters(
     if own:
         known = sorted({"coder"}.union(*_names(CODER_KINDS[kind]).values()))
         raise InvalidInput(
-            "parameters", found=reprlib.repr(sorted(own)), expected=f"some of {', '.join(known)}"
+            "parameters",
+            found=", ".join(name[:40] or repr(name) for name in sorted(own)[:6]),
+            expected=f"some of {', '.join(known)}",
         )
     return StreamParameters(
         image=image,
