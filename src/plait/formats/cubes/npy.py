@@ -15,7 +15,7 @@ from plait.formats.cubes.layout import CubeLayout, check_sample_type
 __all__ = ["npy_header", "npy_layout"]
 
 _DIMENSIONS = "yxz"
-_MOST_BYTES = 10_000
+_MOST_BYTES = 1 << 11
 #: What NumPy raises on headers that nobody wrote with it.
 _WRONG = (
     ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError, tokenize.TokenError,

@@ -185,9 +185,9 @@ def _sample(sheet: Path, line: int, cells: Mapping[str, str]) -> Sample:
             sheet,
             line=line,
             column=_FILE,
-            found=f"{given!r}, which is {kind}",
+            found=f"{given[:200]!r}, which is {kind}",
             expected="a file that exists",
-            hint=f"names are relative to the folder of the sheet: {str(path)!r} is meant",
+            hint=f"names are relative to the folder of the sheet: {str(path)[-300:]!r} is meant",
         )
     covariates = {name: value for name, value in cells.items() if name not in (_FILE, _SUBJECT) and value}
     return Sample(line=line, path=path, subject=cells.get(_SUBJECT) or None, covariates=covariates)

@@ -333,7 +333,7 @@ class _Assembly:
     def table(self, nickname: str, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
         table = self._tables.get(nickname)
         if table is None:
-            found = ", ".join(self._tables)
+            found = ", ".join(self._tables)[:200] or "no table"
             raise FormatError(self._marginals, found=found, expected=f"a table {nickname}")
         if table.values.shape not in shapes:
             raise FormatError(
