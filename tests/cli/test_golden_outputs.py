@@ -26,7 +26,5 @@ def test_command_lines_write_what_they_did(tmp_path: Path) -> None:
 def test_masks_leave_what_is_golden(tmp_path: Path) -> None:
     masked = runpy.run_path(str(SCRIPT))["masked"]
     text = f'{tmp_path}/a 12 rows in 0.3 s, 1,234 rows/s 0.12345678901 3.00000000049e-12 "created": "x"'
-    assert (
-        masked(text, tmp_path) == '<folder>/a 12 rows in <amount>, <amount> 0.123456789 3e-12 "created": <>'
-    )
+    assert masked(text, tmp_path) == '<folder>/a 12 rows in <amount> 0.123456789 3e-12 "created": <>'
     assert masked("TRBV1*01 120 0.25 TGTGCC", tmp_path) == "TRBV1*01 120 0.25 TGTGCC"

@@ -95,6 +95,8 @@ def _status_lines(total: ReadSummary, umis: bool) -> list[str]:
 
 def _junction_lines(total: ReadSummary) -> list[str]:
     n = sum(total.junction_lengths.values())
+    if not n and total.statuses["low_quality"]:
+        return ["No junction is left: the statuses say why."]
     if not n:
         return ["No junction was found: is this the germline set of the reads?"]
     lines = paragraph(
