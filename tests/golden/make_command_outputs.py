@@ -93,7 +93,7 @@ _MASKS = (
     ),
     (re.compile(r'"([a-z_]*(?:seconds|per_second|_mib|_ns|mtime|inode))": *[-\d.e+]+'), r'"\1": <>'),
     (re.compile(r'"timings": *\{[^}]*\}'), '"timings": <>'),
-    (re.compile(r"\b[\d.,]+ (?:s|min|GCUPS|MiB)\b|\b[\d.,]+(?: \w+)?/s\b"), "<amount>"),
+    (re.compile(r"\b\d[\d.,]* (?:s|min|GCUPS|MiB)\b|\b\d[\d.,]*(?: \w+)?/s\b"), "<amount>"),
     (re.compile(r"\b[0-9a-f]{16,128}\b"), "<digest>"),
 )
 _NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{6,}(?:e[-+]?\d+)?|(?<![\w.])-?\d+(?:\.\d+)?e[-+]?\d+(?!\w)")
