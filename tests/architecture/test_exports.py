@@ -1,7 +1,4 @@
-"""``__all__`` is there and says the truth; at the top level and in packages it leaves nothing out.
-
-Elsewhere it lists what other modules import.
-"""
+"""``__all__`` is complete at the top level and in packages, and nowhere else."""
 
 from __future__ import annotations
 
@@ -49,15 +46,17 @@ def faults(package: Path) -> list[str]:
             for node in tree.body
             if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]
         ]
-        if not lists:
-            if defined(tree):
+        interface = path.parent == package or path.name == "__init__.py"
+        if not interface or not lists:
+            if interface and defined(tree):
                 found.append(f"{name} has no __all__")
+            if not interface and lists:
+                found.append(f"{name} is no interface: it needs no __all__")
             continue
         if len(lists[0]) != len(set(lists[0])):
             found.append(f"{name}: __all__ names something twice")
-        if path.parent == package or path.name == "__init__.py":
-            left_out = sorted(defined(tree) - set(lists[0]))
-            found += [f"{name}: {n} is neither in __all__ nor private" for n in left_out]
+        left_out = sorted(defined(tree) - set(lists[0]))
+        found += [f"{name}: {n} is neither in __all__ nor private" for n in left_out]
     return found
 
 
@@ -100,6 +99,12 @@ def test_an_unknown_name_is_refused() -> None:
 def test_a_wrong_list_is_caught(tmp_path: Path, source: str, fault: str) -> None:
     (tmp_path / "module.py").write_text(source)
     assert any(fault in line for line in faults(tmp_path))
+
+
+def test_a_list_in_an_inner_module_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "module.py").write_text('__all__ = ["f"]\ndef f(): pass\n')
+    assert any("no interface" in line for line in faults(tmp_path))
 
 
 def test_right_lists_pass(tmp_path: Path) -> None:

@@ -119,12 +119,12 @@ def _once(parser: Parser, case: bytes, folder: Path) -> Outcome:
 
 def outcome(parser: Parser, case: bytes, folder: Path) -> Outcome:
     """Run a case; one that takes long is run again, because the first may have compiled something."""
-    began = time.perf_counter()
+    began = time.process_time()
     found = _once(parser, case, folder)
-    if time.perf_counter() - began > SLOW_SECONDS:
-        began = time.perf_counter()
+    if time.process_time() - began > SLOW_SECONDS:
+        began = time.process_time()
         found = _once(parser, case, folder)
-        if time.perf_counter() - began > SLOW_SECONDS:
+        if time.process_time() - began > SLOW_SECONDS:
             return Outcome("failed", f"more than {SLOW_SECONDS:g} s")
     return found
 
@@ -151,7 +151,7 @@ def limit_memory(most: int = MOST_MEMORY) -> None:
 
 def minimised(parser: Parser, case: bytes, told: str, folder: Path, *, seconds: float = 2.0) -> bytes:
     """A smaller case with the same failure."""
-    end = time.perf_counter() + seconds
+    end = time.process_time() + seconds
 
     def fails(candidate: bytes) -> bool:
         return _once(parser, candidate, folder) == Outcome("failed", told)
@@ -160,9 +160,9 @@ def minimised(parser: Parser, case: bytes, told: str, folder: Path, *, seconds: 
     if "more than" in told or "RecursionError" in told or not fails(case):
         return case
     size = len(case) // 2
-    while size and time.perf_counter() < end:
+    while size and time.process_time() < end:
         place = 0
-        while place < len(case) and time.perf_counter() < end:
+        while place < len(case) and time.process_time() < end:
             candidate = case[:place] + case[place + size :]
             if fails(candidate):
                 case = candidate

@@ -28,8 +28,6 @@ from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.dp.protocol import Target
 from plait.errors import InvalidInput, Unsupported
 
-__all__ = ["Aligner", "Letters", "Matrix", "Traceback", "guess_scoring", "make_aligner"]
-
 #: A matrix, the name of a bundled one, or a file in NCBI's format.
 Matrix = str | os.PathLike[str] | SubstitutionMatrix
 #: A sequence.

@@ -15,8 +15,6 @@ from plait.align.results import Alignment
 from plait.align.scoring import FreeEnd, Mode
 from plait.errors import InvalidInput
 
-__all__ = ["align", "align_many", "align_pairs", "score", "score_many", "score_pairs"]
-
 
 def score(
     query: Letters,

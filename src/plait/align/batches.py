@@ -25,21 +25,6 @@ from plait.dp.pairs.traceback import Costs
 from plait.dp.protocol import Target
 from plait.errors import DeviceFailure, DeviceMemoryError
 
-__all__ = [
-    "align_batch",
-    "align_long_pair",
-    "align_many_codes",
-    "align_pair_codes",
-    "block_query",
-    "choose_target",
-    "free_bytes",
-    "ignore_progress",
-    "needs_bytes",
-    "score_batch",
-    "score_many_codes",
-    "score_pair_codes",
-]
-
 #: Where nothing is known.
 _PERHAPS = 4 << 30
 _GROUP = Path("/sys/fs/cgroup")

@@ -18,26 +18,6 @@ from plait.align.scoring import Scoring
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import Sequences, read_fasta
 
-__all__ = [
-    "ALPHABETS",
-    "CODES",
-    "ILLEGAL_CODE",
-    "PAD_CODE",
-    "SAMPLE",
-    "SAY_KIND",
-    "CodeList",
-    "Kind",
-    "PairBatch",
-    "code_list",
-    "common_kind",
-    "count_letters",
-    "count_sample",
-    "decode_residues",
-    "encode_list",
-    "encode_residues",
-    "kind_of",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodeList:

@@ -36,17 +36,6 @@ from plait.formats.fasta import Sequences, read_fasta
 from plait.formats.json_text import parse_json
 from plait.formats.record_names import NameRegister
 
-__all__ = [
-    "DIGESTS",
-    "FORMAT_VERSION",
-    "HEADER_BYTES",
-    "SECTIONS",
-    "DatabaseFile",
-    "build_database",
-    "is_database",
-    "open_database",
-]
-
 FORMAT_VERSION: Final = 2
 HEADER_BYTES: Final = 4096
 #: Names of the sections in order of the file.

@@ -13,8 +13,6 @@ from plait.align.scoring import Scoring, make_scoring
 from plait.errors import InvalidInput
 from plait.formats.fasta import Sequences, read_fasta
 
-__all__ = ["CodedBlock", "CodedFile", "scoring_of_files"]
-
 _Path = str | os.PathLike[str]
 
 #: Scores of equal and of different letters where only one of the two is given.

@@ -39,8 +39,6 @@ from plait.formats.record_names import DuplicateName, NameRegister
 from plait.run.local import LocalExecutor
 from plait.types import Provenance
 
-__all__ = ["AlignProgress", "AlignedFiles", "FilePairs", "Pairing", "align_files", "batches_of", "codes_of"]
-
 #: The first query with the first target and so on; every query with every target; one query with all.
 Pairing = Literal["order", "all", "one"]
 

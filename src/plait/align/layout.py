@@ -32,20 +32,6 @@ from plait.dp.protocol import Target
 from plait.errors import InvalidInput
 from plait.formats.fasta import Sequences
 
-__all__ = [
-    "LoneTarget",
-    "SequenceDatabase",
-    "TargetChunk",
-    "TargetPart",
-    "align_long_target",
-    "lone_lanes",
-    "make_chunk",
-    "pack_sequences",
-    "reach_of",
-    "score_pieces",
-    "stretches",
-]
-
 # Columns of one block that are put together at a time.
 _MOST_COLUMNS: Final = 1 << 16
 

@@ -17,18 +17,6 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = [
-    "MAX_LETTERS",
-    "MAX_SCORE",
-    "NO_CODE",
-    "Kind",
-    "SubstitutionMatrix",
-    "bundled_matrices",
-    "load_matrix",
-    "match_mismatch",
-    "parse_matrix",
-]
-
 Kind = Literal["protein", "dna"]
 
 #: Most letters a matrix may have: codes fit five bits, with one code left for padding.

@@ -18,19 +18,6 @@ from plait.errors import InvalidInput
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring
 
-__all__ = [
-    "DELETION",
-    "INSERTION",
-    "MATCH",
-    "Alignment",
-    "aligned_strings",
-    "alignment_lines",
-    "make_alignment",
-    "make_alignments",
-    "parse_cigar",
-    "rescore",
-]
-
 _Bytes = NDArray[np.uint8]
 _Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
 

@@ -15,8 +15,6 @@ from plait.align.matrices import NO_CODE, Kind, SubstitutionMatrix, load_matrix,
 from plait.dp.pairs.lists import FreeEnds
 from plait.errors import FormatError, InvalidInput
 
-__all__ = ["DEFAULT_GAP_COSTS", "END_NAMES", "FreeEnd", "Mode", "Scoring", "free_ends_of", "make_scoring"]
-
 #: Largest cost of a residue in a gap.
 MAX_GAP_COST: Final = 32767
 #: ``gap_open, gap_extend`` by name of the matrix: BLAST's defaults in the convention of `Scoring`.

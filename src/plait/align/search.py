@@ -50,8 +50,6 @@ from plait.formats.record_names import NameRegister
 from plait.settings import thread_count
 from plait.types import Provenance
 
-__all__ = ["QueryHits", "SearchResult", "SearchRun", "SearchSettings", "search"]
-
 #: What is searched for: the path of a FASTA file, or names and sequences.
 Queries = str | os.PathLike[str] | Iterable[tuple[str, Letters]]
 

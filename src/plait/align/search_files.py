@@ -29,18 +29,6 @@ from plait.formats.atomic import check_output
 from plait.formats.output import TextOutput, file_or_standard_output, output_format
 from plait.types import Provenance
 
-__all__ = [
-    "BLAST_COLUMNS",
-    "DEFAULT_BLAST_COLUMNS",
-    "HIT_FORMATS",
-    "SearchSummary",
-    "bit_score_text",
-    "evalue_text",
-    "hit_columns",
-    "hit_format",
-    "search_files",
-]
-
 #: Stands where there is no value.
 _NOTHING: Final = "N/A"
 

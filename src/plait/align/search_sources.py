@@ -21,8 +21,6 @@ from plait.formats.compression import check_readable
 from plait.formats.fasta import Sequences, read_fasta
 from plait.formats.record_names import NameRegister
 
-__all__ = ["Database", "Entry", "FastaSource", "PackedSource", "Source", "matrix_columns", "open_source"]
-
 #: What can be searched: a packed database, or the path of one, or of FASTA files.
 Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 

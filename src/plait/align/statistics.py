@@ -24,8 +24,6 @@ from plait.align.matrices import NO_CODE, SubstitutionMatrix, load_matrix
 from plait.align.scoring import Scoring
 from plait.errors import InvalidInput
 
-__all__ = ["KarlinAltschul", "Parameters", "karlin_altschul", "length_adjustment"]
-
 _AMINO_ACIDS: Final = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)
 _BASES: Final = np.frombuffer(b"ACGT", np.uint8)
 _ITERATIONS: Final = 20

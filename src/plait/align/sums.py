@@ -23,8 +23,6 @@ from plait.dp.pairs.states import COLUMNS, SumTask, count_all, count_best, log_s
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
 
-__all__ = ["count_alignments", "count_optimal", "log_partition", "match_posteriors"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignmentCount:

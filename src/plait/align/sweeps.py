@@ -20,19 +20,6 @@ from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.protocol import Target
 from plait.run.local import LocalExecutor
 
-__all__ = [
-    "LOCAL",
-    "Found",
-    "Ranking",
-    "SearchProgress",
-    "SearchQuery",
-    "Sweep",
-    "distinct",
-    "no_tie_rule",
-    "search_query",
-    "sweep_all",
-]
-
 #: Scores of targets that are waited for before they are sorted out.
 _PENDING: Final = 1 << 12
 

@@ -11,8 +11,6 @@ from plait.align.writers import AlignedPair, AlignmentWriter, PairColumn
 from plait.formats.output import TextOutput
 from plait.formats.tables import header, rows_as_text
 
-__all__ = ["PairTableWriter", "PrintedTable", "table_schema"]
-
 #: What one batch of a table holds at most, save for its last row.
 _BATCH_ROWS = 1 << 16
 _BATCH_LETTERS = 1 << 25

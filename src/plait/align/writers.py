@@ -29,21 +29,6 @@ from plait.types import Provenance
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring
 
-__all__ = [
-    "COLUMNS",
-    "DEFAULT_COLUMNS",
-    "FORMATS",
-    "AlignedPair",
-    "AlignmentWriter",
-    "LinesWriter",
-    "PairColumn",
-    "alignment_format",
-    "check_columns",
-    "json_line",
-    "needs_alignment",
-    "open_alignments",
-]
-
 _Value = str | int | float | None
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from plait.align.files import AlignedFiles
     from plait.align.scoring import Scoring
 
-__all__ = ["align"]
-
 # Written out here, so that help and checks of options need not load what the words mean.
 PairsOption = Literal["order", "all", "one"]
 ModeOption = Literal["global", "local", "semiglobal", "overlap", "extension"]

@@ -8,8 +8,6 @@ from plait.cli.console import RowProgress, say
 from plait.cli.options import OutputOption, WholeNumber
 from plait.errors import InvalidInput
 
-__all__ = ["alleles"]
-
 
 def alleles(
     *inputs: Path,

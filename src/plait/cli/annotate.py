@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from plait.vdj.reads.settings import AnnotationSettings
     from plait.vdj.reads.source import Umis
 
-__all__ = ["Limits", "annotate"]
-
 Flag = Parameter(negative="")
 # Values that may begin with a minus sign, so that what is wrong with them can be said.
 Signed = Parameter(allow_leading_hyphen=True)

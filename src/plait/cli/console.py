@@ -13,8 +13,6 @@ from plait.lang.compiling import compiled_kernels, compiling_seconds, listen, wo
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Bar", "CellProgress", "RowProgress", "compilation_told", "say"]
-
 
 class _State(Protocol):
     @property

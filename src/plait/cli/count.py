@@ -22,8 +22,6 @@ from plait.cli.options import (
 )
 from plait.lang.compiling import work_time
 
-__all__ = ["count"]
-
 _DEFAULT = ModelParameters()
 _HERE = ExecutorParameters()
 

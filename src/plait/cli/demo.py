@@ -10,8 +10,6 @@ from cyclopts import Parameter
 from plait.cli.console import say
 from plait.cli.options import DeviceOption, WholeNumber
 
-__all__ = ["demo"]
-
 
 def demo(
     *,

@@ -30,8 +30,6 @@ from plait.errors import (
 )
 from plait.settings import show_tracebacks
 
-__all__ = ["main"]
-
 _WRONG_REQUEST = 2
 _INTERNAL_ERROR = 70
 _BROKEN_PIPE = 128 + 13

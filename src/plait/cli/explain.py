@@ -10,8 +10,6 @@ from cyclopts import Parameter
 
 from plait.cli.options import ChainOption, StrandsOption, WholeNumber
 
-__all__ = ["explain"]
-
 
 def explain(
     junction: str,

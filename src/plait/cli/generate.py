@@ -10,8 +10,6 @@ from plait.cli.console import Bar
 from plait.cli.options import ExecutorParameters, OutputOption, RepairOption, WholeNumber, model_named
 from plait.lang.compiling import work_time
 
-__all__ = ["generate"]
-
 _HERE = ExecutorParameters()
 
 

@@ -26,8 +26,6 @@ from plait.vdj.germline.anchors import apply_overrides
 from plait.vdj.germline.fasta import fasta_texts
 from plait.vdj.germline.findings import COLUMNS, allele_row, csv_text, json_text, metadata
 
-__all__ = ["app"]
-
 app = App(name="germline", help="List, show, check and convert germline sets.", version_flags=[])
 
 Anchors = Annotated[Path | None, Parameter(name="--anchors")]

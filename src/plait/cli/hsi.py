@@ -19,8 +19,6 @@ from plait.reports.plain_text import aligned
 if TYPE_CHECKING:
     from plait.formats.cubes.input import RawShape
 
-__all__ = []
-
 # Written out here, so that help and checks of options need not load what the words mean.
 PresetOption = Literal["fast", "default", "best"]
 FormatOption = Literal["envi", "npy", "raw", "geotiff", "netcdf"]

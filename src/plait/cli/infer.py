@@ -24,8 +24,6 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
 
-__all__ = ["EvidenceParameters", "InferenceBar", "StartParameters", "infer"]
-
 Flag = Parameter(negative="")
 
 

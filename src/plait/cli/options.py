@@ -22,29 +22,6 @@ if TYPE_CHECKING:
     from plait.vdj.model import RecombinationModel
     from plait.vdj.models import PathModel
 
-__all__ = [
-    "HYPHEN",
-    "AmbiguousOption",
-    "CallsOption",
-    "ChainOption",
-    "DeviceOption",
-    "ExecutorParameters",
-    "JunctionLayoutOption",
-    "LayoutOption",
-    "ModelParameters",
-    "OutputOption",
-    "OverflowOption",
-    "RepairOption",
-    "StrandsOption",
-    "WholeNumber",
-    "files_of",
-    "germline_named",
-    "model_named",
-    "tables_of",
-    "values_of",
-    "with_hyphens",
-]
-
 # Written out here, so that help and checks of options need not load what the words mean.
 AmbiguousOption = Literal["first", "all", "fail"]
 ChainOption = Literal["auto", "vj", "vdj", "vddj"]

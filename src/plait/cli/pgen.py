@@ -21,8 +21,6 @@ from plait.cli.options import (
 )
 from plait.lang.compiling import work_time
 
-__all__ = ["pgen"]
-
 _HERE = ExecutorParameters()
 
 

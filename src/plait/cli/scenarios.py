@@ -20,8 +20,6 @@ from plait.cli.options import (
 )
 from plait.lang.compiling import work_time
 
-__all__ = ["scenarios"]
-
 _HERE = ExecutorParameters()
 
 

@@ -15,8 +15,6 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.align.search_files import SearchSummary
 
-__all__ = ["app"]
-
 app = App(name="search", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from plait.cli.options import ExecutorParameters, LayoutOption, OutputOption
 
-__all__ = ["sharing"]
-
 _HERE = ExecutorParameters()
 
 

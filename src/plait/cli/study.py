@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.models import PathModel
 
-__all__ = ["StudyBar"]
-
 Flag = Parameter(negative="")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import cuda
+from numba import cuda as cuda
 
 from plait.errors import DeviceFailure
 from plait.lang import lanes as bits
@@ -29,8 +29,6 @@ from plait.lang import warps
 from plait.lang.closure import classes_of
 from plait.lang.compile import closure, in_compiled_cache, prepare, specialise, stem_of
 from plait.lang.compiling import compiling
-
-__all__ = ["KERNELS", "SIMULATED", "CudaKernel", "capability_of_code", "cuda", "cuda_kernel"]
 
 #: Whether kernels run in the CUDA simulator, as plain Python.
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from plait.devices.cuda import CudaKernel
 
-__all__ = ["Assembled", "assemble", "build"]
-
 
 class Assembled(NamedTuple):
     """A kernel as machine code (`cubin`), and what it takes.

@@ -15,16 +15,6 @@ from plait.devices.driver import usable
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable
 from plait.types import Availability
 
-__all__ = [
-    "device_facts",
-    "devices",
-    "free_memory",
-    "least_free_memory",
-    "on_device",
-    "over_devices",
-    "translate",
-]
-
 _SMALLER_HOST = "close other programs, raise the limit of locked memory (ulimit -l), or use device='cpu'"
 _SMALLER = "close other programs that use the device, choose another one, or use device='cpu'"
 _AGAIN = "start plait again: after this error the process cannot use the device any more"

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda
 
-__all__ = ["Slot"]
-
 
 class Slot:
     """What one batch under way has: a stream, and buffers that later batches use again.

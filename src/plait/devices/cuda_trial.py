@@ -10,8 +10,6 @@ from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import on_device
 from plait.lang.warps import WARP, lane_index, shuffle_xor
 
-__all__ = ["neighbours", "try_device"]
-
 
 @cuda_kernel(lambda: [(np.zeros(WARP, np.int32),)])
 def neighbours(out: Any) -> None:

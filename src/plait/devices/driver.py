@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from plait.types import Availability
 
-__all__ = ["DriverDevice", "DriverFacts", "device_problem", "driver_release", "free_bytes", "probe", "usable"]
-
 #: Compute capability from which kernels are built: that of A100.
 LEAST_CAPABILITY = (8, 0)
 #: Oldest CUDA for which numba-cuda has libraries.

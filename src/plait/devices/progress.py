@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-__all__ = ["Told"]
-
 
 class Told:
     """Passes numbers of cells on, and knows how many were told.

@@ -12,8 +12,6 @@ import warnings
 
 from plait.errors import DeviceFailure, PlaitError
 
-__all__ = ["failed", "has_left", "leave", "trial"]
-
 
 class _Found:
     """What this process has found, and said; a fork begins anew, since CUDA does not survive one."""

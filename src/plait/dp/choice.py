@@ -25,8 +25,6 @@ from plait.dp.protocol import Target
 from plait.dp.reference import ReferenceTarget
 from plait.errors import InvalidInput, TargetUnavailable
 
-__all__ = ["DEVICES", "check_device", "devices_of", "resolve", "used_devices"]
-
 #: What may be given as ``device=``; N stands for a number.
 DEVICES = ("auto", "cpu", "reference", "cuda", "cuda:N", "cuda:all")
 _NAMED = ("auto", "cpu", "reference", "cuda", "cuda:all")

@@ -36,8 +36,6 @@ from plait.lang.compile import kernel
 from plait.settings import thread_count
 from plait.types import Availability
 
-__all__ = ["CpuTarget"]
-
 #: Fewest texts worth a thread of their own.
 _STRETCH = 512
 

@@ -43,8 +43,6 @@ from plait.dp.protocol import Target
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError
 from plait.types import Availability
 
-__all__ = ["CudaTarget"]
-
 T = TypeVar("T")
 
 #: Texts, cells of matrices, and strings of an enumeration that are worth the start of a device which was not

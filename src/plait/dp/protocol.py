@@ -16,8 +16,6 @@ from plait.dp.pairs.tiles import TileSteps
 from plait.errors import PlaitError
 from plait.types import Availability
 
-__all__ = ["Target"]
-
 
 class Target(Protocol):
     """A way to launch schedules."""

@@ -30,8 +30,6 @@ from plait.dp.pairs.traceback import close_at_border, walk
 from plait.errors import PlaitError
 from plait.types import Availability
 
-__all__ = ["ReferenceTarget", "longest_text"]
-
 
 def longest_text(texts: Texts) -> int:
     """Symbols in the longest text of a batch."""

@@ -19,19 +19,6 @@ from typing import BinaryIO, Final
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.json_text import read_json
 
-__all__ = [
-    "AtomicFile",
-    "HiddenOutput",
-    "check_not_input",
-    "check_output",
-    "check_replaceable",
-    "claim_folder",
-    "description_errors",
-    "folder_or_nothing",
-    "output_errors",
-    "write_json",
-]
-
 _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)
 _SAFELY: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

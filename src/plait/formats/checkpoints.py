@@ -24,8 +24,6 @@ from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
 from plait.formats.json_text import read_json
 
-__all__ = ["Checkpoint", "digest_of", "kept_if_useful"]
-
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"
 _VERSION: Final = 2

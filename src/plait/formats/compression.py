@@ -15,16 +15,6 @@ from typing import Any, Final
 
 from plait.errors import FormatError
 
-__all__ = [
-    "ByteSource",
-    "FileKind",
-    "check_readable",
-    "content_digest",
-    "foreign_content",
-    "sniff",
-    "unchanged",
-]
-
 _HEAD_BYTES = 16
 
 

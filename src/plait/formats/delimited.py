@@ -18,8 +18,6 @@ from plait.errors import FormatError
 from plait.formats.compression import ByteSource, FileKind, foreign_content
 from plait.formats.parquet import LARGEST_ROW
 
-__all__ = ["DelimitedFile"]
-
 _PIECE_BYTES = 4 << 20
 _HEADER_PIECE_BYTES = 64 << 10
 _HEAD_BYTES = 16

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
 
-__all__ = ["Sequences", "first_text", "read_fasta", "sequence_file_kind", "shown_start"]
-
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 40
 

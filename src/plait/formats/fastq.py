@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource
 
-__all__ = ["RawReads", "ReadBlock", "checked_reads", "fastq_reads", "shown_name"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadBlock:

@@ -12,8 +12,6 @@ from typing import Any, Final, NoReturn
 from plait.errors import FormatError
 from plait.formats.compression import check_readable
 
-__all__ = ["parse_json", "read_json"]
-
 #: Lists and objects in one another. Python's own limit depends on who calls.
 _DEEPEST: Final = 64
 _UTF8_MARK: Final = b"\xef\xbb\xbf"

@@ -13,8 +13,6 @@ from typing import Final
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = ["LAYOUTS", "OPTIONAL_ROLES", "REQUIRED_ROLES", "Layout", "assign_roles", "layout_named"]
-
 REQUIRED_ROLES: Final = ("junction", "v_call", "j_call")
 OPTIONAL_ROLES: Final = ("subject", "repertoire", "sequence_id", "count")
 

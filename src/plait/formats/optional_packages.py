@@ -7,8 +7,6 @@ from typing import Any
 
 from plait.errors import TargetUnavailable
 
-__all__ = ["load_package"]
-
 
 def load_package(name: str, purpose: str, extra: str = "hsi") -> Any:
     """Import a package that an extra of plait brings; `purpose` is what needs it, for the message.

@@ -13,8 +13,6 @@ from typing import BinaryIO, Final, Protocol
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 
-__all__ = ["TextOutput", "encoder", "file_or_standard_output", "output_format"]
-
 _GZIP_LEVEL = 1
 _ZSTD_LEVEL = 1
 

@@ -15,8 +15,6 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = ["LARGEST_ROW", "MOST_BYTES", "ParquetInput", "batch_bytes", "read_ahead", "reblock"]
-
 #: Bytes of rows after which a block ends; more than one of so many rows takes unless rows grow on the way.
 MOST_BYTES: Final = 32 << 20
 #: Bytes that a row may have.

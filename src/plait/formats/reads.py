@@ -28,8 +28,6 @@ from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads,
 from plait.formats.parquet import read_ahead
 from plait.formats.record_names import RepeatedNames, pair_names
 
-__all__ = ["ReadFile", "ReadFiles", "ReadItem", "join_reads", "open_reads", "slice_reads"]
-
 _HEAD_BYTES: Final = 1 << 16
 _FASTA_RESIDUES: Final = 1 << 18
 #: As much as qualities leave room for in a record of FASTQ.

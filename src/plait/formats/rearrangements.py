@@ -25,8 +25,6 @@ from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
 from plait.formats.parquet import LARGEST_ROW, MOST_BYTES, ParquetInput, batch_bytes, read_ahead, reblock
 
-__all__ = ["RearrangementReader", "RowRange", "is_text", "open_rearrangements"]
-
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type holds text, in any of Arrow's ways: string, large string and string view."""

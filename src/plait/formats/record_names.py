@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError
 from plait.formats.fasta import Sequences
 
-__all__ = ["DuplicateName", "NameRegister", "RepeatedNames", "hash_names", "pair_names"]
-
 # A place is a line number, and above it the number of the file.
 _LINE_BITS: Final = 40
 

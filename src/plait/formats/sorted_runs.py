@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.checkpoints import Checkpoint
 
-__all__ = ["Direction", "SortedRuns", "SpilledBlocks", "Spilling", "run_starts", "text_hash", "whole_runs"]
-
 Direction = Literal["ascending", "descending"]
 
 #: Runs that are merged at a time; one block of each is in memory then.

@@ -25,8 +25,6 @@ from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.output import encoder
 from plait.formats.rearrangements import is_text
 
-__all__ = ["TABLE_SUFFIXES", "TableWriter", "check_columns", "header", "open_table", "rows_as_text"]
-
 _PIECE_BYTES = 8 << 20
 _TEXT = pa.large_string()
 _EMPTY, _TAB, _LINE_END, _COMMA = (pa.scalar(text, _TEXT) for text in ("", "\t", "\n", ","))

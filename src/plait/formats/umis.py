@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 
-__all__ = ["UmiPart", "UmiPlace", "UmiReads", "take_umis"]
-
 _EXPECTED: Final = "name, name:REGEX with one group, or places such as read1:0-12 or read1:0-8+read2:0-8"
 _PART: Final = re.compile(r"read([12]):([0-9]{1,9})-([0-9]{1,9})")
 #: Bases behind the last colon or underscore of a name; a number of the mate may follow.

@@ -18,8 +18,6 @@ from plait.hyperspectral.parameters import ImageLayout
 from plait.hyperspectral.presets import preset_parameters, typed
 from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stream
 
-__all__ = ["ChunkCoding", "cube_of", "needed_bits"]
-
 _AXES = ("yxz", "yzx", "zyx", "zxy", "xyz", "xzy", "yx", "xy")
 _OF_BANDS = (
     "interleaving_depth",

@@ -24,16 +24,6 @@ from plait.hyperspectral.header import parse_header, write_header
 from plait.hyperspectral.parameters import BlockAdaptive, HybridCoder, ImageLayout, StreamParameters
 from plait.hyperspectral.waves import BandWaves, bands_at_a_time, rows_at_a_time
 
-__all__ = [
-    "Checkpoint",
-    "Compressor",
-    "ResidualStore",
-    "StreamDecoder",
-    "compress",
-    "decompress",
-    "sample_type",
-]
-
 #: Bytes that wait in memory; more wait in a file.
 _MOST_BYTES = 1 << 26
 

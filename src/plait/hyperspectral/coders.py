@@ -7,20 +7,6 @@ from typing import Any, NamedTuple
 from plait.lang.compile import shared
 from plait.lang.lanes import highest_bit
 
-__all__ = [
-    "AdaptiveCode",
-    "BitCursor",
-    "BlockCode",
-    "code_blocks",
-    "code_rows",
-    "count_at",
-    "decode_blocks",
-    "decode_rows",
-    "filled_backwards",
-    "initial_sums",
-    "put",
-]
-
 _WORD = 0xFFFFFFFF
 
 

@@ -22,8 +22,6 @@ from plait.hyperspectral.waves import (
     decode_small_rows_kernel,
 )
 
-__all__ = ["BodyEnd", "BodyReader", "BodyWriter", "ResidualCoder", "body_reader", "make_coder", "pieces"]
-
 #: So many bytes are looked at before they are let go of.
 PIECE_BYTES: Final = 1 << 24
 

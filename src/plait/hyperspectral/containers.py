@@ -15,18 +15,6 @@ from typing import Any, Final, NamedTuple
 from plait.errors import FormatError, InvalidInput
 from plait.hyperspectral.parameters import ImageLayout, StreamParameters
 
-__all__ = [
-    "MAGIC",
-    "BlockEntry",
-    "BlockGrid",
-    "BlockIndex",
-    "ContainerWriter",
-    "Window",
-    "block_parameters",
-    "read_container",
-    "read_extent",
-]
-
 
 class Window(NamedTuple):
     """Rows and columns of a cube, of all bands; half-open."""

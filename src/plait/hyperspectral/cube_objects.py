@@ -19,8 +19,6 @@ from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cubes import ArrayCube, CubeSource
 from plait.hyperspectral.streams import CompressedCube
 
-__all__ = ["KeptParts", "as_cube"]
-
 #: Bytes of samples that are kept.
 _MOST_BYTES = 1 << 27
 

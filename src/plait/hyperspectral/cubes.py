@@ -14,8 +14,6 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.envi import EnviHeader, parse_envi_header
 from plait.formats.cubes.origin import CubeOrigin
 
-__all__ = ["ArrayCube", "CubeFacts", "CubeSource"]
-
 
 class CubeSource(Protocol):
     """A cube whose windows are read some rows at a time; `dtype` is an integer type."""

@@ -23,8 +23,6 @@ from plait.hyperspectral.presets import check_interoperable, named_parameters, p
 from plait.hyperspectral.stream_parts import attachment_of
 from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
 
-__all__ = ["compress_file", "decompress_file", "describe", "verify_file"]
-
 #: Samples that are read at a time where rows are only looked through.
 _SAMPLES = 1 << 22
 

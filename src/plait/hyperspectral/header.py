@@ -19,8 +19,6 @@ from plait.hyperspectral.parameters import (
     WeightOffsets,
 )
 
-__all__ = ["BitReader", "BitWriter", "HeaderEnd", "parse_header", "write_header"]
-
 
 class HeaderEnd(PlaitError):
     """A header is longer than the bytes there are."""

@@ -14,16 +14,6 @@ from plait.hyperspectral.coders import count_at, filled_backwards, put
 from plait.lang.compile import shared
 from plait.lang.lanes import highest_bit, lowest_bit
 
-__all__ = [
-    "HIGH_ENTROPY_THRESHOLD",
-    "HybridCodeArrays",
-    "code_small_rows",
-    "decode_small_rows",
-    "flush_words",
-    "hybrid_codes",
-    "word_tables",
-]
-
 #: Bits of a codeword that are looked up at once.
 LOOKUP_BITS = 10
 

@@ -14,8 +14,6 @@ from plait.errors import InvalidInput
 from plait.formats.cubes.layout import check_sample_type
 from plait.hyperspectral.chunks import ChunkCoding
 
-__all__ = ["Ccsds123"]
-
 
 class Ccsds123(Codec):  # type: ignore[misc]  # numcodecs has no types
     """CCSDS 123 for chunks of integers with two or three dimensions; see `ChunkCoding` for the options.

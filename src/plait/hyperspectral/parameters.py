@@ -14,23 +14,6 @@ from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, 
 
 from plait.errors import InvalidInput
 
-__all__ = [
-    "BlockAdaptive",
-    "Coder",
-    "HybridCoder",
-    "ImageLayout",
-    "LocalSum",
-    "Mode",
-    "Order",
-    "Predictor",
-    "Representatives",
-    "SampleAdaptive",
-    "StreamParameters",
-    "SupplementaryTable",
-    "WeightOffsets",
-    "check_choice",
-]
-
 _WORDS: Final = {
     int: "a whole number",
     bool: "true or false",

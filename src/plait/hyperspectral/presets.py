@@ -23,18 +23,6 @@ from plait.hyperspectral.parameters import (
     check_choice,
 )
 
-__all__ = [
-    "CODER_KINDS",
-    "PRESETS",
-    "check_interoperable",
-    "named_parameters",
-    "outside_tables",
-    "preset_parameters",
-    "read_parameters",
-    "tables_of",
-    "typed",
-]
-
 #: Kinds of entropy coders by name.
 CODER_KINDS: Final[dict[str, type]] = {
     "sample-adaptive": SampleAdaptive,

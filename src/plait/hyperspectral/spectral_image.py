@@ -19,8 +19,6 @@ from plait.hyperspectral.streams import CompressedCube, open_stream
 if TYPE_CHECKING:
     from spectral.io.spyfile import SpyFile
 
-__all__ = ["open_image"]
-
 #: Integers up to 2**24 are exact in 32-bit floating-point numbers.
 _EXACT_BITS = 24
 

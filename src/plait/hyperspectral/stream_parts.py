@@ -29,8 +29,6 @@ from plait.hyperspectral.containers import MAGIC, BlockEntry, BlockIndex, Window
 from plait.hyperspectral.header import HeaderEnd
 from plait.hyperspectral.parameters import ImageLayout, SampleAdaptive, StreamParameters
 
-__all__ = ["StreamParts", "array_origin", "attachment_of", "samples_crc", "write_side_index"]
-
 _MAGIC: Final = b"\x89PLHSX\r\n"
 _VERSION = 1
 _HEAD = struct.Struct("<8sHHQ32sIII")

@@ -29,8 +29,6 @@ from plait.hyperspectral.stream_parts import StreamParts, array_origin, samples_
 from plait.hyperspectral.waves import rows_at_a_time
 from plait.settings import thread_count
 
-__all__ = ["CompressedCube", "Progress", "StreamSummary", "compress_cube", "make_index", "open_stream"]
-
 #: Called with the samples done so far, and all of them.
 Progress = Callable[[int, int], object]
 

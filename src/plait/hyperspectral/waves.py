@@ -28,18 +28,6 @@ from plait.hyperspectral.parameters import ImageLayout, LocalSum, Predictor
 from plait.lang.compile import kernel
 from plait.lang.lanes import host_lanes
 
-__all__ = [
-    "BandWaves",
-    "bands_at_a_time",
-    "code_blocks_kernel",
-    "code_rows_kernel",
-    "code_small_rows_kernel",
-    "decode_blocks_kernel",
-    "decode_rows_kernel",
-    "decode_small_rows_kernel",
-    "rows_at_a_time",
-]
-
 
 @kernel
 def run_samples_kernel(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, last: int) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from plait.hyperspectral.cube_objects import KeptParts
     from plait.hyperspectral.streams import CompressedCube
 
-__all__ = ["CubeBackend", "LazyCube"]
-
 _DIMENSIONS = ("band", "y", "x")
 _SUFFIX = ".c123"
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
-__all__ = ["Ccsds123Codec"]
-
 #: Gives bytes from and to; from a negative number on, the last ones. None if there is no such chunk.
 GetBytes: TypeAlias = Callable[[int, int | None], Awaitable[bytes | None]]
 

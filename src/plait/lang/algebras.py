@@ -22,33 +22,6 @@ import numpy as np
 from plait.lang.compile import by_type, specialise
 from plait.lang.lanes import add_saturating, lower_half, maximum, splat, upper_half
 
-__all__ = [
-    "BIG_COUNT",
-    "COUNT",
-    "LOG_SUM",
-    "MAX_PRODUCT",
-    "PROBABILITY",
-    "SATURATING_COUNT",
-    "WEIGHTED_SUM",
-    "Count",
-    "LogSum",
-    "MaxPlus",
-    "MaxProduct",
-    "Optimal",
-    "Probability",
-    "SaturatingCount",
-    "SaturatingMaxPlus",
-    "WeightedSum",
-    "adds_scores",
-    "algebra_in_lanes",
-    "choice",
-    "extend",
-    "is_better",
-    "over_lanes",
-    "repeat",
-    "with_zero",
-]
-
 
 class Count(NamedTuple):
     """Number of ways: add alternatives, multiply steps. Exact as long as nothing overflows."""

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Closure", "classes_of"]
-
 #: What is not followed: its versions are part of every digest.
 _FOREIGN = sys.stdlib_module_names | {"numpy", "numba", "llvmlite"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype)

@@ -42,22 +42,6 @@ from plait.lang import native as _native
 from plait.lang.compiling import alone, compiling
 from plait.settings import cache_directory, source_digest
 
-__all__ = [
-    "by_type",
-    "by_type_of",
-    "closure",
-    "compiled_cache",
-    "host_features",
-    "host_vector_bits",
-    "implemented_in",
-    "in_compiled_cache",
-    "kernel",
-    "prepare",
-    "shared",
-    "specialise",
-    "stem_of",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Settings of Numba that do not change what it compiles.

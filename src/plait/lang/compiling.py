@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["alone", "compiled_kernels", "compiling", "compiling_seconds", "listen", "work_time"]
-
 _LOCK = threading.Lock()
 
 

@@ -24,8 +24,6 @@ from plait.lang.registers import (
     vector_type,
 )
 
-__all__ = []
-
 
 def _width(lanes: Any) -> int:
     return int(lanes.instance_class().width)

@@ -18,44 +18,6 @@ import numpy as np
 from plait.lang.compile import host_vector_bits, specialise
 from plait.lang.compile import implemented_in as _implemented_in
 
-__all__ = [
-    "LANES",
-    "PADDING",
-    "EightLanes",
-    "FourLanes",
-    "OneLane",
-    "SixteenLanes",
-    "SixtyFourLanes",
-    "ThirtyTwoLanes",
-    "TwoLanes",
-    "add_saturating",
-    "any_bits",
-    "equal",
-    "greater",
-    "highest_bit",
-    "host_lanes",
-    "lanes_of",
-    "largest_lane",
-    "last_lane",
-    "load",
-    "lookup",
-    "lower_half",
-    "lowest_bit",
-    "mask_bits",
-    "maximum",
-    "minimum",
-    "padded",
-    "population",
-    "select",
-    "shift_in",
-    "splat",
-    "store",
-    "subtract_saturating",
-    "upper_half",
-    "widen",
-    "width_of",
-]
-
 #: Rows of 64-bit lanes are padded to a multiple of this many.
 PADDING = 8
 

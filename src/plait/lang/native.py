@@ -24,8 +24,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NativeCode", "Signature", "load", "only_ours", "read", "save", "signature", "write"]
-
 _NUMBERS = {"q": ctypes.c_int64, "i": ctypes.c_int32, "h": ctypes.c_int16, "b": ctypes.c_int8}
 _NUMBERS |= {"Q": ctypes.c_uint64, "I": ctypes.c_uint32, "H": ctypes.c_uint16, "B": ctypes.c_uint8}
 _ARGUMENTS: dict[str, Any] = {

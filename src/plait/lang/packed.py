@@ -22,18 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "PACKED_LIMIT",
-    "AddedBefore",
-    "HalfPair",
-    "HighScores",
-    "IntegerStep",
-    "LowScores",
-    "half_bits",
-    "pack",
-    "unpack",
-]
-
 #: Values from here on are no longer exact.
 PACKED_LIMIT = 2048
 

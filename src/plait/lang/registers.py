@@ -6,19 +6,6 @@ from typing import Any
 
 from plait.lang.compile import ir, models, register_model, types
 
-__all__ = [
-    "INDEX",
-    "LaneGroup",
-    "LaneMask",
-    "alignment",
-    "call",
-    "element_type",
-    "in_rows",
-    "indices",
-    "undefined",
-    "vector_type",
-]
-
 #: Type of the lane numbers in LLVM's instructions.
 INDEX = ir.IntType(32)
 

@@ -17,21 +17,6 @@ import numpy as np
 
 from plait.lang.compile import shared
 
-__all__ = [
-    "WARP",
-    "add_to",
-    "at",
-    "ballot",
-    "in_word",
-    "lane_index",
-    "shuffle",
-    "shuffle_down",
-    "shuffle_up",
-    "shuffle_xor",
-    "synchronize_warp",
-    "warp_size",
-]
-
 #: Threads of a warp.
 WARP = 32
 #: Seconds after which a simulated lane no longer waits for the others.

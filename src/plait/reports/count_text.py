@@ -13,8 +13,6 @@ from plait.vdj.count_files import CountedFiles, CountSummary
 from plait.vdj.explanation import DPaths, DPlace, EndMatch, Explanation, Lifted
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = ["MEANINGS", "blamed_lines", "count_text", "explanation_text"]
-
 #: Every status in plain words.
 MEANINGS = STATUS_MEANINGS
 #: Genes with this share of zero counts, over so many rows, are listed; at most so many of them.

@@ -24,8 +24,6 @@ from plait.vdj.convergence.study import study
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
 
-__all__ = ["demo_repertoires", "run_demo"]
-
 _PACKAGE = "pyimmunarch"
 _FILE = "_data/immdata.parquet"
 

@@ -17,8 +17,6 @@ from plait.errors import InvalidInput
 from plait.reports.plain_text import aligned, as_options
 from plait.settings import cache_directory, thread_count
 
-__all__ = ["EXTRAS", "doctor_text", "examine"]
-
 #: Packages that the extras for users bring.
 EXTRAS = {
     "cluster": ("distributed",),

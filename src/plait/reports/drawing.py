@@ -16,8 +16,6 @@ from typing import Any, Final
 from plait.errors import TargetUnavailable
 from plait.reports.figure import FILE_FONT, THEMES, Spec, StudyFigure, paint
 
-__all__ = ["check_report_drawing", "compiled_figure", "drawn_with", "figure_files", "vega_library"]
-
 _PIXELS_PER_POINT = 2.0
 _INNER_NAMES: Final = re.compile(r'id="(clip|gradient_)([0-9]+)"')
 _INNER_USES: Final = re.compile(r'(id="|url\(#)(clip|gradient_)([0-9]+)(?=[")])')

@@ -12,30 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = [
-    "FILE_FONT",
-    "FILE_WIDTH",
-    "GROUP_COLOURS",
-    "LEAST_IN_A_POINT",
-    "LEVELS",
-    "MODELS",
-    "PAGE_FONT",
-    "SECTIONS",
-    "SEQUENCE",
-    "THEMES",
-    "Spec",
-    "StudyFigure",
-    "absent",
-    "axis",
-    "grouped_levels",
-    "number_text",
-    "paint",
-    "short_names",
-    "spec_of",
-    "tooltips",
-    "wilson_interval",
-]
-
 THEMES: Final[Mapping[str, Mapping[str, str]]] = {
     "light": {
         "page": "#f6f7f8",

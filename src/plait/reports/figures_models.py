@@ -19,8 +19,6 @@ from plait.reports.figure import (
 )
 from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["pgen_figures", "pgen_sweep_figures", "sweep_figures"]
-
 _NO_SWEEP = "The study has no counts of other models: it was run without a sweep, or without path counts."
 
 

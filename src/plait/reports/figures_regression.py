@@ -19,8 +19,6 @@ from plait.reports.figure import (
 )
 from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["penalty_figures", "prediction_figures", "regression_figures"]
-
 _WHY_NOT: Final = "The study has no regression: it was left out, or there was nothing to tell apart."
 _PREDICTION_TITLES: Final = {
     "calibration": "Calibration of held-out predictions",

@@ -19,8 +19,6 @@ from plait.reports.figure import (
 )
 from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["gene_order", "repertoire_figures"]
-
 _MOST_GENES = 70
 
 

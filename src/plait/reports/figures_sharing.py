@@ -32,8 +32,6 @@ from plait.reports.study_inputs import (
     measure_bins,
 )
 
-__all__ = ["correlation_figures", "distribution_figures", "driver_figures"]
-
 _X: Final = {
     "path_count": "path count",
     "pgen_nt": "Pgen",

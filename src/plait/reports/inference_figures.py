@@ -12,8 +12,6 @@ from plait.reports.figure import FILE_WIDTH, Spec, StudyFigure, absent, axis, sp
 from plait.reports.figures_repertoires import gene_order
 from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["SECTIONS", "end_figures", "fit_figures"]
-
 #: Sections of the page, in order.
 SECTIONS: Final[Mapping[str, str]] = {
     "fit": "Fit and entropy",

@@ -17,8 +17,6 @@ from plait.reports.page import answer_card, as_given, html_page, page_tables, ta
 from plait.reports.study_inputs import Study, read_results
 from plait.vdj.model.inference_tables import INFERENCE_COLUMNS, selection_warning
 
-__all__ = ["inference_figures", "read_inference", "write_inference_report"]
-
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "genes": (
         "Genes",

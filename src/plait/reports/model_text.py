@@ -15,8 +15,6 @@ from plait.vdj.model.inference_tables import selection_warning
 from plait.vdj.model.pgen_files import QUANTILES, PgenFiles, PgenSummary
 from plait.vdj.model.scenario_files import ScenarioFiles
 
-__all__ = ["PGEN_MEANINGS", "inference_text", "pgen_text", "scenario_text"]
-
 #: Every status in plain words.
 PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(
     {

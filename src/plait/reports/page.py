@@ -15,8 +15,6 @@ from plait.reports.drawing import compiled_figure, vega_library
 from plait.reports.figure import PAGE_FONT, THEMES, StudyFigure, number_text
 from plait.reports.study_inputs import Study, StudyTable
 
-__all__ = ["answer_card", "as_given", "as_read", "html_page", "page_tables", "table_heading", "when_text"]
-
 
 def html_page(
     content: Mapping[str, Any], figures: Sequence[StudyFigure], tables: Mapping[str, Mapping[str, Any]]

@@ -6,8 +6,6 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["WIDTH", "aligned", "as_options", "paragraph", "percent"]
-
 #: Columns of the narrowest terminal that is written for.
 WIDTH = 80
 

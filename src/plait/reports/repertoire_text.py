@@ -14,8 +14,6 @@ from plait.vdj.reads.annotate_files import AnnotatedFiles
 from plait.vdj.reads.summary import ReadSummary
 from plait.vdj.sharing_table import SharingTable
 
-__all__ = ["STATUS_MEANINGS", "alleles_text", "annotation_text", "lost_text", "sharing_text"]
-
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
     {

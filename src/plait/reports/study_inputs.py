@@ -19,20 +19,6 @@ from plait.formats.compression import sniff
 from plait.formats.delimited import DelimitedFile
 from plait.formats.json_text import read_json
 
-__all__ = [
-    "COLUMNS",
-    "COUNT",
-    "Bin",
-    "Measure",
-    "Study",
-    "StudyTable",
-    "bin_middle",
-    "drawn_measures",
-    "measure_bins",
-    "read_results",
-    "read_study",
-]
-
 #: Columns that a table must have; it may have others.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "subjects": ("subject", "rows", "clonotypes", "shared_clonotypes"),

@@ -27,8 +27,6 @@ from plait.reports.page import (
 )
 from plait.reports.study_inputs import Study, read_study
 
-__all__ = ["StudyReport", "study_figures", "write_study_report"]
-
 _LEADS: Final[Mapping[str, str]] = {
     "drivers": (
         "Convergent recombination says that what can be made in more ways is found in more subjects. The "

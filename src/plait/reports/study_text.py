@@ -11,8 +11,6 @@ from plait.vdj.convergence.claims import as_text
 from plait.vdj.convergence.run import Study
 from plait.vdj.convergence.table_text import number, read_table
 
-__all__ = ["report_text", "study_text"]
-
 #: Sharing levels that are shown; the others are in the table.
 _MOST_LEVELS = 10
 

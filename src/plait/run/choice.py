@@ -12,8 +12,6 @@ from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.settings import thread_count
 
-__all__ = ["ExecutorName", "open_executor"]
-
 ExecutorName: TypeAlias = Literal["local", "dask"]
 
 

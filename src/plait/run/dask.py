@@ -32,8 +32,6 @@ from plait.errors import InvalidInput, PlaitError, TargetUnavailable, TaskFailed
 from plait.run.executor import HELD_BYTES
 from plait.settings import show_tracebacks, source_digest, thread_count
 
-__all__ = ["Call", "DaskExecutor", "own_sources", "packed"]
-
 _FEW = 4
 _lock = threading.Lock()
 

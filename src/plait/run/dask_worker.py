@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 
-__all__ = ["dask_setup"]
-
 
 def dask_setup(worker: object) -> None:
     """Leave Ctrl-C, which reaches all processes of a terminal, to the one that has started this one."""

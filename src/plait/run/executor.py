@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Final, Protocol, TypeVar
 
-__all__ = ["HELD_BYTES", "Executor"]
-
 #: Bytes of batches that are held at a time, be one of them as large as it may.
 HELD_BYTES: Final = 256 << 20
 

@@ -10,8 +10,6 @@ from typing import TypeVar
 from plait.errors import InvalidInput
 from plait.run.executor import HELD_BYTES
 
-__all__ = ["LocalExecutor"]
-
 B = TypeVar("B")
 R = TypeVar("R")
 

@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 
 from plait.errors import TargetUnavailable
 
-__all__ = ["MpiExecutor"]
-
 B = TypeVar("B")
 R = TypeVar("R")
 

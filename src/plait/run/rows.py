@@ -21,20 +21,6 @@ from plait.formats.tables import open_table
 from plait.run.executor import Executor
 from plait.settings import source_digest
 
-__all__ = [
-    "SAMPLED_ROWS",
-    "AddedColumns",
-    "Kept",
-    "Progress",
-    "RowRun",
-    "RowWork",
-    "kept_results",
-    "rows_per_block",
-    "run_key",
-    "run_rows",
-    "sampled_row_bytes",
-]
-
 U = TypeVar("U")
 R = TypeVar("R")
 

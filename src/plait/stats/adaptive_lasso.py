@@ -28,8 +28,6 @@ from plait.stats.regression_data import (
     running_executor,
 )
 
-__all__ = ["AdaptiveLassoFit", "fit_adaptive_lasso"]
-
 
 def lasso_tables(fit: AdaptiveLassoFit) -> dict[str, pa.Table]:
     """The tables of `AdaptiveLassoFit.tables`."""

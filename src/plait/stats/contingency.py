@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COARSEST", "ContingencyTable", "Pairs", "Stratum", "least_level", "recoded"]
-
 _Ints: TypeAlias = NDArray[np.int64]
 
 #: Level at which all values are one.

@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 
-__all__ = ["DesignFile", "DesignWriter"]
-
 _Path: TypeAlias = str | os.PathLike[str]
 
 _MAGIC: Final = b"plaitdf2"

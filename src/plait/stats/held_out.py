@@ -24,17 +24,6 @@ from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
 from plait.stats.regression_data import RegressionData, prepare_regression, running_executor
 from plait.stats.rows import RowDraws, StandardRows, Values
 
-__all__ = [
-    "Area",
-    "ScorePass",
-    "calibration_table",
-    "compare_groups",
-    "roc_area",
-    "roc_points",
-    "roc_table",
-    "wilson",
-]
-
 _PER_UNIT: Final = 512
 _REACH: Final = 32
 _BINS: Final = 2 * _REACH * _PER_UNIT

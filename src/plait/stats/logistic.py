@@ -21,23 +21,6 @@ import numpy as np
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import load, splat, store
 
-__all__ = [
-    "BLOCK",
-    "PARTS",
-    "ROOM",
-    "SIDE",
-    "TERMS",
-    "Models",
-    "Observations",
-    "Quadratics",
-    "Scratch",
-    "StepScratch",
-    "Sums",
-    "logistic_kernel",
-    "minimise_kernel",
-    "products_kernel",
-]
-
 #: Partial sums of each sum; rows are padded to a multiple of it.
 PARTS = 8
 #: Rows that are worked on together; matrices are padded to a multiple of it.

@@ -46,19 +46,6 @@ from plait.stats.rows import (
     symmetric,
 )
 
-__all__ = [
-    "CHOICES",
-    "NO_ROWS",
-    "AdaptiveLassoSettings",
-    "FitProgress",
-    "GradientPass",
-    "LogisticFits",
-    "PathFit",
-    "PathSpec",
-    "curvature_of",
-    "next_coefficients",
-]
-
 #: Kind of weight that is 0 for every row: of models that are judged nowhere.
 NO_ROWS = -1
 

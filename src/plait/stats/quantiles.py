@@ -11,8 +11,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["counted_quantiles", "student_quantile"]
-
 #: From here on Student's t is normal to eight digits.
 _MANY: Final = 1e8
 _NODES: Final = 64

@@ -25,17 +25,6 @@ from numpy.typing import NDArray
 from plait.stats.contingency import Pairs
 from plait.stats.quantiles import student_quantile
 
-__all__ = [
-    "PAIRED_MEASURES",
-    "Correlation",
-    "PairedDifference",
-    "Triples",
-    "kendall",
-    "paired_differences",
-    "spearman",
-    "triples_of",
-]
-
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 

@@ -23,16 +23,6 @@ from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
 from plait.stats.rows import ALL_ROWS, Moments, RowDraws, StandardRows, draw_sample, find_moments
 
-__all__ = [
-    "EVERYWHERE",
-    "RegressionData",
-    "adaptive_weights",
-    "find_collinearity",
-    "initial_estimates",
-    "prepare_regression",
-    "running_executor",
-]
-
 #: A predictor of which less than this share of the variance is left, given those before it, depends on them.
 _DEPENDENT: Final = 1e-9
 #: Shares in another predictor below this, in units of standard deviations, are not named.

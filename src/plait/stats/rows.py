@@ -26,24 +26,6 @@ from plait.run.executor import Executor
 from plait.stats.design_file import DesignFile
 from plait.stats.logistic import PARTS, SIDE, Observations, products_kernel
 
-__all__ = [
-    "ALL_ROWS",
-    "LANES",
-    "Moments",
-    "PieceWork",
-    "RowDraws",
-    "RowSample",
-    "StandardRows",
-    "TreeSum",
-    "Values",
-    "draw_sample",
-    "find_moments",
-    "folded",
-    "random_words",
-    "sum_pieces",
-    "symmetric",
-]
-
 #: The kind of weight that is 1 for every row.
 ALL_ROWS: Final = 0
 #: Streams of random words; halves have one for every 32 pairs.

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["Tally"]
-
 _Column: TypeAlias = Any
 
 

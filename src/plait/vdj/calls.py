@@ -19,17 +19,6 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.allele import split_call
 from plait.vdj.results import STATUSES
 
-__all__ = [
-    "BLAMED",
-    "Ambiguity",
-    "BlamedCalls",
-    "CallResolver",
-    "Items",
-    "encode_junctions",
-    "first_gene",
-    "make_items",
-]
-
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
 

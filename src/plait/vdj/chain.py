@@ -18,8 +18,6 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel, end_weight
 
-__all__ = ["chain_kind", "chain_tables"]
-
 _Masks = NDArray[np.uint8]
 
 

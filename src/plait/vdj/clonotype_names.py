@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError
 from plait.vdj.calls import first_gene
 
-__all__ = ["CLONOTYPE", "GeneNames", "named_rows", "text_of", "whole_numbers"]
-
 #: The columns that make a clonotype: junction in upper case, first V gene, first J gene.
 CLONOTYPE = ("junction", "v_gene", "j_gene")
 #: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.

@@ -18,8 +18,6 @@ from plait.vdj.models import PathModel
 from plait.vdj.raw_counts import Overflow
 from plait.vdj.results import STATUSES, PathCounts
 
-__all__ = ["D_REGION_COLUMNS", "REGION_COLUMNS", "ResultColumns", "region_columns"]
-
 _SPANS = ("n1", "n2", "ndn")
 #: Names of the region columns, in output order.
 REGION_COLUMNS = (

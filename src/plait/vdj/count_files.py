@@ -54,18 +54,6 @@ from plait.vdj.zero_causes import (
     foreign_sentences,
 )
 
-__all__ = [
-    "BlockCounter",
-    "CountPlan",
-    "CountSummary",
-    "CountedFiles",
-    "count_files",
-    "items_per_row",
-    "long_batch",
-    "long_schema",
-    "zero_reasons",
-]
-
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5
 _FEWEST = 20

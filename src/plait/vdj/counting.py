@@ -24,8 +24,6 @@ from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.raw_counts import ChainCounter, Overflow, RawCounts
 from plait.vdj.results import STATUSES, PathCounts, PathTotals
 
-__all__ = ["CounterSettings", "PathCounter", "RowSums", "count_paths"]
-
 
 class RowSums:
     """Sums over the items of a row, and over lists of counts.

@@ -20,18 +20,6 @@ from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import ModelName, PathModel, model_of
 from plait.vdj.results import STATUSES
 
-__all__ = [
-    "DPaths",
-    "DPlace",
-    "EndMatch",
-    "Explanation",
-    "Lifted",
-    "explain",
-    "longest_d",
-    "match_j",
-    "match_v",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndMatch:

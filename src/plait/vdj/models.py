@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from plait.errors import InvalidInput
 
-__all__ = ["EmptyD", "ModelName", "PathModel", "end_weight", "model_of"]
-
 ModelName = Literal["dp2", "dp1", "exhaustive"]
 EmptyD = Literal["positions", "once", "none"]
 

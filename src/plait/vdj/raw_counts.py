@@ -17,8 +17,6 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
 
-__all__ = ["ChainCounter", "Overflow", "RawCounts", "RawTotals"]
-
 Overflow = Literal["null", "float", "wide"]
 
 #: Counts whose upper bound stays below this cannot overflow, not even on the way.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from plait.types import Provenance
 
-__all__ = ["STATUSES", "STATUS_MEANINGS", "PathCounts", "PathTotals"]
-
 #: Every value of the status column. All but the first are reasons for having no counts.
 STATUSES = (
     "ok",

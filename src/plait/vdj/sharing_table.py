@@ -24,8 +24,6 @@ from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.vdj.clonotype_names import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
 
-__all__ = ["SharingTable", "share_files", "sharing"]
-
 PATH_COUNT = "path_count"
 
 _Rows: TypeAlias = pa.RecordBatch | RowRange

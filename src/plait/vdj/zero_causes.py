@@ -19,8 +19,6 @@ from plait.alphabets import reverse_complement
 from plait.vdj.germline.allele import LOCI, Segment
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
 
-__all__ = ["CauseFinder", "TableCauses", "cause_sentences", "ends_of", "explained", "foreign_sentences"]
-
 #: Causes in the order in which they are looked for; the last one is none.
 CAUSES: Final = (
     "reverse_complement",

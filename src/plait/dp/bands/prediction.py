@@ -12,23 +12,6 @@ from typing import Any, NamedTuple
 from plait.lang.compile import by_type
 from plait.lang.lanes import equal, greater, maximum, minimum, select, splat
 
-__all__ = [
-    "BandPrediction",
-    "NarrowColumn",
-    "NarrowNeighbor",
-    "WideColumn",
-    "WideNeighbor",
-    "doubled",
-    "learned",
-    "learning_shift",
-    "local_sum",
-    "mapped",
-    "of_lanes",
-    "predicted",
-    "representative",
-    "unmapped",
-]
-
 
 class WideNeighbor(NamedTuple):
     """Local sums of four neighbours, the western one among them."""

@@ -28,24 +28,6 @@ from plait.dp.bands.prediction import (
 from plait.lang.compile import by_type, shared
 from plait.lang.lanes import OneLane, equal, greater, load, select, splat, store
 
-__all__ = [
-    "PAST",
-    "AnyRate",
-    "BandMemory",
-    "Damped",
-    "Exact",
-    "OneRate",
-    "ToResiduals",
-    "ToSamples",
-    "Way",
-    "component_shift",
-    "exchange",
-    "kept",
-    "run_samples",
-    "skew",
-    "unskew",
-]
-
 #: Steps whose differences are kept, and lanes before the first band: more than the 15 bands before a band.
 PAST = 16
 

@@ -20,19 +20,6 @@ from plait.lang.algebras import PROBABILITY, choice, extend, over_lanes
 from plait.lang.compile import shared
 from plait.lang.lanes import load, splat, store, width_of
 
-__all__ = [
-    "ChainCounts",
-    "ChoiceSummary",
-    "ExpectationScratch",
-    "PairCounts",
-    "PairScratch",
-    "PartOwners",
-    "expect_pair_text",
-    "expect_text",
-    "tell_pair_text",
-    "tell_text",
-]
-
 #: The least weight of a text of which expected numbers can be told.
 LEAST_WEIGHT: Final = 1e-290
 

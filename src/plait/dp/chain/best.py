@@ -9,15 +9,6 @@ from typing import Any, NamedTuple
 
 from plait.lang.compile import kernel, shared
 
-__all__ = [
-    "SCENARIO_FIELDS",
-    "ScenarioOutput",
-    "ScenarioQueries",
-    "ScenarioScratch",
-    "ScenarioTables",
-    "scenario_kernel",
-]
-
 #: Columns of `ScenarioOutput.fields`.
 SCENARIO_FIELDS = (
     "prefix",

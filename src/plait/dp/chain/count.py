@@ -26,8 +26,6 @@ from plait.lang.algebras import choice, extend
 from plait.lang.compile import shared
 from plait.lang.lanes import PADDING, any_bits, load, lowest_bit, population, splat, store
 
-__all__ = ["chain_item", "enumerate_item", "matched_prefix", "matched_suffix", "mirror_arms"]
-
 
 @shared
 def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any:

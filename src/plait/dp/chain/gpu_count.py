@@ -24,8 +24,6 @@ from plait.lang.warps import (
     warp_size,
 )
 
-__all__ = ["WarpMemory", "chain_of_warp", "models_of"]
-
 
 class Models(NamedTuple):
     """The two models of a lane, which have one pattern.

@@ -23,8 +23,6 @@ from plait.dp.reference import longest_text
 from plait.lang.algebras import COUNT
 from plait.lang.warps import WARP, lane_index
 
-__all__ = ["ChainLaunch", "DeviceCounts", "DeviceTexts", "run_chain"]
-
 _WORDS, _HALVES, _OCTETS = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8)
 
 

@@ -9,20 +9,6 @@ import numpy as np
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.lang.compile import by_type_of, shared
 
-__all__ = [
-    "BYTE_ENTRY",
-    "MOST",
-    "PACKED_ENTRY",
-    "STRINGS",
-    "THREADS",
-    "ByteLetters",
-    "Fragments",
-    "PackedLetters",
-    "compare_bytes",
-    "compare_packed",
-    "find_wanted",
-]
-
 #: Most N symbols: 2 bits for each stand in one 32-bit word, and a byte for each in three.
 MOST = 10
 #: Numbers in an entry of a list: the wanted codes, or three words of wanted masks; then the ways.

@@ -33,8 +33,6 @@ from plait.dp.chain.gpu_enumerate import (
 from plait.dp.chain.tables import ChainTables, Texts
 from plait.errors import InvalidInput, Unsupported
 
-__all__ = ["FINDING", "Layout", "arrange", "run_enumeration"]
-
 #: ``"2bit"`` packs what it can and refuses the rest; ``"auto"`` gives the rest one byte per symbol.
 Layout = Literal["auto", "8bit", "2bit"]
 

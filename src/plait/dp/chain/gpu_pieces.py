@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from plait.devices.cuda_memory import Slot
 from plait.errors import DeviceMemoryError
 
-__all__ = ["SLOTS", "Plan", "own_symbols", "plan", "slot_of"]
-
 #: Threads per device, each with a piece.
 SLOTS: Final = 6
 #: Symbols between texts that may be copied with them.

@@ -13,19 +13,6 @@ from plait.dp.chain.texts import GraphParts
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import Count
 
-__all__ = [
-    "LevelTrees",
-    "WarpChain",
-    "WarpParts",
-    "WarpTables",
-    "WordTrees",
-    "warp_chain",
-    "warp_parts",
-    "warp_roots",
-    "warp_serves",
-    "warp_tables",
-]
-
 #: Products of two windows, and weights of matches, stay below this.
 _NARROW = 2.0**31
 #: Most patterns, so that all of them have a lane.

@@ -13,8 +13,6 @@ from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import highest_bit, lowest_bit
 from plait.lang.warps import WARP, at, ballot, lane_index, shuffle, shuffle_up, synchronize_warp, warp_size
 
-__all__ = ["ChainMemory", "GraphMemory", "PairMemory", "Visits", "weigh_graph", "weigh_pair_graph"]
-
 #: Bits of a word that tell which nodes; those above them tell the first one.
 _SET = 16
 _NODES = (1 << _SET) - 1

@@ -39,8 +39,6 @@ from plait.lang.algebras import PROBABILITY
 from plait.lang.compile import shared
 from plait.lang.warps import WARP
 
-__all__ = []
-
 #: Ends of a text that are noted; the CPU weighs texts with more: motifs of much that may be anything.
 ENDS = 128
 _WEIGHTS, _WORDS, _HALVES, _OCTETS = (np.dtype(kind) for kind in (np.float64, np.int32, np.int16, np.uint8))

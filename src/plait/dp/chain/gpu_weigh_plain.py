@@ -19,8 +19,6 @@ from plait.lang.compile import shared
 from plait.lang.lanes import highest_bit, lowest_bit
 from plait.lang.warps import WARP, at, ballot, lane_index, shuffle_xor, synchronize_warp, warp_size
 
-__all__ = ["PathMemory", "Span", "over_warp", "weigh_path"]
-
 
 class PathMemory(NamedTuple):
     """Memory that the lanes of a warp share; `symbols`, uint8 (symbols,), is the text.

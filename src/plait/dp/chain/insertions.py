@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type
 
-__all__ = ["Insertion", "Occurrences", "insert", "keep", "start"]
-
 
 class Insertion(NamedTuple):
     """Insertions of up to ``levels - 1`` nucleotides; `levels` counts from no insertion."""

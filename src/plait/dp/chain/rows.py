@@ -15,23 +15,6 @@ from plait.lang.algebras import choice, extend, repeat
 from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import load, splat, store
 
-__all__ = [
-    "Kind",
-    "PerInsertions",
-    "PerModel",
-    "PositionRows",
-    "Span",
-    "add_match",
-    "clear_carry",
-    "clear_row",
-    "collect",
-    "fill_left",
-    "fill_right",
-    "first_end",
-    "insert_middle",
-    "sum_without_fragment",
-]
-
 
 class PerModel(NamedTuple):
     """Lane x is model x."""

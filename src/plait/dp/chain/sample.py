@@ -8,8 +8,6 @@ import numpy as np
 
 from plait.lang.compile import kernel, shared
 
-__all__ = ["FIELDS", "AliasTables", "ChainDraws", "DrawOutput", "draw_kernel"]
-
 #: Columns of `DrawOutput.fields`.
 FIELDS = (
     "prefix",

@@ -15,19 +15,6 @@ from plait.lang.algebras import choice
 from plait.lang.compile import shared
 from plait.lang.lanes import PADDING, padded
 
-__all__ = [
-    "ALIVE_ROWS",
-    "FRAGMENT_BITS",
-    "REGION_FIELDS",
-    "ChainOutput",
-    "ChainTables",
-    "EndTrees",
-    "FragmentWords",
-    "Texts",
-    "enter_ends",
-    "make_scratch",
-]
-
 #: Columns of `ChainOutput.regions`; -1 in the fragment columns means that no fragment symbol occurs. The last
 #: twelve count the symbols that contain each mask bit: before the fragment, after it, and between the ends.
 REGION_FIELDS = (

@@ -15,22 +15,6 @@ from typing import Any, NamedTuple
 
 from plait.lang.compile import by_type, shared
 
-__all__ = [
-    "GraphParts",
-    "PathGraph",
-    "TextGraph",
-    "WeightedTexts",
-    "count_after",
-    "count_before",
-    "lay",
-    "lay_graph",
-    "node_after",
-    "node_before",
-    "place_of",
-    "step_back",
-    "step_on",
-]
-
 
 class GraphParts(NamedTuple):
     """What each code stands for: nodes in order of place, of which the first ones enter, the last leave.

@@ -24,8 +24,6 @@ from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import shared
 from plait.lang.lanes import load, splat, store, width_of
 
-__all__ = ["WeightedChain", "WeightedScratch", "weigh_pair_text", "weigh_text"]
-
 
 class WeightedChain(NamedTuple):
     """What the chain is made of; all weights are values of one algebra.

@@ -8,8 +8,6 @@ from plait.dp.chain.adjoint import expect_pair_text, expect_text, tell_pair_text
 from plait.dp.chain.weigh import weigh_pair_text, weigh_text
 from plait.lang.compile import kernel
 
-__all__ = ["expect_kernel", "expect_pairs_kernel", "weigh_kernel", "weigh_pairs_kernel"]
-
 
 @kernel
 def weigh_kernel(

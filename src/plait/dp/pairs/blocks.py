@@ -26,24 +26,6 @@ from plait.dp.pairs.lists import PairList, PairResults
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
-__all__ = [
-    "BLOCK_LANES",
-    "COLUMN_STEP",
-    "CPU_SHAPE",
-    "Layout",
-    "SweepShape",
-    "TargetBlocks",
-    "arrange",
-    "cuda_shape",
-    "lane_lengths",
-    "offer_border",
-    "pack_texts",
-    "packed_columns",
-    "run_blocks",
-    "trace_bytes",
-    "trace_targets",
-]
-
 _NO_BITS = np.zeros((1, 1, 4), np.uint32)
 #: Blocks for a thread at a time.
 _SHARE_CELLS = 1 << 28

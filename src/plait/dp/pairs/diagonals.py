@@ -21,19 +21,6 @@ from plait.lang.lanes import (
     store,
 )
 
-__all__ = [
-    "Anywhere",
-    "AtEdges",
-    "Edges",
-    "KeepChoices",
-    "Region",
-    "ScoresOnly",
-    "StripeScratch",
-    "keeps",
-    "sweep_region",
-    "watch",
-]
-
 
 class ScoresOnly(NamedTuple):
     """Keep nothing but scores."""

@@ -8,8 +8,6 @@ from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type
 from plait.lang.lanes import equal, splat
 
-__all__ = ["AffineGap", "GapStates", "LinearGap", "cell", "choices", "gaps", "in_lanes", "onward", "step"]
-
 
 class AffineGap(NamedTuple):
     """A gap costs ``open`` for its first residue and ``prolong`` for each further one.

@@ -24,8 +24,6 @@ from plait.dp.pairs.tiles import Grid, LongPair, Tile, Visit, cuts
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 
-__all__ = ["Capacity", "plan_grid"]
-
 #: Sides of tiles that the path is followed through, and columns of a launch, at least.
 LEAST_TILE = 1024
 LEAST_COLUMNS = 1 << 16

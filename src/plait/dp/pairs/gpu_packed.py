@@ -27,20 +27,6 @@ from plait.dp.pairs.gpu_packed_kernels import (
 from plait.errors import InvalidInput, Unsupported
 from plait.lang.packed import PACKED_LIMIT, IntegerStep, half_bits, pack
 
-__all__ = [
-    "PackedQuery",
-    "PackedTargets",
-    "Shape",
-    "longest_span",
-    "packed_bytes",
-    "packed_scores",
-    "pieces_of",
-    "scores_in_shape",
-    "shape_for",
-    "shape_of",
-    "shared_bytes",
-]
-
 #: Threads per pair of targets, and rows per thread, for which kernels are made.
 _THREADS = (8, 16, 32)
 _ROWS = tuple(range(4, ROWS + 1, 4))

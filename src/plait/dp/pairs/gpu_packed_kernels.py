@@ -20,21 +20,6 @@ from plait.lang.lanes import add_saturating, maximum
 from plait.lang.packed import AddedBefore, HalfPair, HighScores, IntegerStep, LowScores
 from plait.lang.warps import lane_index, shuffle, shuffle_up, shuffle_xor
 
-__all__ = [
-    "BLOCK",
-    "BLOCKS",
-    "GAP",
-    "LETTERS",
-    "PADDING_LETTER",
-    "ROWS",
-    "Costs",
-    "bundle",
-    "clear",
-    "flag",
-    "search_kernel",
-    "striped_kernel",
-]
-
 intrinsic: Callable[[Callable[..., Any]], Any] = _jit.intrinsic
 ir: Any = _jit.ir
 types: Any = _jit.types

@@ -30,21 +30,6 @@ from plait.dp.pairs.gpu_wide import (
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.errors import DeviceMemoryError
 
-__all__ = [
-    "SLOTS",
-    "TILE",
-    "QueryForms",
-    "SearchPlan",
-    "SearchSlot",
-    "SlotArrays",
-    "Slots",
-    "pieces_of",
-    "plan_search",
-    "shares_of",
-    "tiles_of",
-    "wide_warps",
-]
-
 _LEAST = 1024
 
 

@@ -14,8 +14,6 @@ from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import by_type, by_type_of, shared
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
 
-__all__ = ["MARKS", "MOST_COST", "NarrowScores", "WideScores", "sweep_stripes"]
-
 #: Costs up to which marks leave room for what goes on in a gap, and stripes that have different marks.
 MOST_COST = 1 << 16
 MARKS = 1 << 14

@@ -14,8 +14,6 @@ from plait.lang.algebras import MaxPlus, choice
 from plait.lang.compile import shared
 from plait.lang.warps import lane_index, shuffle, shuffle_up, shuffle_xor, synchronize_warp
 
-__all__ = ["WARPS", "DeviceTexts", "WideMemory", "WideQuery", "WideSetup", "wide_scores", "wide_setup"]
-
 #: Rows of a lane, rows of a warp, warps of a block of threads.
 ROWS = 8
 STRIPE = 32 * ROWS

@@ -14,27 +14,6 @@ from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, lookup, mask_bits, select, splat, store, widen
 
-__all__ = [
-    "COLUMNS",
-    "LANE_TYPES",
-    "PAD",
-    "Block",
-    "BlockQuery",
-    "BlockScratch",
-    "BlockSetup",
-    "EveryCell",
-    "Forget",
-    "RowEnds",
-    "TraceMemory",
-    "block_memory",
-    "block_scores",
-    "block_setup",
-    "score_blocks_kernel",
-    "score_some_blocks",
-    "trace_some_targets",
-    "trace_targets_kernel",
-]
-
 #: Columns of targets visited together.
 COLUMNS = 4
 #: Code of the residues that fill a block up.

@@ -28,28 +28,6 @@ from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of
 
-__all__ = [
-    "FreeEnds",
-    "PairList",
-    "PairResults",
-    "PairSetup",
-    "align_pair",
-    "align_pairs_kernel",
-    "border_kernel",
-    "choice_bytes",
-    "close_kernel",
-    "describe_kernel",
-    "end_kernel",
-    "find_end",
-    "make_memory",
-    "make_setup",
-    "run_pair_list",
-    "set_border",
-    "stretch_limits",
-    "sweep_kernel",
-    "walk_kernel",
-]
-
 
 class FreeEnds(NamedTuple):
     """What an alignment may leave out at no cost: residues at that end of that sequence.

@@ -15,8 +15,6 @@ from plait.lang.algebras import MaxPlus, extend, is_better
 from plait.lang.compile import by_type_of, kernel, shared
 from plait.lang.lanes import equal, mask_bits
 
-__all__ = ["FREE_ENDS", "Drop", "NoDirections", "RowSweep", "Rows", "row_sweep", "sweep_rows"]
-
 #: Bits of a direction. The main state was reached by the diagonal; else by a gap over target residues if the
 #: second bit is set, else by one over query residues. The gap handed on to the right, or down, was opened
 #: here. The value is that from which an alignment may start anew.

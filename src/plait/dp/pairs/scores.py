@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from plait.lang.compile import by_type, shared
 from plait.lang.lanes import OneLane, greater, load, lookup, select, shift_in, splat, store, widen
 
-__all__ = ["ROWS", "PairTable", "ScoreScratch", "SkewedProfile", "enter", "part", "prepare", "scores"]
-
 #: Neighbouring rows in each lane.
 ROWS = 4
 

@@ -24,21 +24,6 @@ from plait.lang.algebras import (
 )
 from plait.lang.compile import by_type_of, kernel, shared
 
-__all__ = [
-    "COLUMNS",
-    "Forget",
-    "Paired",
-    "Plain",
-    "Scope",
-    "StatePair",
-    "SumTask",
-    "count_all",
-    "count_best",
-    "log_sum",
-    "pair_log_sums",
-    "sweep_states",
-]
-
 #: Columns of the table of a sweep: the three states, and what is handed on to a pair.
 COLUMNS = 4
 

@@ -18,20 +18,6 @@ from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
 from plait.dp.pairs.scores import ROWS, part
 from plait.dp.pairs.traceback import DONE, Costs, StripeBits
 
-__all__ = [
-    "Grid",
-    "LongPair",
-    "ManyTiles",
-    "Tile",
-    "TileSteps",
-    "Visit",
-    "align_long",
-    "cuts",
-    "edges_of",
-    "score_long",
-    "sweep_tile",
-]
-
 _LEAST_TILE = 1024
 _LARGEST_TILE = 16384
 #: Tiles along each side of a matrix, for each thread.

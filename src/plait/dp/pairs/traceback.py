@@ -6,20 +6,6 @@ from typing import Any, NamedTuple
 
 from plait.lang.compile import by_type, shared
 
-__all__ = [
-    "COUNTS",
-    "DONE",
-    "Costs",
-    "LaneBits",
-    "PathColumns",
-    "Paths",
-    "StripeBits",
-    "close_at_border",
-    "describe_paths",
-    "put_run",
-    "walk",
-]
-
 #: Operations of an alignment: two residues together, a residue of the target alone, one of the query alone.
 DIAGONAL = 0
 DELETION = 1

@@ -15,19 +15,6 @@ import numpy as np
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import AXES, CubeLayout, check_sample_type
 
-__all__ = [
-    "DATA_SUFFIXES",
-    "EnviHeader",
-    "data_of",
-    "envi_type",
-    "header_name",
-    "header_of",
-    "new_envi_header",
-    "parse_envi_header",
-    "read_envi_header",
-    "with_fields",
-]
-
 #: Types of samples by the number that the field "data type" has for them.
 _TYPES: Final = {
     1: "u1",

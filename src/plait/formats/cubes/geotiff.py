@@ -21,8 +21,6 @@ from plait.formats.cubes.sink import RowWriter
 from plait.formats.cubes.source import FileCube
 from plait.formats.optional_packages import load_package
 
-__all__ = ["GeoTiffCube", "GeoTiffWriter"]
-
 _PURPOSE = "GeoTIFF"
 #: What of the layout of a file is kept.
 _BLOCK_SIZES = ("blockxsize", "blockysize")

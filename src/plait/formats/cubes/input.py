@@ -17,8 +17,6 @@ from plait.formats.cubes.npy import npy_layout
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
 from plait.formats.cubes.source import CubeFile, FileCube
 
-__all__ = ["GEOTIFF_SUFFIXES", "NETCDF_SUFFIXES", "InputCube", "RawShape", "open_cube"]
-
 GEOTIFF_SUFFIXES: Final = (".tif", ".tiff")
 NETCDF_SUFFIXES: Final = (".nc", ".nc4", ".cdf", ".h5", ".he5", ".hdf5")
 _RAW_OPTIONS: Final = ("dtype", "byte_order", "offset")

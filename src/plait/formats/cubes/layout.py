@@ -9,16 +9,6 @@ import numpy as np
 
 from plait.errors import InvalidInput
 
-__all__ = [
-    "AXES",
-    "ByteOrder",
-    "CubeLayout",
-    "Interleave",
-    "check_sample_type",
-    "interleave_axes",
-    "with_byte_order",
-]
-
 Interleave = Literal["bsq", "bil", "bip"]
 ByteOrder = Literal["little", "big"]
 

@@ -17,8 +17,6 @@ from plait.formats.cubes.sink import RowWriter
 from plait.formats.cubes.source import FileCube
 from plait.formats.optional_packages import load_package
 
-__all__ = ["NetCdfCube", "NetCdfWriter"]
-
 _PURPOSE = "NetCDF"
 #: Names by which the dimension of bands is known.
 _BAND_NAMES: Final = ("band", "channel", "lambda", "spectral", "wavelength", "wl")

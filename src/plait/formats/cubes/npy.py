@@ -12,8 +12,6 @@ import numpy as np
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import CubeLayout, check_sample_type
 
-__all__ = ["npy_header", "npy_layout"]
-
 _DIMENSIONS = "yxz"
 _MOST_BYTES = 1 << 11
 #: What NumPy raises on headers that nobody wrote with it.

@@ -22,8 +22,6 @@ from plait.formats.atomic import write_json
 from plait.formats.cubes.layout import CubeLayout
 from plait.formats.json_text import read_json
 
-__all__ = ["MOST_PREFIX", "CubeOrigin", "StreamSeal", "check_beside", "origin_path"]
-
 _VERSION = 1
 #: Bytes before the first sample that are kept.
 MOST_PREFIX: Final = 1 << 24

@@ -20,8 +20,6 @@ from plait.formats.cubes.npy import npy_header
 from plait.formats.cubes.origin import CubeOrigin
 from plait.formats.cubes.sink import CubeFileWriter, RowWriter
 
-__all__ = ["CubeFormat", "create_cube"]
-
 CubeFormat = Literal["envi", "npy", "raw", "geotiff", "netcdf"]
 _SUFFIXES: Final[dict[str, CubeFormat]] = {
     ".npy": "npy",

@@ -15,8 +15,6 @@ from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.cubes.layout import CubeLayout
 
-__all__ = ["CubeFileWriter", "RowWriter"]
-
 
 class RowWriter(ABC):
     """A file that appears under its name when complete; rows come in order, and are written `step` at a time.

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import CubeLayout
 
-__all__ = ["CubeFile", "FileCube"]
-
 #: Where the rows of a file do not lie together, so many bytes of them are read at a time.
 _AHEAD = 1 << 26
 _Window: TypeAlias = Callable[[int, int, int, int], NDArray[Any]]

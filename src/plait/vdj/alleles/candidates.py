@@ -20,18 +20,6 @@ from plait.vdj.alleles.sites import (
     Sites,
 )
 
-__all__ = [
-    "REASONS",
-    "Candidate",
-    "Judged",
-    "assign",
-    "enough",
-    "group_candidates",
-    "haplotypes",
-    "judge",
-    "merge_equal",
-]
-
 #: Fewest clonotypes that link a place to the rest of a haplotype.
 _LINKING = 3
 #: Smallest share of the clonotypes of a haplotype that splits it in two.

@@ -19,18 +19,6 @@ from plait.vdj.calls import CallResolver
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts
 
-__all__ = [
-    "MOST_CLONOTYPES",
-    "UNKNOWN",
-    "AlleleEvidence",
-    "Differing",
-    "Spans",
-    "count_differing",
-    "count_differing_kernel",
-    "list_differing",
-    "list_differing_kernel",
-]
-
 UNKNOWN = 4
 
 

@@ -27,15 +27,6 @@ from plait.vdj.germline.airr_json import airr_text
 from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import write_texts
 
-__all__ = [
-    "CANDIDATE_SCHEMA",
-    "NewAlleles",
-    "extended_germline",
-    "find_in_files",
-    "find_new_alleles",
-    "new_alleles_of",
-]
-
 _Path = str | os.PathLike[str]
 _Source: TypeAlias = pa.Table | pa.RecordBatch | _Path | Sequence[_Path]
 

@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 
 from plait.vdj.reads.columns import TextBytes
 
-__all__ = [
-    "ClonotypeSample",
-    "GroupSample",
-    "RowFacts",
-    "masked_hashes",
-    "pack",
-    "salted",
-    "text_sums",
-    "unpack",
-]
-
 _NO_LIMIT = np.uint64(0xFFFFFFFFFFFFFFFF)
 #: Rows that wait before they are summed up, at least.
 _FEWEST_WAITING = 1 << 17

@@ -16,23 +16,6 @@ from plait.vdj.alleles.sample import GroupSample, masked_hashes, unpack
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.columns import text_bytes
 
-__all__ = [
-    "BASES",
-    "BASE_CODE",
-    "NO_BASE",
-    "AlleleGroup",
-    "AlleleLimits",
-    "BaseCounts",
-    "ClonotypeBases",
-    "SegmentAlleles",
-    "Sites",
-    "binomial_tail",
-    "clonotype_bases",
-    "count_bases",
-    "find_sites",
-    "satellites",
-]
-
 BASES = "ACGT"
 #: Code of a base that is not known, or of a place that an allele does not have.
 NO_BASE = 4

@@ -31,8 +31,6 @@ from plait.vdj.clonotypes.rows import (
 )
 from plait.vdj.reads.columns import owners
 
-__all__ = ["ClonotypeCollector", "ClonotypeCounts", "ClonotypeSettings"]
-
 _VOTED = tuple(name for name in VARIANT_KEY if name not in CLONOTYPE_KEY)
 
 

@@ -16,8 +16,6 @@ from plait.formats.sorted_runs import run_starts
 from plait.vdj.clonotypes.low_quality import ADDED
 from plait.vdj.reads.columns import letters_of
 
-__all__ = ["MergedSatellites", "Texts", "find_parents", "merge_satellites"]
-
 #: Texts with one letter changed that are looked up at a time.
 _PROBES: Final = 1 << 20
 #: Of Phred scores as text.

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from plait.formats.sorted_runs import run_starts
 from plait.vdj.reads.columns import column_of, letters_of
 
-__all__ = ["ADDED", "LowQualityRows", "split_low_quality"]
-
 #: Sums that a clonotype gets from rows that join it.
 ADDED: Final = ("duplicate_count", "consensus_count", "umi_count")
 #: Clonotypes that can agree with a row are equal in these.

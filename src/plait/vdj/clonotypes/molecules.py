@@ -20,8 +20,6 @@ from plait.formats.sorted_runs import run_starts
 from plait.lang.compile import kernel, shared
 from plait.vdj.reads.columns import column_of, letters_of, owners
 
-__all__ = ["UmiSettings", "molecules_of"]
-
 #: Code of a letter that is not known.
 NO_LETTER = 4
 

@@ -21,17 +21,6 @@ from plait.formats.sorted_runs import Direction, run_starts
 from plait.vdj.calls import first_gene
 from plait.vdj.reads.columns import column_of, letters_of, owners
 
-__all__ = [
-    "CLONOTYPE_KEY",
-    "FLAGS",
-    "IDENTITY_UNITS",
-    "SEPARATOR",
-    "VARIANT_KEY",
-    "ClonotypeRows",
-    "add_up",
-    "combine",
-]
-
 #: Between V gene, J gene and repertoire in the column ``group``.
 SEPARATOR: Final = "\x1f"
 #: What makes a clonotype, in sorting order: possible satellites of one another follow each other.

@@ -22,8 +22,6 @@ from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents
 from plait.vdj.clonotypes.molecules import UmiSettings, molecules_of
 from plait.vdj.reads.columns import column_of, letters_of
 
-__all__ = ["ConsensusReads", "UmiCollector", "UmiCounts"]
-
 _KEY: Final = ("repertoire", "length", "umi")
 _SEPARATOR: Final = "\x1f"
 

@@ -21,8 +21,6 @@ from plait.vdj.convergence.correlations import FREQUENCIES, SHARING
 from plait.vdj.convergence.pgen_answers import pgen_answer
 from plait.vdj.convergence.table_text import number
 
-__all__ = ["answers", "chosen_answer", "correlation_answer", "driver_answer", "published_comparison"]
-
 #: Spearman's rank correlation of path count and frequency in the published study, for which no interval was
 #: given.
 PUBLISHED_CORRELATION: Final = -0.056

@@ -9,19 +9,6 @@ from typing import Any, Final
 
 from plait.vdj.convergence.table_text import number
 
-__all__ = [
-    "WEAK",
-    "Estimate",
-    "Verdict",
-    "as_text",
-    "estimate_of",
-    "interval_text",
-    "percent",
-    "strength",
-    "verdict",
-    "whole",
-]
-
 #: Correlations within this distance of zero are called weak.
 WEAK: Final = 0.1
 

@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 from plait.stats.contingency import ContingencyTable, Pairs, Stratum
 from plait.stats.rank_correlation import kendall, spearman
 
-__all__ = [
-    "CORRELATION_COLUMNS",
-    "FREQUENCIES",
-    "PAIR_COLUMNS",
-    "SHARING",
-    "CorrelationTables",
-    "FigureSettings",
-    "GeneStrata",
-]
-
 _Name: TypeAlias = Callable[[Stratum], Stratum]
 
 

@@ -27,8 +27,6 @@ from plait.vdj.count_files import BlockCounter, CountPlan, CountSummary, count_f
 from plait.vdj.counting import CounterSettings
 from plait.vdj.germline import GermlineSet
 
-__all__ = ["CountedSample", "PlannedSample", "count_plan", "count_sample", "counted_summary", "plan_sample"]
-
 #: Facts of a count's provenance that its numbers do not depend on: they are equal on every device, and a
 #: germline set is told by its digest, not by its name.
 _WITHOUT_EFFECT = ("device", "schedule", "algebra")

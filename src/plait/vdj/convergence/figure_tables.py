@@ -30,8 +30,6 @@ from plait.vdj.convergence.table_text import write_table
 from plait.vdj.germline.codons import translate
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = ["Composition", "FigureTables"]
-
 #: Columns of n_composition.tsv.
 COMPOSITION_COLUMNS: Final = ("span", "shared", "base", "nucleotides", "share", "low", "high")
 _SPANS: Final = ("n1", "n2", "ndn")

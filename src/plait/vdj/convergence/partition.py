@@ -29,20 +29,6 @@ from plait.vdj.convergence.count_cache import CountedSample
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.count_columns import D_REGION_COLUMNS, REGION_COLUMNS
 
-__all__ = [
-    "Dealer",
-    "Dealt",
-    "RowGroups",
-    "Stretch",
-    "clonotype_schema",
-    "pair_schema",
-    "part_rows",
-    "region_names",
-    "row_schema",
-    "row_width",
-    "stretches",
-]
-
 #: Rows of a task, about.
 _STRETCH_ROWS = 1 << 17
 

@@ -9,8 +9,6 @@ from plait.vdj.convergence.claims import Estimate, Verdict, as_text, estimate_of
 from plait.vdj.convergence.pgen_tables import FEWEST_SUBJECTS
 from plait.vdj.convergence.table_text import number
 
-__all__ = ["pgen_answer"]
-
 _Row = Mapping[str, Any]
 
 _PGEN: Final = "generation probability"

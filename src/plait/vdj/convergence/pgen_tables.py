@@ -32,21 +32,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import PGEN_STATUSES
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = [
-    "FEWEST_SUBJECTS",
-    "JACKKNIFE_MEASURES",
-    "PGEN_COLUMNS",
-    "PGEN_FIELDS",
-    "PGEN_STATUS_COLUMNS",
-    "SWEEP_COLUMNS",
-    "ModelCalls",
-    "PgenColumns",
-    "PgenTables",
-    "SubjectCells",
-    "SweepCounts",
-    "subject_intervals",
-]
-
 #: ``"use"``: probability that the junction is made with the V and J gene of the clonotype; ``"ignore"``: with
 #: any genes of the model.
 ModelCalls: TypeAlias = Literal["use", "ignore"]

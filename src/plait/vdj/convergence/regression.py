@@ -20,8 +20,6 @@ from plait.stats.held_out import compare_groups
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
 from plait.vdj.convergence.settings import StudySettings
 
-__all__ = ["PredictorSet", "Regression", "choose_predictors", "family_of", "model_groups", "regress"]
-
 _FAMILY = re.compile(r"[A-Z]+\d+")
 #: Families with this share of the rows or more are predictors, up to so many of V and of J; the most
 #: frequent one is what they are compared with.

@@ -51,8 +51,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.results import STATUS_MEANINGS
 
-__all__ = ["Study", "run_study"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:

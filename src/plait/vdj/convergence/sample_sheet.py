@@ -12,8 +12,6 @@ from pathlib import Path
 from plait.errors import FormatError
 from plait.vdj.germline.files import read_text
 
-__all__ = ["Sample", "SampleSheet", "read_sample_sheet"]
-
 _FILE = "file"
 _SUBJECT = "subject_id"
 #: Columns of the table of subjects, which a covariate must not be called.

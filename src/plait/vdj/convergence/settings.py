@@ -9,8 +9,6 @@ from plait.errors import InvalidInput
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import PathModel
 
-__all__ = ["DEFAULT_MODEL", "DEFAULT_PREDICTOR_MODELS", "StudySettings"]
-
 #: Counted with by default: pi 4 and nu 10, and all smaller limits.
 DEFAULT_MODEL = PathModel(pi=4, nu=10, sweep_pi=tuple(range(5)), sweep_nu=tuple(range(11)))
 #: Models (pi, nu) whose path counts are predictors by default: all that is allowed, no P, and few N.

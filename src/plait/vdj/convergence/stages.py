@@ -46,18 +46,6 @@ from plait.vdj.convergence.regression import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.count_files import CountPlan
 
-__all__ = [
-    "DealtRows",
-    "Grouped",
-    "Report",
-    "StudyFolder",
-    "StudyProgress",
-    "begin",
-    "count_stage",
-    "deal_stage",
-    "group_stage",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFiles:

@@ -22,8 +22,6 @@ from plait.vdj.model.model_files import load_model
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.models import PathModel
 
-__all__ = ["study"]
-
 _Path = str | os.PathLike[str]
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
 
-__all__ = ["number", "read_table", "write_table"]
-
 _MISSING = frozenset(("", "nan", "NaN"))
 
 

@@ -28,8 +28,6 @@ from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import PathLike, read_text, write_texts
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["airr_text", "parse_airr_json", "read_airr_json", "write_airr_json"]
-
 #: Longer than any germline gene, with its reference sequence around it.
 _LARGEST: Final = 10**9
 _DIGITS: Final = re.compile(r"[0-9]{1,10}")

@@ -11,25 +11,6 @@ from typing import Literal, get_args
 
 from plait.alphabets import IUPAC_MASK
 
-__all__ = [
-    "LOCI",
-    "SEGMENTS",
-    "TAXA",
-    "Allele",
-    "AnchorSource",
-    "Functionality",
-    "NameIndex",
-    "Segment",
-    "bad_symbols",
-    "canonical",
-    "clean_sequence",
-    "gene_of",
-    "locus_of",
-    "parse_functionality",
-    "species_label",
-    "split_call",
-]
-
 Segment = Literal["V", "D", "J"]
 Functionality = Literal["F", "ORF", "P"]
 AnchorSource = Literal["given", "gapped", "motif", "override", "none"]

@@ -12,8 +12,6 @@ from plait.vdj.germline.codons import translate
 from plait.vdj.germline.findings import anchor_findings
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["anchor_faults", "repair_germline", "repaired"]
-
 
 def anchor_faults(alleles: Iterable[Allele]) -> dict[str, str]:
     """What is wrong with the conserved codon of functional V and J alleles, by name.

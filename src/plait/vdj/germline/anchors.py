@@ -24,18 +24,6 @@ from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = [
-    "AnchorRow",
-    "apply_overrides",
-    "certain_anchor",
-    "find_j_anchor",
-    "find_v_anchor",
-    "gapped_v_anchor",
-    "read_anchor_table",
-    "v_candidates",
-    "with_row",
-]
-
 # 0-based first column of the conserved Cys in an IMGT-gapped V sequence.
 _GAPPED_COLUMN = 309
 # How many codons at the 3' end of a V gene are searched; the longest CDR3 end known has 14.

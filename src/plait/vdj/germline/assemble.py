@@ -13,8 +13,6 @@ from plait.errors import FormatError
 from plait.vdj.germline.allele import Allele, bad_symbols, locus_of, species_label
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["Entry", "assemble", "default_d_j_order", "inferred_locus"]
-
 _VALIDATE = "run 'plait germline validate' to see every problem of the file"
 
 

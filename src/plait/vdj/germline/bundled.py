@@ -17,8 +17,6 @@ from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 from plait.vdj.germline.olga import find_parameters, read_olga_model
 
-__all__ = ["bundled_germlines", "guess_germline", "load_germline"]
-
 _EXPECTED = "a germline set: AIRR JSON, FASTA, or a folder with FASTA files or an OLGA or IGoR model"
 _SUFFIX = "_germline.json"
 

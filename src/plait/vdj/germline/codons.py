@@ -7,8 +7,6 @@ from itertools import product
 
 from plait.alphabets import encode
 
-__all__ = ["translate"]
-
 _ORDER = "TCAG"
 _AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 _MASK = dict(zip(_ORDER, encode(_ORDER).tolist(), strict=True))

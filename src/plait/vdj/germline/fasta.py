@@ -25,18 +25,6 @@ from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = [
-    "FastaHeader",
-    "fasta_texts",
-    "find_trio",
-    "read_fasta",
-    "read_fasta_trio",
-    "read_header",
-    "trio_candidates",
-    "with_found_anchor",
-    "write_fasta_trio",
-]
-
 _EXPECTED = "a FASTA file of germline sequences"
 _LINE = 60
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
 
-__all__ = ["PathLike", "fasta_stem", "read_text", "write_texts"]
-
 PathLike = str | os.PathLike[str]
 
 #: The largest germline sets and models have a few million bytes.

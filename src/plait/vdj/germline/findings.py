@@ -17,18 +17,6 @@ from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, write_texts
 from plait.vdj.germline.germline_set import GermlineSet, gene_has_prefix
 
-__all__ = [
-    "COLUMNS",
-    "Finding",
-    "allele_row",
-    "anchor_findings",
-    "csv_text",
-    "json_text",
-    "metadata",
-    "validate",
-    "write_csv",
-]
-
 Severity = Literal["error", "warning", "note"]
 
 #: Shortest and longest plausible part of an allele inside the junction, in nucleotides.

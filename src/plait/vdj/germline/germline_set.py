@@ -11,8 +11,6 @@ from typing import Literal
 
 from plait.vdj.germline.allele import SEGMENTS, Allele, NameIndex, Segment
 
-__all__ = ["Chain", "GermlineSet", "gene_has_prefix"]
-
 Chain = Literal["vj", "vdj", "vddj"]
 
 

@@ -13,8 +13,6 @@ from plait.vdj.germline.fasta import read_header
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["find_parameters", "read_olga_model"]
-
 _PARAMETER_FILES = ("model_params.txt", "model_parms.txt", "final_parms.txt")
 _EXPECTED = "an OLGA or IGoR parameter file"
 

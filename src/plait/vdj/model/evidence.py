@@ -32,15 +32,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import encode_texts
 from plait.vdj.results import STATUS_MEANINGS, STATUSES
 
-__all__ = [
-    "EVIDENCE_STATUSES",
-    "EvidenceChoice",
-    "EvidenceFile",
-    "check_evidence_inputs",
-    "collect_evidence",
-    "row_kinds",
-]
-
 #: Which rows are evidence.
 RowChoice: TypeAlias = Literal["nonproductive", "out-of-frame", "productive", "all"]
 

@@ -33,17 +33,6 @@ from plait.vdj.model.recombination_model import RecombinationModel, stationary_d
 from plait.vdj.model.texts import chosen_texts, split_texts
 from plait.vdj.model.weights import make_scratch, part_weights, weighted_chain
 
-__all__ = [
-    "PIECE",
-    "CountingPairs",
-    "CountingWithD",
-    "Evidence",
-    "Expectation",
-    "counting_of",
-    "most_probable_model",
-    "most_probable_steps",
-]
-
 _Floats = NDArray[np.float64]
 #: Steps of the search for a Markov chain, and the gain per symbol below which it ends.
 _MOST_ROUNDS: Final = 100

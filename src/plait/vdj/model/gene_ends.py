@@ -18,18 +18,6 @@ from plait.vdj.germline.allele import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.results import STATUSES
 
-__all__ = [
-    "Amounts",
-    "EndShape",
-    "GeneCalls",
-    "GivenGenes",
-    "ModelShapes",
-    "as_column",
-    "empty_table",
-    "model_shapes",
-    "values_of",
-]
-
 #: From the name of a table of the model and its probabilities, what each entry of it adds to the amount of
 #: which an algebra keeps the sum.
 Amounts: TypeAlias = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]

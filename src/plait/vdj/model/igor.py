@@ -23,8 +23,6 @@ from plait.formats.atomic import AtomicFile, output_errors
 from plait.vdj.germline.files import read_text
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = ["MODEL_FILES", "check_igor_names", "read_igor_model", "write_igor_model"]
-
 #: Names of the files in a model folder.
 MODEL_FILES = (
     "model_params.txt",

@@ -33,18 +33,6 @@ from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.model.zero_reasons import PGEN_STATUSES
 
-__all__ = [
-    "InferenceFolder",
-    "InferenceProgress",
-    "InferenceRun",
-    "InferenceState",
-    "Iteration",
-    "StateStore",
-    "infer_model",
-    "observable_model",
-    "uniform_model",
-]
-
 _Floats = NDArray[np.float64]
 
 #: Gives the batches of texts, the same ones every time it is called.

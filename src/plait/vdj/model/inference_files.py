@@ -26,8 +26,6 @@ from plait.vdj.model.inference_tables import inference_answers, write_inference_
 from plait.vdj.model.model_files import write_model
 from plait.vdj.model.recombination_model import RecombinationModel, entropies
 
-__all__ = ["InferredFiles", "infer_files"]
-
 #: Facts that do not belong to the model: times, and rows of the inputs.
 _NOT_OF_THE_MODEL: Final = ("created", "examples")
 _ALGORITHM: Final = "expectation maximisation over all scenarios of every junction"

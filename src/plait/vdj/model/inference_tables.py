@@ -17,16 +17,6 @@ from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = [
-    "INFERENCE_COLUMNS",
-    "evidence_rows",
-    "gene_rows",
-    "inference_answers",
-    "mean_deletions",
-    "selection_warning",
-    "write_inference_tables",
-]
-
 _Floats = NDArray[np.float64]
 #: Probabilities that rest on fewer expected choices are marked: their standard error can be above 0.05.
 FEW: Final = 100

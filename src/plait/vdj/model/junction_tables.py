@@ -17,16 +17,6 @@ from plait.formats.rearrangements import RearrangementReader
 from plait.run.rows import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
 from plait.vdj.model.texts import AMINO_ACIDS, CODONS
 
-__all__ = [
-    "ACID_OF_CODON",
-    "LINES",
-    "GivenCalls",
-    "JunctionColumns",
-    "JunctionTable",
-    "open_junctions",
-    "translated",
-]
-
 #: Which calls of a row are taken for what it was made of: V and J, one of them, or none.
 GivenCalls: TypeAlias = Literal["ignore", "use", "v", "j"]
 

@@ -22,16 +22,6 @@ from plait.vdj.germline.files import read_text
 from plait.vdj.model.igor import MODEL_FILES, read_igor_model, write_igor_model
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
-__all__ = [
-    "bundled_model",
-    "bundled_models",
-    "gene_faults",
-    "load_model",
-    "read_model",
-    "repair_model",
-    "write_model",
-]
-
 _FORMAT: Final = "plait recombination model"
 _VERSION: Final = 1
 _SUFFIX: Final = "_model.json"

@@ -26,8 +26,6 @@ from plait.vdj.model.texts import EncodedTexts, TextKind, TooManySets, encode_te
 from plait.vdj.model.weights import make_scratch, weighted_chain
 from plait.vdj.model.zero_reasons import ZeroReasons
 
-__all__ = ["GenerationProbability", "Pgen"]
-
 #: Texts that a thread takes at a time.
 _STRETCH = 512
 

@@ -35,8 +35,6 @@ from plait.vdj.model.texts import TextKind
 from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
 from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
 
-__all__ = ["QUANTILES", "PgenFiles", "PgenSummary", "pgen_files", "posterior_files"]
-
 #: Shares of the rows with a probability above zero, of which the summary has the probability.
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 #: Bins of the common logarithm, which is exact to half of one of them, down to the least number there is.

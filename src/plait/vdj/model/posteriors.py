@@ -16,8 +16,6 @@ from plait.vdj.model.gene_ends import model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedJunctions, JunctionEncoder, TextKind, split_texts
 
-__all__ = ["PosteriorFinder", "Posteriors", "posteriors"]
-
 _Floats = NDArray[np.float64]
 #: Junctions that a thread takes at a time.
 _PIECE: Final = 256

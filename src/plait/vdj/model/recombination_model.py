@@ -16,8 +16,6 @@ from plait.errors import InvalidInput, Unsupported
 from plait.vdj.germline.allele import Allele
 from plait.vdj.germline.germline_set import GermlineSet
 
-__all__ = ["ModelGene", "RecombinationModel", "entropies", "model_from_germline", "stationary_distribution"]
-
 _Floats = NDArray[np.float64]
 #: How far probabilities may be from a sum of 1: models are written with few digits.
 _TOLERANCE = 1e-3

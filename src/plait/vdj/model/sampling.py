@@ -32,8 +32,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.reads.columns import edges_of
 from plait.vdj.reads.junctions import text_array
 
-__all__ = ["Draws", "JunctionSampler", "generate_file"]
-
 #: Draws that are made at a time.
 _BLOCK: Final = 1 << 15
 

@@ -32,8 +32,6 @@ from plait.vdj.model.zero_reasons import PGEN_STATUSES
 from plait.vdj.reads.columns import edges_of
 from plait.vdj.reads.junctions import text_array
 
-__all__ = ["ScenarioFiles", "scenario_files"]
-
 _INT: Final = pa.int32()
 #: What is found of a row: which one of its block, and a scenario.
 _FOUND: Final = pa.schema(

@@ -23,8 +23,6 @@ from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 from plait.vdj.model.texts import EncodedTexts
 from plait.vdj.reads.columns import edges_of, take_groups
 
-__all__ = ["Scenario", "ScenarioFinder", "Scenarios"]
-
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 #: Scenarios that are searched for at a time, of all texts together.

@@ -17,19 +17,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.weights import parts_of
 from plait.vdj.results import STATUSES
 
-__all__ = [
-    "AMINO_ACIDS",
-    "CODONS",
-    "EncodedJunctions",
-    "EncodedTexts",
-    "JunctionEncoder",
-    "TextKind",
-    "TooManySets",
-    "chosen_texts",
-    "encode_texts",
-    "split_texts",
-]
-
 TextKind: TypeAlias = Literal["nt", "aa", "motif"]
 
 _ORDER = "TCAG"

@@ -17,8 +17,6 @@ from plait.lang.lanes import PADDING, padded
 from plait.vdj.model.gene_ends import Amounts, ModelShapes, empty_table, values_of
 from plait.vdj.model.recombination_model import RecombinationModel
 
-__all__ = ["PartWeights", "make_scratch", "part_weights", "parts_of", "weighted_chain"]
-
 
 class PartWeights(NamedTuple):
     """Weights (n, contexts) of all parts of genes, in the order of `plait.vdj.model.gene_ends.EndShape`."""

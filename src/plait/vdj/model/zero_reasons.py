@@ -14,8 +14,6 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts
 from plait.vdj.results import STATUSES
 
-__all__ = ["PGEN_STATUSES", "ZERO_REASONS", "ZeroReasons"]
-
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
 ZERO_REASONS: Final = (
     "v_never_chosen",

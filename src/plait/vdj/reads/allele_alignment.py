@@ -15,8 +15,6 @@ from plait.vdj.reads.columns import edges_of, join_edges, take_groups
 from plait.vdj.reads.germline_index import LOCAL, SegmentIndex
 from plait.vdj.reads.votes import Segments, alike_kernel, segments_kernel
 
-__all__ = ["NOWHERE", "Parts", "Paths", "find_paths", "join_paths", "no_paths", "score_all", "score_pairs"]
-
 #: Parts from which an allele is worth a sweep in lanes.
 _FEWEST: Final = 12
 

@@ -21,8 +21,6 @@ from plait.vdj.reads.annotator import ReadAnnotator
 from plait.vdj.reads.settings import AnnotationSettings, Germlines, germlines_of
 from plait.vdj.reads.summary import ReadSummary
 
-__all__ = ["Annotations", "annotate"]
-
 _BLOCK_READS = 4096
 _BLOCK_BASES = 1 << 22
 

@@ -36,15 +36,6 @@ from plait.vdj.reads.settings import STATUSES, AnnotationSettings
 from plait.vdj.reads.source import ReadSource, ReadUnit, Umis, unit_bytes, unit_digest
 from plait.vdj.reads.summary import ReadSummary
 
-__all__ = [
-    "AnnotatedFiles",
-    "FileReport",
-    "FurtherSettings",
-    "annotate_files",
-    "repertoire_names",
-    "write_reports",
-]
-
 _SUFFIXES: Final = re.compile(
     r"(\.(fastq|fq|fasta|fa|fna|ffn|seq|txt))?(\.(gz|bgz|bgzf|zst|bz2|xz))?$", re.IGNORECASE
 )

@@ -31,8 +31,6 @@ from plait.vdj.reads.source import ReadUnit
 from plait.vdj.reads.summary import ReadSummary
 from plait.vdj.reads.v_calls import Limits, answers_by_j, answers_by_v
 
-__all__ = ["AnnotationPlan", "GermlineAligner", "ReadAnnotator", "UnitAnnotator"]
-
 #: Their numbers are 8-bit.
 _MOST_SETS: Final = 127
 

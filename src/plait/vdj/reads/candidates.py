@@ -12,8 +12,6 @@ from plait.vdj.reads.germline_index import SegmentIndex
 from plait.vdj.reads.oriented_reads import Texts
 from plait.vdj.reads.votes import Candidates, VoteLimits, VoteScratch, votes_kernel
 
-__all__ = ["LEAST_J", "Items", "Pairs", "find_candidates", "shares_words"]
-
 #: Base changes that may cost a candidate words that the best one has.
 _CHANGES: Final = 3
 #: How much lower than the best its score may be: without a mate, and with one, which may count for more.

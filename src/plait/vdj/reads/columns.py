@@ -12,21 +12,6 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError
 
-__all__ = [
-    "TextBytes",
-    "booleans",
-    "cigars",
-    "column_of",
-    "edges_of",
-    "integers",
-    "join_edges",
-    "letters_of",
-    "owners",
-    "take_groups",
-    "text_bytes",
-    "texts",
-]
-
 
 def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The bytes of all rows of a column without nulls, not to be changed, and their (n + 1,) offsets."""

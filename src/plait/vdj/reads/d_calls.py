@@ -12,24 +12,6 @@ from plait.dp.pairs.traceback import put_run
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import lowest_bit
 
-__all__ = [
-    "CROSSED",
-    "ORDERED",
-    "Columns",
-    "Entries",
-    "JoinedTexts",
-    "Layout",
-    "LayoutTables",
-    "Matches",
-    "Written",
-    "cut_overlaps_kernel",
-    "join_slices_kernel",
-    "lay_out_kernel",
-    "read_triplets_kernel",
-    "write_columns_kernel",
-    "write_runs_kernel",
-]
-
 
 @shared
 def call_fragment(texts: Any, tables: Any, group: int, i: int, ordered: bool, out: Any, choice: Any) -> None:

@@ -22,18 +22,6 @@ from plait.vdj.reads.d_calls import Entries, LayoutTables
 from plait.vdj.reads.settings import AnnotationSettings
 from plait.vdj.reads.votes import WordIndex
 
-__all__ = [
-    "J_SCORING",
-    "LOCAL",
-    "V_SCORING",
-    "GermlineIndex",
-    "GermlineTables",
-    "SegmentIndex",
-    "SegmentTable",
-    "germline_index",
-    "germline_tables",
-]
-
 #: Local alignment: both ends of both sequences may be left out.
 LOCAL: Final = FreeEnds(False, False, False, False, True, True)
 #: Bases of the words of V and of J alleles.

@@ -13,8 +13,6 @@ from plait.vdj.reads.candidates import Items
 from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex
 from plait.vdj.reads.matches import Found, join_found
 
-__all__ = ["JCalls", "Places", "best_of_set", "j_calls", "j_found", "ties_by_row"]
-
 #: What bases left of a gap in the junction must score beyond its cost; fewer are equal by chance.
 _LEAST_GAIN: Final = 3
 

@@ -26,18 +26,6 @@ from plait.vdj.reads.d_calls import (
 from plait.vdj.reads.germline_index import GermlineTables, SegmentTable
 from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 
-__all__ = [
-    "JoinedReads",
-    "aligned_texts",
-    "calls",
-    "cigars",
-    "d_calls",
-    "join_reads",
-    "slices",
-    "text_array",
-    "translations",
-]
-
 
 class JoinedReads(NamedTuple):
     """Reads, with V and J matches that do not overlap any more, and where their parts lie.

@@ -13,17 +13,6 @@ from plait.formats.fastq import ReadBlock
 from plait.vdj.reads.allele_alignment import Paths, join_paths, no_paths
 from plait.vdj.reads.columns import edges_of, join_edges, take_groups
 
-__all__ = [
-    "Answers",
-    "Found",
-    "GermlineMatches",
-    "SegmentMatches",
-    "join_answers",
-    "join_found",
-    "nothing_found",
-    "segment_matches",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentMatches:

@@ -15,8 +15,6 @@ from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import equal, lanes_of, load, mask_bits, population
 
-__all__ = ["MergedReads", "count_other", "merge_mates"]
-
 #: What became of a pair: no overlap, one consensus, or several overlaps that explain it about as well.
 APART, MERGED, AMBIGUOUS = 0, 1, 2
 

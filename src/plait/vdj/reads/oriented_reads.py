@@ -12,8 +12,6 @@ from plait.formats.fastq import ReadBlock
 from plait.vdj.reads.columns import edges_of
 from plait.vdj.reads.votes import copy_kernel
 
-__all__ = ["Texts", "join_texts", "merged_reads", "texts_of"]
-
 _COMPLEMENT = np.frombuffer(MASK_SYMBOL.encode(), np.uint8)[COMPLEMENT_MASK[IUPAC_MASK]].copy()
 _SAME = np.arange(256, dtype=np.uint8)
 _MIRROR = COMPLEMENT_MASK.copy()

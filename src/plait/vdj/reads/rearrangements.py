@@ -28,8 +28,6 @@ from plait.vdj.reads.junctions import (
 from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 from plait.vdj.reads.settings import STATUSES, AnnotationSettings
 
-__all__ = ["ALIGNMENT_PARTS", "COLUMNS", "SCHEMA", "RearrangementBuilder", "schema_of"]
-
 _GAP = ord("-")
 
 

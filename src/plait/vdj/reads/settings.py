@@ -12,8 +12,6 @@ from typing import Any, Final
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet, load_germline
 
-__all__ = ["STATUSES", "AnnotationSettings", "Germlines", "germlines_of"]
-
 #: Reasons in order of precedence; the first that holds is given, ``"ok"`` if none does.
 STATUSES: Final = (
     "too_short",

@@ -20,8 +20,6 @@ from plait.vdj.clonotypes.molecules import UmiSettings
 from plait.vdj.clonotypes.umis import UmiCollector, UmiCounts
 from plait.vdj.reads.summary import ReadSummary
 
-__all__ = ["ReadSource", "ReadUnit", "Umis", "unit_bytes", "unit_digest"]
-
 #: Bytes of reads that wait in memory until they are sorted by UMI; the peak is about six times as much.
 _WAITING_BYTES = 8 << 20
 

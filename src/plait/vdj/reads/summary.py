@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from plait.formats.fastq import ReadBlock
 from plait.vdj.calls import first_gene
 
-__all__ = ["ReadSummary"]
-
 #: Statuses of sequences whose junction is known; the last two where only productive ones are asked for.
 _WITH_JUNCTION = pa.array(["ok", "out_of_frame", "stop_codon"])
 

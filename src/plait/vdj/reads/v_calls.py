@@ -21,8 +21,6 @@ from plait.vdj.reads.j_calls import JCalls, Places, best_of_set, j_calls, j_foun
 from plait.vdj.reads.matches import Answers, Found, join_answers, nothing_found
 from plait.vdj.reads.oriented_reads import Texts
 
-__all__ = ["Limits", "answers_by_j", "answers_by_v"]
-
 #: Bases by which a V may reach into a J.
 _OVERLAP: Final = 25
 #: Bases right of a V in which a J is looked for first; bases right, or left, of it in which it is looked for.

@@ -10,20 +10,6 @@ from typing import Any, NamedTuple
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import population
 
-__all__ = [
-    "Candidates",
-    "Segments",
-    "VoteLimits",
-    "VoteScratch",
-    "WordIndex",
-    "alike_kernel",
-    "copy_kernel",
-    "find_segment",
-    "segments_kernel",
-    "vote_text",
-    "votes_kernel",
-]
-
 
 class WordIndex(NamedTuple):
     """The words of some references, and what segments are scored with.
