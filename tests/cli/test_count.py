@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,16 @@ def test_several_inputs(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: P
     table = pq.read_table(tmp_path / "out.parquet")
     assert table["junction"].to_pylist() == first["junction"] + second["junction"]
     assert table["extra"].to_pylist() == [None] * 30 + ["x"] * 40
+
+
+def test_a_copy_under_another_name_is_warned_of(
+    plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
+) -> None:
+    path = write_tsv(mouse_rows(3, seed=1), "a.tsv")
+    copy = shutil.copy(path, tmp_path / "b.tsv")
+    found = plait("vdj", "count", path, copy, *BASE, "-o", tmp_path / "out.tsv")
+    assert found.status == 0
+    assert found.err.count("have the same content: what is in both is counted twice") == 1
 
 
 def test_layout(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ WRONG_HEADERS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "no-order": (replaced("\nbyte order = 1", ""), ("no field 'byte order'",)),
     "order": (replaced("\nbyte order = 1", "\nbyte order = 2"), ("byte order = 2", "0 (little) or 1 (big)")),
     "lines": (replaced("lines   = 2", "lines = 2.5"), ("lines = 2.5", "a whole number")),
-    "none": (replaced("lines   = 2", "lines = 0"), ("found 0", "1 to 65,536")),
+    "none": (replaced("lines   = 2", "lines = 0"), ("found rows 0", "1 to 65,536")),
     "interleave": (replaced("= bil", "= bix"), ("interleave = bix", "bsq, bil or bip")),
     "compressed": (
         replaced("bands = 4", "bands = 4\nfile compression = 1"),
@@ -265,6 +265,9 @@ def test_npy_files_that_are_no_cubes(tmp_path: Path) -> None:
         np.save(path, array)
         with pytest.raises(InvalidInput, match=told):
             open_cube(path)
+    np.save(path, np.zeros((0, 2, 2), np.uint8))
+    with pytest.raises(FormatError, match=r"cube\.npy.*found rows 0, expected a whole number from 1 to"):
+        open_cube(path)
     path.write_bytes(b"no array")
     with pytest.raises(FormatError, match=r"expected (a|the header of a) \.npy file"):
         open_cube(path)

@@ -141,6 +141,7 @@ def test_overrides(tmp_path: Path) -> None:
             "gene,anchor_index\nTRBV1,x\n",
             "line 2, column 'anchor_index': found 'x', expected a 0-based position",
         ),
+        ("gene,anchor_index\nTRBV1,-5\n", "found '-5', expected a 0-based position, or nothing or -1"),
         ("gene,anchor_index\nTRBV1,3.5\n", "line 2, column 'anchor_index': found '3.5'"),
         ("gene,anchor_index\nTRBV1,3\nTRBV1,4\n", "line 3: found a second row for TRBV1"),
         ("gene,anchor_index\n,3\n", "line 2: found a row without a name"),

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings(), _without_pandas(), _replaced_outputs(), compilation_told():
+        with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told():
             status = _run(words)
             sys.stdout.flush()
             return status
@@ -181,9 +181,9 @@ class _Said(logging.Handler):
 
 
 @contextmanager
-def _replaced_outputs() -> Iterator[None]:
-    """Say of every file that has been replaced that it was there."""
-    log, handler = logging.getLogger("plait.formats.atomic"), _Said()
+def _said_of_files() -> Iterator[None]:
+    """Say of every file that has been replaced that it was there, and of inputs that are copies."""
+    log, handler = logging.getLogger("plait.formats"), _Said()
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import filecmp
+import functools
 import hashlib
 import io
+import logging
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from plait.errors import FormatError
+from plait.errors import FormatError, InvalidInput
+
+_LOG: Final = logging.getLogger(__name__)
 
 _HEAD_BYTES = 16
 
@@ -85,6 +90,40 @@ def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
         # The header is read before the rows, and a resumed run reads again: a pipe can do neither.
         raise FormatError(path, found="a pipe or device", expected=expected, hint="save it to a file first")
     return status
+
+
+#: Absolute path, size in bytes and modification time in ns of a file, to recognise it again.
+Identity = tuple[str, int, int]
+
+
+def identify(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[os.stat_result], list[Identity]]:
+    """Status and identity of the inputs of a run; a copy of one under another name is warned of.
+
+    FormatError as `check_readable`; InvalidInput if a file is there twice, be it by a link.
+    """
+    statuses: list[os.stat_result] = []
+    identities: list[Identity] = []
+    for path in paths:
+        status = check_readable(path)
+        identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
+        if identity in identities:
+            raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
+        for other in identities:
+            if other[1] == identity[1]:
+                _tell_copy(other, identity)
+        statuses.append(status)
+        identities.append(identity)
+    return statuses, identities
+
+
+# Once for a pair, however often the files are opened.
+@functools.cache
+def _tell_copy(first: Identity, second: Identity) -> None:
+    # Whoever reads the files tells what is wrong with one.
+    with suppress(OSError):
+        if first[1] and filecmp.cmp(first[0], second[0], shallow=False):
+            told = "%r and %r have the same content: what is in both is counted twice"
+            _LOG.warning(told, first[0], second[0])
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:

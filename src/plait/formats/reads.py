@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, check_readable, unchanged
+from plait.formats.compression import ByteSource, identify, unchanged
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
 from plait.formats.parquet import read_ahead
@@ -261,14 +261,9 @@ class ReadFiles:
         self.paths = list(paths)
         self.mate_paths = None if mates is None else list(mates)
         self.block_reads = block_reads
-        self.identities: list[tuple[str, int, int]] = []
-        self._statuses: dict[_Path, os.stat_result] = {}
-        for path in (*paths, *(mates or ())):
-            status = self._statuses[path] = check_readable(path)
-            identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
-            if identity in self.identities:
-                raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
-            self.identities.append(identity)
+        files = (*paths, *(mates or ()))
+        statuses, self.identities = identify(files)
+        self._statuses = dict(zip(files, statuses, strict=True))
         self.total_bytes = sum(size for _, size, _ in self.identities)
         self._files = [ReadFile(path) for path in paths]
         self._mate_files = [ReadFile(path) for path in mates or ()]

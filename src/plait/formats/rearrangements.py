@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import FileKind, check_readable, sniff, unchanged
+from plait.formats.compression import FileKind, identify, sniff, unchanged
 from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
 from plait.formats.parquet import LARGEST_ROW, MOST_BYTES, ParquetInput, batch_bytes, read_ahead, reblock
@@ -219,14 +219,9 @@ class RearrangementReader:
         self.layout = layout
         self.block_rows = block_rows
         self._block_bytes = block_bytes
-        self.identities: list[tuple[str, int, int]] = []
+        self._statuses, self.identities = identify(paths)
         self._files: list[_InputFile] = []
-        self._statuses = [check_readable(path) for path in paths]
-        for path, status in zip(paths, self._statuses, strict=True):
-            identity = os.path.realpath(path), status.st_size, status.st_mtime_ns
-            if identity in self.identities:
-                raise InvalidInput("paths", found=f"{os.fspath(path)!r} twice", expected="different files")
-            self.identities.append(identity)
+        for path in paths:
             kind = sniff(path)
             self._files.append(
                 ParquetInput(path)

@@ -76,7 +76,7 @@ def _zero_lines(summary: CountSummary, remarks: Sequence[str]) -> list[str]:
     for remark in remarks:
         lines += paragraph(remark, indent=2)
     # What concerns the whole table comes before genes are blamed.
-    if summary.whole_table_explained or not summary.counted:
+    if summary.whole_table_explained or not summary.zeros:
         return lines
     return lines + _gene_lines(summary)
 

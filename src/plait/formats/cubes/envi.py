@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cubes.layout import AXES, CubeLayout, check_sample_type
+from plait.formats.cubes.layout import AXES, CubeLayout, check_sample_type, layout_in
 
 #: Types of samples by the number that the field "data type" has for them.
 _TYPES: Final = {
@@ -82,7 +82,8 @@ class EnviHeader:
             name: self._whole(field)
             for name, field in (("rows", "lines"), ("columns", "samples"), ("bands", "bands"))
         }
-        return CubeLayout(
+        return layout_in(
+            self.path,
             **sizes,
             dtype=kind.newbyteorder(">" if order else "<"),
             axes=self._axes(sizes["bands"]),

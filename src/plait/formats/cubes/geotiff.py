@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError
 from plait.formats.atomic import HiddenOutput, description_errors
-from plait.formats.cubes.layout import CubeLayout, check_sample_type
+from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
 from plait.formats.cubes.sink import RowWriter
 from plait.formats.cubes.source import FileCube
 from plait.formats.optional_packages import load_package
@@ -49,7 +49,8 @@ class GeoTiffCube(FileCube):
             if len(kinds) > 1:
                 raise FormatError(path, found=f"bands of types {kinds}", expected="bands of one type")
             check_sample_type(np.dtype(kinds[0]), os.fspath(path))
-            layout = CubeLayout(
+            layout = layout_in(
+                path,
                 rows=self._file.height,
                 columns=self._file.width,
                 bands=self._file.count,

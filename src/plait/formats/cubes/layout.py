@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput
 
 Interleave = Literal["bsq", "bil", "bip"]
 ByteOrder = Literal["little", "big"]
@@ -118,3 +119,11 @@ class CubeLayout:
         order = "" if self.dtype.itemsize == 1 else f"{self.byte_order}-endian "
         text = f"{self.rows} rows x {self.columns} columns x {self.bands} bands of {order}{self.dtype.name}"
         return f"{text}, {self.interleave or self.axes}"
+
+
+def layout_in(path: str | os.PathLike[str], **fields: Any) -> CubeLayout:
+    """The layout that a file states; FormatError, which names it, if there is no such layout."""
+    try:
+        return CubeLayout(**fields)
+    except InvalidInput as error:
+        raise FormatError(path, found=f"{error.what} {error.found}", expected=error.expected) from error

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import HiddenOutput, description_errors
-from plait.formats.cubes.layout import CubeLayout, check_sample_type
+from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
 from plait.formats.cubes.sink import RowWriter
 from plait.formats.cubes.source import FileCube
 from plait.formats.optional_packages import load_package
@@ -55,7 +55,9 @@ class NetCdfCube(FileCube):
             check_sample_type(kind, f"{self.path}, variable {name}")
             axes = axes or self._axes(name)
             sizes = dict(zip(axes, self._variable.shape, strict=True))
-            layout = CubeLayout(rows=sizes["y"], columns=sizes["x"], bands=sizes["z"], dtype=kind, axes=axes)
+            layout = layout_in(
+                self.path, rows=sizes["y"], columns=sizes["x"], bands=sizes["z"], dtype=kind, axes=axes
+            )
             self.metadata, notes = _metadata(self._file, self._variable, name)
             super().__init__(path, layout, ahead=True, notes=notes)
         except BaseException:

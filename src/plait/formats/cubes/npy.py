@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cubes.layout import CubeLayout, check_sample_type
+from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
 
 _DIMENSIONS = "yxz"
 _MOST_BYTES = 1 << 11
@@ -57,7 +57,8 @@ def npy_layout(path: str | os.PathLike[str], dimensions: str = _DIMENSIONS) -> C
         expected = "three dimensions: rows, columns and bands"
         raise InvalidInput(os.fspath(path), found=f"an array of shape {shape}", expected=expected)
     sizes = dict(zip(dimensions, shape, strict=True))
-    return CubeLayout(
+    return layout_in(
+        path,
         rows=sizes["y"],
         columns=sizes["x"],
         bands=sizes["z"],

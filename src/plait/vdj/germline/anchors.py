@@ -172,7 +172,7 @@ def certain_anchor(segment: str, sequence: str) -> int | None:
 
 
 _EXPECTED = "a table 'gene,anchor_index' with an optional column 'function'"
-_POSITION: Final = "a 0-based position"
+_POSITION: Final = "a 0-based position, or nothing or -1 where there is no anchor"
 #: More bases than any gene has.
 _LONGEST: Final = 10**9
 
@@ -182,7 +182,7 @@ class AnchorRow:
     """One row of an anchor table, `line` counted from 1.
 
     `name` is an allele or gene as written; `anchor` is 0-based, None where the table has no position
-    (empty or negative).
+    (empty or -1).
     """
 
     name: str
@@ -223,7 +223,7 @@ def read_anchor_table(path: PathLike) -> tuple[AnchorRow, ...]:
             raise FormatError(path, line=line, found=found, expected="one row an allele or gene")
         try:
             anchor = int(position) if position else -1
-            if anchor > _LONGEST:
+            if not -1 <= anchor <= _LONGEST:
                 raise ValueError(position)
         except ValueError:
             raise FormatError(
