@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import PlaitError
-from plait.formats.cubes import sink as cube_writer
-from plait.formats.cubes import source as cube_files
-from plait.formats.cubes import source as cube_source
+from plait.formats.cubes import input as cube_files
+from plait.formats.cubes import input as cube_source
+from plait.formats.cubes import output as cube_writer
 from plait.formats.cubes.envi import new_envi_header, parse_envi_header, with_fields
-from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.input import CubeFile, RawShape, open_cube
 from plait.formats.cubes.layout import CubeLayout
-from plait.formats.cubes.output import create_cube
-from plait.formats.cubes.sink import CubeFileWriter
-from plait.formats.cubes.source import CubeFile
+from plait.formats.cubes.output import CubeFileWriter, create_cube
 from plait.hyperspectral.chunks import needed_bits
 
 TYPES = ("u1", "i1", "<u2", ">u2", "<i2", ">i2", "<u4", ">i4")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cubes.npy import npy_layout
+from plait.formats.cubes.layout import npy_layout
 from plait.formats.cubes.origin import origin_path
 from plait.hyperspectral.chunks import ChunkCoding
 from plait.hyperspectral.files import compress_file, decompress_file

@@ -1,21 +1,240 @@
-"""Open a cube, whatever file it stands in."""
+"""Open a cube, whatever file it stands in, and read any window of it.
+
+Plain files are not mapped: pages of a mapped file count as memory of the process, which then seems to grow
+with the cube, and a mapped file that another program shortens would end the process.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+import threading
+import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.envi import data_of, header_of, read_envi_header
-from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, with_byte_order
-from plait.formats.cubes.npy import npy_layout
+from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, npy_layout, with_byte_order
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
-from plait.formats.cubes.source import CubeFile, FileCube
+
+__all__ = []
+
+#: Where the rows of a file do not lie together, so many bytes of them are read at a time.
+_AHEAD = 1 << 26
+_Window: TypeAlias = Callable[[int, int, int, int], NDArray[Any]]
+
+
+class RowsAhead:
+    """Reads rows in larger pieces than asked for, and keeps the last piece; several threads may read.
+
+    Where the rows of a file do not lie together, few of them cost about as much as many. `read` gives a
+    window: rows from and to, columns from and to, half-open.
+    """
+
+    def __init__(self, read: _Window, layout: CubeLayout) -> None:
+        self._window = read
+        self._rows, self._columns = layout.rows, layout.columns
+        self._step = _AHEAD // (layout.columns * layout.bands * layout.dtype.itemsize)
+        self._lock = threading.Lock()
+        self._first = 0
+        self._kept: NDArray[Any] | None = None
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Rows `first` to `last`, exclusive, of all columns."""
+        if last - first >= self._step:
+            return self._window(first, last, 0, self._columns)
+        with self._lock:
+            kept = self._kept
+            if kept is None or not self._first <= first <= last <= self._first + len(kept):
+                # Let go of the one before the next is there.
+                self._kept = kept = None
+                kept = self._window(first, min(first + self._step, self._rows), 0, self._columns)
+                self._first, self._kept = first, kept
+            return kept[first - self._first : last - self._first]
+
+
+class FileCube(ABC):
+    """A cube in a file, of which any window can be read, by several threads too; a context manager.
+
+    With `ahead` more rows are read than are asked for, because they do not lie together. `notes` say what the
+    file has that is not kept when it is compressed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        layout: CubeLayout,
+        *,
+        ahead: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.path = os.fspath(path)
+        self.layout = layout
+        self.notes = notes
+        self._ahead = RowsAhead(self._read, layout) if ahead else None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the cube."""
+        return self.layout.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the cube."""
+        return self.layout.columns
+
+    @property
+    def bands(self) -> int:
+        """Bands of the cube."""
+        return self.layout.bands
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the samples, in the byte order of this machine."""
+        return self.layout.dtype.newbyteorder("=")
+
+    def read(
+        self, first: int, last: int, first_column: int = 0, last_column: int | None = None
+    ) -> NDArray[Any]:
+        """Samples of a window as in the file, neither masked nor scaled, shape (rows, columns, bands).
+
+        They have the byte order of this machine. Ends are exclusive, None reads to the end. FormatError if
+        the file is damaged there or has become shorter; InvalidInput if the window is not within the cube.
+        """
+        last_column = self.columns if last_column is None else last_column
+        for what, start, stop, size in (
+            ("rows", first, last, self.rows),
+            ("columns", first_column, last_column, self.columns),
+        ):
+            if not 0 <= start <= stop <= size:
+                raise InvalidInput(what, found=f"{start} to {stop}", expected=f"within 0 to {size}")
+        if first == last or first_column == last_column:
+            return np.empty((last - first, last_column - first_column, self.bands), self.dtype)
+        if self._ahead is not None and first_column == 0 and last_column == self.columns:
+            return self._ahead.read(first, last)
+        return self._read(first, last, first_column, last_column)
+
+    @abstractmethod
+    def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
+        """A window that is not empty, shape (rows, columns, bands)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+#: A span with samples that are not asked for is read at once up to this size, and in pieces beyond.
+_MOST_SPAN = 1 << 26
+_FILE_AXES = "yxz"
+
+
+def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int | None = None) -> None:
+    """FormatError, naming both sizes, if a file has more or fewer bytes than its layout needs.
+
+    `found` is its size, if known.
+    """
+    size = os.stat(path).st_size if found is None else found
+    if size == layout.file_bytes:
+        return
+    before = f" after {layout.offset:,} bytes of header" if layout.offset else ""
+    more = size - layout.file_bytes
+    told = f"{more:,} too many" if more > 0 else f"{-more:,} too few"
+    raise FormatError(
+        path,
+        found=f"{size:,} bytes ({told})",
+        expected=f"{layout.file_bytes:,} bytes for {layout.describe()}{before}",
+        hint="the file is not complete, or its shape, type of samples or header offset is another",
+    )
+
+
+class CubeFile(FileCube):
+    """A cube in a file of plain samples; FormatError if it cannot be read or its size does not match."""
+
+    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
+        super().__init__(path, layout, ahead=layout.axes[0] != "y")
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed by close()
+        except OSError as error:
+            raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+        try:
+            check_file_size(path, layout, os.fstat(self._file.fileno()).st_size)
+        except BaseException:
+            self._file.close()
+            raise
+        # A cube that is forgotten lets go of its file.
+        weakref.finalize(self, self._file.close)
+
+    def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
+        window = {
+            "y": range(first, last),
+            "x": range(first_column, last_column),
+            "z": range(self.bands),
+        }
+        ranges = [window[axis] for axis in self.layout.axes]
+        lengths = [len(one) for one in ranges]
+        if all(len(one) == size for one, size in zip(ranges[1:], self.layout.shape[1:], strict=True)):
+            # All of it lies together: not copied.
+            step = math.prod(lengths[1:])
+            found = self._samples(ranges[0].start * step, lengths[0] * step)
+            out = found.reshape(lengths).astype(self.dtype, copy=False)
+        else:
+            out = np.empty(lengths, self.dtype)
+            self._fill(out, ranges, self.layout.shape, 0)
+        return out.transpose([self.layout.axes.index(axis) for axis in _FILE_AXES])
+
+    def _fill(self, out: NDArray[Any], ranges: list[range], shape: tuple[int, ...], first: int) -> None:
+        """Fill an array from a sub-cube that starts `first` samples after the first one."""
+        steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        start = sum(one.start * step for one, step in zip(ranges, steps, strict=True))
+        last = sum((one.stop - 1) * step for one, step in zip(ranges, steps, strict=True))
+        span = last + 1 - start
+        exact = span == out.size
+        if len(shape) == 1 or exact or (span * out.itemsize <= _MOST_SPAN and span <= 4 * out.size):
+            found = self._samples(first + start, span)
+            strides = [step * found.itemsize for step in steps]
+            out[...] = np.lib.stride_tricks.as_strided(found, out.shape, strides, writeable=False)
+            return
+        for k, index in enumerate(ranges[0]):
+            self._fill(out[k], ranges[1:], shape[1:], first + index * steps[0])
+
+    def _samples(self, first: int, count: int) -> NDArray[Any]:
+        kind = self.layout.dtype
+        data = np.empty(count, kind)
+        view = data.view(np.uint8).data
+        position, done = self.layout.offset + first * kind.itemsize, 0
+        while done < len(view):
+            try:
+                got = os.preadv(self._file.fileno(), [view[done : done + (1 << 30)]], position + done)
+            except OSError as error:
+                raise FormatError(
+                    self.path, found=error.strerror or error, expected="a file to read"
+                ) from error
+            if not got:
+                found = f"an end after {position + done:,} bytes"
+                raise FormatError(self.path, found=found, expected=f"{self.layout.file_bytes:,} bytes")
+            done += got
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
 
 GEOTIFF_SUFFIXES: Final = (".tif", ".tiff")
 NETCDF_SUFFIXES: Final = (".nc", ".nc4", ".cdf", ".h5", ".he5", ".hdf5")

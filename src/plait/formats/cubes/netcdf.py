@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import HiddenOutput, description_errors
+from plait.formats.cubes.input import FileCube
 from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
-from plait.formats.cubes.sink import RowWriter
-from plait.formats.cubes.source import FileCube
+from plait.formats.cubes.output import RowWriter
 from plait.formats.optional_packages import load_package
 
 _PURPOSE = "NetCDF"
