@@ -34,9 +34,10 @@ from plait.align import align, align_many, score, score_many
 from plait.align.codes import ALPHABETS
 from plait.align.layout import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, free_ends_of, make_scoring
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.formats.fasta import Sequences, read_fasta
 
 OPEN, EXTEND = 11, 1
@@ -101,11 +102,11 @@ class Proteins:
         table = self.scoring.matrix.scores[np.ix_(letters, columns)]
         query = BlockQuery(rows.astype(np.int64), table, OPEN, EXTEND, free_ends_of(mode))
         blocks = TargetBlocks(self.packed.packed, self.packed.first_columns, self.packed.lengths)
-        target = CpuTarget(threads)
+        target, batch = CpuTarget(threads), BlockBatch([query], blocks, threads=threads)
         order = self.packed.order
 
         def call() -> Any:
-            found = target.run_blocks(query, blocks, lambda cells: None).ravel()
+            found = target.launch(BLOCK_SCORES, batch)[0].ravel()
             in_order = np.empty(len(self.targets), np.int64)
             in_order[order[order >= 0]] = found[order >= 0]
             return in_order

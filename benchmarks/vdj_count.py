@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from operation_rate import Tally, lane_operations_per_second
 
+from plait.devices.target import CpuTarget, ReferenceTarget
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch
 from plait.dp.chain.tables import Texts
-from plait.dp.cpu import CpuTarget
-from plait.dp.reference import ReferenceTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -116,9 +116,8 @@ def operations_per_text(germline: GermlineSet, model: PathModel, texts: Texts, s
     tally = Tally.fresh()
     counter = ChainCounter(germline, model, "vdj", ReferenceTarget(), "null")
     kind = chain_kind(model, LANES[1])
-    ReferenceTarget().run_chain(
-        kind, tally, chain_tables(germline, model, "vdj"), few, counter.room(few, np.int64)
-    )
+    batch = CountBatch(kind, tally, chain_tables(germline, model, "vdj"), few, counter.room(few, np.int64))
+    ReferenceTarget().launch(PATH_COUNTS, batch)
     return Tally.operations / few.start.size
 
 
@@ -156,8 +155,9 @@ def by_width(germline: GermlineSet, columns: Columns, repeat: int) -> dict[int, 
     rates = {}
     for width, lanes in LANES.items():
         kind = chain_kind(SWEEP, lanes)
-        target.run_chain(kind, COUNT, tables, _head(texts, 1000), out)
-        seconds = best(lambda kind=kind: target.run_chain(kind, COUNT, tables, texts, out), repeat)
+        target.launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, _head(texts, 1000), out))
+        batch = CountBatch(kind, COUNT, tables, texts, out)
+        seconds = best(lambda batch=batch: target.launch(PATH_COUNTS, batch), repeat)
         rates[width] = texts.start.size / seconds
     return rates
 

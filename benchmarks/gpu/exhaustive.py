@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from plait.devices.cuda_devices import device_facts, devices
+from plait.devices.target import CpuTarget
 from plait.dp.chain.gpu_enumerate_launch import FINDING, Layout, run_enumeration
 from plait.dp.chain.tables import ChainTables, Texts
-from plait.dp.cpu import CpuTarget
 from plait.run.mpi import MpiExecutor
 from plait.vdj.chain import chain_tables
 from plait.vdj.counting import PathCounter

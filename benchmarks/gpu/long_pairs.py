@@ -31,7 +31,7 @@ import numpy as np
 
 from plait.align import align, score
 from plait.align.results import rescore
-from plait.dp.choice import resolve
+from plait.devices.choice import resolve
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 AFFINE, LINEAR = {"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}

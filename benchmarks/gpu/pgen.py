@@ -40,9 +40,9 @@ from plait._version import __version__
 from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import device_facts
 from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
 from plait.dp.chain.texts import WeightedTexts
-from plait.dp.cuda import CudaTarget
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
 from plait.vdj.model.sampling import generate_file
 
@@ -87,10 +87,10 @@ class Recorder(CudaTarget):
 
     given: tuple[Any, ...] = ()
 
-    def run_weighted(self, *given: Any) -> Any:
+    def launch(self, problem: Any, batch: Any) -> Any:
         """Keep what is given."""
-        self.given = given
-        return super().run_weighted(*given)
+        self.given = batch[:4]
+        return super().launch(problem, batch)
 
 
 def columns_of(model: RecombinationModel, rows: int) -> dict[str, pa.Array]:
@@ -156,7 +156,7 @@ def tiled(texts: WeightedTexts, times: int) -> WeightedTexts:
 
 def resident(given: tuple[Any, ...], times: int, repeat: int) -> float:
     """Texts/s with everything on the device."""
-    chain, parts, texts, plain, _ = given
+    chain, parts, texts, plain = given
     batch = cuda_weighted.batch_of(chain, parts, tiled(texts, times), plain)
     assert batch is not None
     launch, slot = cuda_weighted.WeightedLaunch(chain, 0), Slot()
@@ -179,7 +179,7 @@ def resident(given: tuple[Any, ...], times: int, repeat: int) -> float:
 
 def arrays_to_arrays(given: tuple[Any, ...], times: int, repeat: int) -> float:
     """Texts/s from host memory to host memory."""
-    chain, parts, texts, plain, _ = given
+    chain, parts, texts, plain = given
     many = tiled(texts, times)
     out = np.zeros(many.start.size)
 

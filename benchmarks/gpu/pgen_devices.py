@@ -22,8 +22,8 @@ from pgen import CASES, Recorder, arguments_of, columns_of, compute, facts_of, m
 from plait.devices.cuda_devices import devices as all_devices
 from plait.devices.cuda_devices import on_device
 from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
-from plait.dp.cuda import CudaTarget
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
 
 NAMES = ("resident", "arrays to arrays", "Arrow to values")
@@ -31,7 +31,7 @@ NAMES = ("resident", "arrays to arrays", "Arrow to values")
 
 def resident(given: tuple[Any, ...], times: int, repeat: int, devices: list[int]) -> float:
     """Texts/s with everything on each of the devices, which start together."""
-    chain, parts, texts, plain, _ = given
+    chain, parts, texts, plain = given
     batch = cuda_weighted.batch_of(chain, parts, tiled(texts, times), plain)
     assert batch is not None
     count = batch.texts.start.size
@@ -73,7 +73,7 @@ def measure(
     engine = GenerationProbability(model, device="cuda")
     recorder = engine._target = Recorder(tuple(options.devices[:1]), 1)
     engine.compute(*given[:3], kind=given[3])
-    chain, parts, texts, plain, _ = recorder.given
+    chain, parts, texts, plain = recorder.given
     many = chain, parts, tiled(texts, options.tile), plain
     more = rows_of(given, 0, len(given[0]), 4)
     values, rates = [], []

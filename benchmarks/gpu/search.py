@@ -27,12 +27,14 @@ from plait.align.search import search
 from plait.align.search_sources import matrix_columns
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda
-from plait.dp.cpu import CpuTarget
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs import gpu_search as cuda_search
 from plait.dp.pairs import gpu_search as cuda_search_slots
 from plait.dp.pairs.blocks import TargetBlocks
 from plait.dp.pairs.gpu_packed import PackedTargets, packed_scores
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.formats.fasta import Sequences
 
 #: Residues in the order of ARNDCQEGHILKMFPSTWYV, and how often they occur in Swiss-Prot, in thousandths.
@@ -115,6 +117,17 @@ def clocks() -> str:
     return done.stdout.strip()
 
 
+def scores(devices: list[int], queries: list[BlockQuery], blocks: TargetBlocks) -> list[Any]:
+    """Scores of queries on GPUs."""
+    return cuda_search.score_batch(BlockBatch(queries, blocks), CudaTarget(devices))
+
+
+def on_cpu(query: BlockQuery, blocks: TargetBlocks) -> Any:
+    """Scores of a query on the CPU, on all its threads."""
+    target = CpuTarget()
+    return target.launch(BLOCK_SCORES, BlockBatch([query], blocks, threads=target.threads))[0]
+
+
 class Bench:
     """What is measured."""
 
@@ -131,9 +144,9 @@ class Bench:
     def check(self, letters: Any, what: str, blocks: TargetBlocks) -> None:
         """Scores of the GPU against those of the CPU, and 32 bits against packed lanes."""
         query, used = self.query(letters), blocks.lengths > 0
-        found = cuda_search.run_blocks(self.devices, query, blocks, nothing)[used]
-        expected = CpuTarget().run_blocks(query, blocks, nothing)[used]
-        wide = without_packed(lambda: cuda_search.run_blocks(self.devices, query, blocks, nothing))[used]
+        found = scores(self.devices, [query], blocks)[0][used]
+        expected = on_cpu(query, blocks)[used]
+        wide = without_packed(lambda: scores(self.devices, [query], blocks)[0])[used]
         for name, own in (("packed", found), ("32 bits", wide)):
             wrong = np.flatnonzero(own != expected)
             told = "OK" if not wrong.size else f"WRONG at {wrong[:5]}: {own[wrong[:5]]} {expected[wrong[:5]]}"
@@ -164,7 +177,7 @@ class Bench:
     def with_transfer(self, queries: list[Any], what: str, repeat: int | None = None) -> None:
         """From packed columns in host memory to scores in host memory."""
         own = [self.query(letters) for letters in queries]
-        call = lambda: cuda_search.sweep_blocks(self.devices, own, self.blocks, nothing)  # noqa: E731
+        call = lambda: scores(self.devices, own, self.blocks)  # noqa: E731
         call()
         seconds, _ = best_of(call, repeat or self.repeat)
         told(f"scores with transfer, {what}", seconds, sum(q.size for q in queries) * self.residues)
@@ -222,10 +235,10 @@ def dna(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
     query = prepared(letters, scoring, "dna")
     blocks = blocks_of(database)
     some = blocks_of(database, 0, 20)
-    found = cuda_search.run_blocks(devices, query, some, nothing)
-    expected = CpuTarget().run_blocks(query, some, nothing)
+    found = scores(devices, [query], some)[0]
+    expected = on_cpu(query, some)
     print("check DNA:", "OK" if np.array_equal(found, expected) else "WRONG", flush=True)
-    call = lambda: cuda_search.run_blocks(devices, query, blocks, nothing)  # noqa: E731
+    call = lambda: scores(devices, [query], blocks)  # noqa: E731
     call()
     seconds, _ = best_of(call, repeat)
     told("scores with transfer, DNA, query 2,000, 50,000 x 1,000", seconds, letters.size * database.residues)
@@ -242,14 +255,14 @@ def uniform(rng: np.random.Generator, devices: list[int], repeat: int) -> None:
 def several_devices(bench: Bench, queries: list[Any]) -> None:
     """The same scores from 1, 2, 4, .. devices, and how much faster."""
     own = [bench.query(letters) for letters in queries]
-    devices, call = bench.devices, cuda_search.sweep_blocks
+    devices = bench.devices
     cells = sum(letters.size for letters in queries) * bench.residues
     alone, expected = 0.0, []
     number = 1
     while number <= len(devices):
         some = devices[:number]
-        call(some, own, bench.blocks, nothing)
-        seconds, found = best_of(lambda some=some: call(some, own, bench.blocks, nothing), bench.repeat)
+        scores(some, own, bench.blocks)
+        seconds, found = best_of(lambda some=some: scores(some, own, bench.blocks), bench.repeat)
         told(f"scores with transfer, {len(queries)} queries of 352 on {number} devices", seconds, cells)
         alone, expected = alone or seconds, expected or found
         same = "OK" if all(map(np.array_equal, found, expected)) else "WRONG"

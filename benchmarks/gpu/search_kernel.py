@@ -30,7 +30,7 @@ from plait.align.codes import CodeList
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.gpu_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
 from plait.dp.pairs.gpu_search import SlotArrays
 from plait.lang.packed import PACKED_LIMIT

@@ -40,9 +40,11 @@ import numpy as np
 
 from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import device_facts
-from plait.dp.chain.gpu_count_launch import ChainLaunch, DeviceCounts, DeviceTexts, run_chain
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import CpuTarget
+from plait.dp.chain.gpu_count_launch import ChainLaunch, DeviceCounts, DeviceTexts, count_batch
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.dp.cpu import CpuTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -177,11 +179,11 @@ def check(kind: Any, tables: ChainTables, texts: Texts) -> float:
     """Compare every count of the GPU with the CPU's; returns texts/s of the CPU, on all its threads."""
     wanted, found = room(tables, texts.start.size), room(tables, texts.start.size)
     few = Texts(texts.symbols, *(field[:1000] for field in texts[1:]))
-    CpuTarget().run_chain(kind, COUNT, tables, few, room(tables, 1000))
+    CpuTarget().launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, few, room(tables, 1000)))
     begin = time.perf_counter()
-    CpuTarget().run_chain(kind, COUNT, tables, texts, wanted)
+    CpuTarget().launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, texts, wanted))
     seconds = time.perf_counter() - begin
-    run_chain([0], kind, COUNT, tables, texts, found)
+    count_batch(CountBatch(kind, COUNT, tables, texts, found), CudaTarget())
     for name, values in wanted._asdict().items():
         if not np.array_equal(getattr(found, name), values):
             raise SystemExit(f"WRONG: {name} differs from the CPU")
@@ -196,7 +198,7 @@ def arrays_to_arrays(
 
     def run() -> float:
         begin = time.perf_counter()
-        run_chain([0], kind, COUNT, tables, texts, out)
+        count_batch(CountBatch(kind, COUNT, tables, texts, out), CudaTarget())
         return time.perf_counter() - begin
 
     return texts.start.size / median(run, repeat)

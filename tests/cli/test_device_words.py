@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plait.devices import trials as device_trials
+from plait.devices import cuda_target as device_trials
 from plait.errors import DeviceFailure, DeviceMemoryError, InvalidInput, TargetUnavailable
 
 FIX = "choose another one, or use device='cpu'"

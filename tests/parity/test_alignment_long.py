@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plait.align import Alignment, align, score
-from plait.align import batches as whole_pairs
 from plait.align.results import rescore
+from plait.dp.pairs import launches
 from plait.dp.pairs import tiles as tile_grid
 
 MODES = ("global", "local", "overlap", "extension", "semiglobal")
@@ -23,8 +23,8 @@ def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tile_grid, "_LEAST_TILE", 100)
         patch.setattr(tile_grid, "_LARGEST_TILE", 500)
-        patch.setattr(whole_pairs, "_CHOICES_OF_A_TILE", 1 << 17)
-        patch.setattr(whole_pairs, "_CHECKPOINTS", 1 << 17)
+        patch.setattr(launches, "CHOICES_OF_A_TILE", 1 << 17)
+        patch.setattr(launches, "_CHECKPOINTS", 1 << 17)
         yield
 
 

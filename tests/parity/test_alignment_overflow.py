@@ -15,7 +15,7 @@ from support.alignment_runs import swept
 from support.alignment_solvers import SweepForm, pair_list, solve_pairs
 
 from plait.align.batches import block_query
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks, run_blocks
 from plait.dp.pairs.inter_sequence import LANE_TYPES, block_setup, score_blocks_kernel, score_some_blocks
 from plait.dp.pairs.lists import PairList, make_setup, stretch_limits

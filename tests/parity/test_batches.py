@@ -9,7 +9,7 @@ import pytest
 from support.cases import Answer, Batch, Junction, run_chain, run_enumeration
 from support.problems import PROBLEMS
 
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import host_lanes
 from plait.vdj.models import PathModel

@@ -26,11 +26,12 @@ from plait.alphabets import encode
 from plait.devices import cuda_devices
 from plait.devices.cuda import SIMULATED
 from plait.devices.cuda_devices import devices
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import CpuTarget
 from plait.dp.chain import gpu_count_launch as cuda_chain
-from plait.dp.chain import gpu_pieces as cuda_pieces
+from plait.dp.chain import gpu_tables as cuda_pieces
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.dp.cpu import CpuTarget
-from plait.dp.cuda import CudaTarget
 from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -57,16 +58,25 @@ MODELS = (
 class OnGpu:
     """The devices, as a target; what they do not serve is an error."""
 
-    def run_chain(self, kind: Any, alg: Any, tables: ChainTables, texts: Texts, out: ChainOutput) -> None:
-        assert cuda_chain.serves(kind, alg, tables)
-        cuda_chain.run_chain(devices(), kind, alg, tables, texts, out)
+    def launch(self, problem: Any, batch: CountBatch) -> None:
+        on_gpu(*batch)
+
+
+def on_gpu(*batch: Any) -> None:
+    """Fill the last of the fields of a batch."""
+    assert cuda_chain.count_batch(CountBatch(*batch), CudaTarget(devices())) is batch[-1]
+
+
+def on_cpu(*batch: Any) -> None:
+    """The same on the CPU."""
+    CpuTarget().launch(PATH_COUNTS, CountBatch(*batch))
 
 
 def agree(batch: Batch) -> None:
     """A batch is counted alike."""
-    on_gpu: Any = OnGpu()
+    gpu: Any = OnGpu()
     # Lanes are for texts that the GPU leaves to the CPU.
-    found = run_chain(batch, on_gpu, COUNT, host_lanes())
+    found = run_chain(batch, gpu, COUNT, host_lanes())
     wanted = run_chain(batch, CpuTarget(1), COUNT, host_lanes())
     for name in ChainOutput._fields:
         assert found[name] == wanted[name], name
@@ -124,8 +134,8 @@ def test_only_what_is_wanted(model: PathModel, genes: tuple[str, ...]) -> None:
             ChainOutput(*(np.full(shape, -7, np.int64) for shape in shapes), np.zeros(3)) for _ in range(2)
         )
         kind = chain_kind(model, host_lanes())
-        cuda_chain.run_chain(devices(), kind, COUNT, tables, texts, found)
-        CpuTarget(1).run_chain(kind, COUNT, tables, texts, wanted)
+        on_gpu(kind, COUNT, tables, texts, found)
+        on_cpu(kind, COUNT, tables, texts, wanted)
         for field, values in wanted._asdict().items():
             np.testing.assert_array_equal(getattr(found, field), values, err_msg=field)
 
@@ -135,9 +145,9 @@ def test_the_rest_is_counted_by_the_host_it_is_given() -> None:
     asked: list[int] = []
 
     class Host(CpuTarget):
-        def run_chain(self, kind: Any, alg: Any, tables: Any, texts: Texts, out: ChainOutput) -> None:
-            asked.append(texts.start.size)
-            super().run_chain(kind, alg, tables, texts, out)
+        def launch(self, problem: Any, batch: Any) -> Any:
+            asked.append(batch.texts.start.size)
+            return super().launch(problem, batch)
 
     germline = make_germline(["ACCTGC"], ["GGGAC"], ["CTTC"])
     parts = [encode(read) for read in ("ACCTTC", "T" * 140, "ACCCTTC")]
@@ -150,7 +160,7 @@ def test_the_rest_is_counted_by_the_host_it_is_given() -> None:
     out = ChainOutput(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(3))
     target = CudaTarget(devices(), 1)
     target.host = Host(1)
-    target.run_chain(kind, COUNT, tables, texts, out)
+    target.launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, texts, out))
     assert asked == [1] and not np.isnan(out.bound).any()
 
 
@@ -227,8 +237,8 @@ def test_large_batches(name: str, model: PathModel) -> None:
     found, wanted = (
         ChainOutput(*(np.full(shape, -7, np.int64) for shape in shapes), np.zeros(n)) for _ in range(2)
     )
-    cuda_chain.run_chain(devices(), kind, COUNT, tables, texts, found)
-    CpuTarget().run_chain(kind, COUNT, tables, texts, wanted)
+    on_gpu(kind, COUNT, tables, texts, found)
+    on_cpu(kind, COUNT, tables, texts, wanted)
     for field, values in wanted._asdict().items():
         np.testing.assert_array_equal(getattr(found, field), values, err_msg=field)
 
@@ -263,7 +273,7 @@ def test_batches_at_the_same_time() -> None:
         n, m, d = texts.start.size, tables.out_lane.size, tables.words.length.size
         shapes = (n, d, m), (n, d, m), (n, m), (n, 0, m), (n, len(REGION_FIELDS))
         out = ChainOutput(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(n))
-        cuda_chain.run_chain(devices(), kind, COUNT, tables, texts, out)
+        on_gpu(kind, COUNT, tables, texts, out)
         return list(out)
 
     alone = [run(job) for job in jobs]

@@ -11,8 +11,9 @@ import pytest
 from support.cases import make_germline
 
 from plait.alphabets import encode
+from plait.devices.target import ReferenceTarget
+from plait.dp.chain.launches import ENUMERATION, EnumerationBatch
 from plait.dp.chain.tables import ChainTables, Texts
-from plait.dp.reference import ReferenceTarget
 from plait.errors import InvalidInput, Unsupported
 from plait.vdj.chain import chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
@@ -53,7 +54,7 @@ def enumerated(
 
 def referred(tables: ChainTables, texts: Texts, most: int) -> np.ndarray:
     out = np.full((texts.start.size, tables.words.length.size + 1, most + 1), -1, np.int64)
-    ReferenceTarget().run_enumeration(tables, texts, most, out)
+    ReferenceTarget().launch(ENUMERATION, EnumerationBatch(tables, texts, most, out))
     return out
 
 

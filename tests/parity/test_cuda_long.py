@@ -15,6 +15,7 @@ import pytest
 from plait.align import SubstitutionMatrix, align, score
 from plait.align import batches as whole_pairs
 from plait.align.results import rescore
+from plait.dp.pairs import launches as pair_launches
 from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
 from plait.dp.pairs.tiles import Grid, Tile
 
@@ -62,9 +63,9 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
     memory = 1 << 12 if SIMULATED else 1 << 19
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
-    monkeypatch.setattr(whole_pairs, "_CHOICES_BESIDE_MANY", memory)
-    monkeypatch.setattr(whole_pairs, "_CHECKPOINTS", memory)
-    monkeypatch.setattr(whole_pairs, "_MOST_CHECKPOINTS", memory)
+    monkeypatch.setattr(pair_launches, "_CHOICES_BESIDE_MANY", memory)
+    monkeypatch.setattr(pair_launches, "_CHECKPOINTS", memory)
+    monkeypatch.setattr(pair_launches, "_MOST_CHECKPOINTS", memory)
     monkeypatch.setattr(cuda_long, "_LEAST_CELLS", 1)
     monkeypatch.setattr(cuda_long_plan, "LEAST_TILE", 64)
     monkeypatch.setattr(cuda_long_plan, "LEAST_COLUMNS", SIZE // 2)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,22 @@ from numpy.typing import NDArray
 
 from plait.align import align, score
 from plait.align import batches as whole_pairs
-from plait.align.batches import free_bytes
-from plait.dp.cpu import CpuTarget
-from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, cuts, edges_of, sweep_tile
+from plait.devices import cuda_target
+from plait.devices.cuda_target import CudaTarget
+from plait.dp.pairs import launches
+from plait.dp.pairs.launches import cpu_steps, free_bytes, on_long_pair
+from plait.dp.pairs.tiles import (
+    Grid,
+    LongPair,
+    Tile,
+    TileSteps,
+    Visit,
+    align_long,
+    cuts,
+    edges_of,
+    score_long,
+    sweep_tile,
+)
 from plait.errors import DeviceFailure, DeviceMemoryError
 
 MODES = ("global", "local", "overlap", "extension")
@@ -72,11 +87,12 @@ class OnTheCpu:
 @pytest.fixture(params=[1, 3])
 def together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnTheCpu]:
     """Long pairs are swept so, and cut again; with one thread, and with some that look ahead."""
-    steps = CpuTarget(request.param).tile_steps()
+    steps = cpu_steps(request.param)
     many = OnTheCpu(steps)
-    monkeypatch.setattr(CpuTarget, "tile_steps", lambda target: steps._replace(many=many))
+    monkeypatch.setattr(launches, "cpu_steps", lambda threads: steps._replace(many=many))
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
-    monkeypatch.setattr(whole_pairs, "_CHOICES_BESIDE_MANY", 1 << 12)
+    monkeypatch.setattr(whole_pairs, "_LARGEST_WHOLE", 1)
+    monkeypatch.setattr(launches, "_CHOICES_BESIDE_MANY", 1 << 12)
     yield many
     assert many.swept
     # Nothing looks ahead any more.
@@ -129,7 +145,7 @@ def test_nothing_works_on_after_a_stop(
 ) -> None:
     walked: list[int] = []
     query, target = pair(4)
-    steps = CpuTarget(1).tile_steps()
+    steps = launches.cpu_steps(1)
 
     def step(*arguments: Any) -> Any:
         walked.append(1)
@@ -137,7 +153,7 @@ def test_nothing_works_on_after_a_stop(
             raise Stopped
         return steps.walk(*arguments)
 
-    monkeypatch.setattr(CpuTarget, "tile_steps", lambda self: steps._replace(walk=step, threads=3))
+    monkeypatch.setattr(launches, "cpu_steps", lambda threads: steps._replace(walk=step, threads=3))
     with pytest.raises(Stopped):
         align(query, target, device="cpu", kind="dna")
     swept = together.swept
@@ -168,8 +184,7 @@ def test_another_target_stands_in(error: Any, together: OnTheCpu, monkeypatch: p
     query, target = pair(5)
     wanted = align(query, target, mode="local", traceback="full", device="cpu", kind="dna")
     facts: dict[str, Any] = {"reason": ""} if error is DeviceFailure else {"needed": None, "free": None}
-    sweep, other = together.sweep, CpuTarget(1)
-    plain = other.tile_steps()._replace(many=None)
+    sweep, steps = together.sweep, launches.cpu_steps(1)
 
     def fail(pair: LongPair, visit: Visit) -> NDArray[np.int64]:
         if together.swept >= 3:
@@ -180,8 +195,24 @@ def test_another_target_stands_in(error: Any, together: OnTheCpu, monkeypatch: p
     with pytest.raises(error):
         score(query, target, mode="local", device="cpu", kind="dna")
     together.swept = 0
-    monkeypatch.setattr(CpuTarget, "successor", lambda target, error: other)
-    monkeypatch.setattr(other, "tile_steps", lambda: plain)
-    assert align(query, target, mode="local", device="cpu", kind="dna") == wanted
+    on_gpu = SimpleNamespace(
+        align_batch=lambda batch, target: on_long_pair(align_long, steps, batch),
+        score_batch=lambda batch, target: on_long_pair(score_long, steps, batch),
+    )
+    monkeypatch.setitem(sys.modules, "plait.dp.pairs.gpu_long", on_gpu)
+    monkeypatch.setattr(launches, "cpu_steps", lambda threads: steps._replace(many=None))
+    monkeypatch.setattr(launches, "_LEAST_CELLS", 1)
+    monkeypatch.setattr(cuda_target._Found, "process", -1)
+    monkeypatch.setattr(cuda_target, "_tried", lambda number: "")
+    monkeypatch.setattr(whole_pairs, "resolve", lambda *how: CudaTarget([0], 1, sparing=True))
+    with pytest.warns(RuntimeWarning, match="the CPU does it instead"):
+        assert align(query, target, mode="local", kind="dna") == wanted
+    if error is DeviceFailure:
+        # It is not asked again.
+        swept = together.swept
+        assert score(query, target, mode="local", kind="dna") == wanted.score
+        assert together.swept == swept
+        return
     together.swept = 1
-    assert score(query, target, mode="local", device="cpu", kind="dna") == wanted.score
+    assert score(query, target, mode="local", kind="dna") == wanted.score
+    assert together.swept > 1

@@ -15,7 +15,7 @@ from support import problems
 from support.cases import Batch
 from support.problems import PROBLEMS, Combination, TargetChoice, solve
 
-from plait.dp.cuda import CudaTarget
+from plait.devices.cuda_target import CudaTarget
 from plait.lang.lanes import host_lanes
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "").strip() not in ("", "0")

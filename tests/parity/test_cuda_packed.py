@@ -18,7 +18,7 @@ from plait.align.codes import CodeList
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import SIMULATED, cuda
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.gpu_packed import (
     PackedQuery,
     PackedTargets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from plait.align.scoring import free_ends_of
 from plait.align.search import SearchSettings
 from plait.align.search_files import search_files
-from plait.dp.cpu import CpuTarget
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks, arrange, packed_columns
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.dp.pairs.lists import FreeEnds
 from plait.errors import DeviceMemoryError, Unsupported
 
@@ -64,16 +66,25 @@ class Case:
 
     def assert_same(self, run: Callable[..., Any]) -> None:
         used = self.blocks.lengths > 0
-        expected = CpuTarget(1).run_blocks(self.query, self.blocks, nothing)
+        expected = on_cpu(self.query, self.blocks)
         found = run(self.query, self.blocks, nothing)
         assert found.shape == expected.shape and found.dtype == expected.dtype
         assert np.array_equal(found[used], expected[used])
 
 
-def on_gpu(query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]) -> Scores:
+def on_cpu(query: BlockQuery, blocks: TargetBlocks) -> Scores:
+    return CpuTarget(1).launch(BLOCK_SCORES, BlockBatch([query], blocks))[0]
+
+
+def on_gpu(
+    query: BlockQuery,
+    blocks: TargetBlocks,
+    progress: Callable[[int], None],
+    devices: Sequence[int] = (0,),
+) -> Scores:
     from plait.dp.pairs import gpu_search as cuda_search
 
-    return cuda_search.run_blocks([0], query, blocks, progress)
+    return cuda_search.score_batch(BlockBatch([query], blocks, progress), CudaTarget(devices))[0]
 
 
 @pytest.fixture
@@ -117,7 +128,7 @@ class TestSmall:
         case = Case(10, [33])
         codes = case.blocks.packed[:33, :1]
         lane = TargetBlocks(codes, np.array([0, 33]), np.array([[33]], np.int32))
-        expected = CpuTarget(1).run_blocks(case.query, case.blocks, nothing)
+        expected = on_cpu(case.query, case.blocks)
         assert on_gpu(case.query, lane, nothing).tolist() == [[expected[0, 0]]]
 
     def test_nothing_to_align(self) -> None:
@@ -132,7 +143,7 @@ class TestSmall:
     def test_more_letters_than_the_kernel_has(self) -> None:
         case = Case(40, [40, 20])
         query = case.query._replace(rows=np.arange(40), scores=np.resize(case.query.scores, (40, 20)))
-        expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
+        expected = on_cpu(query, case.blocks)
         assert np.array_equal(on_gpu(query, case.blocks, nothing)[:, :2], expected[:, :2])
 
     def test_parts_and_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,10 +164,11 @@ class TestSmall:
 
         monkeypatch.setattr(SearchSlot, "send", short)
         told: list[int] = []
-        found = cuda_search.sweep_blocks([0], [case.query, other.query], case.blocks, told.append)
+        batch = BlockBatch([case.query, other.query], case.blocks, told.append)
+        found = cuda_search.score_batch(batch, CudaTarget([0]))
         assert refused == [2, 2] and sum(told) == 200 * (3 + 2)
         for query, scores in zip((case.query, other.query), found, strict=True):
-            expected = CpuTarget(1).run_blocks(query, case.blocks, nothing)
+            expected = on_cpu(query, case.blocks)
             assert np.array_equal(scores.ravel()[:200], expected.ravel()[:200])
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,13 +262,12 @@ class TestLarge:
     @pytest.mark.parametrize("residues", [1 << 14, 1 << 17])
     def test_no_part_changes_a_score(self, monkeypatch: pytest.MonkeyPatch, residues: int) -> None:
         from plait.devices.cuda_devices import devices
-        from plait.dp.pairs import gpu_search as cuda_search
         from plait.dp.pairs.gpu_search import SLOTS
 
         plan = SLOTS.plan(devices())
         monkeypatch.setattr(SLOTS, "plan", lambda own: plan._replace(residues=residues, piece=1 << 13))
         case = LARGE["many"]
-        case.assert_same(lambda *rest: cuda_search.run_blocks(devices(), *rest))
+        case.assert_same(lambda *rest: on_gpu(*rest, devices()))
 
     def test_searches_give_the_same_table(self, tmp_path: Path) -> None:
         targets = sequences(1, 3000, "ARNDCQEGHILKMFPSTWYV", 700)

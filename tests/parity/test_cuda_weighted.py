@@ -26,13 +26,13 @@ if importlib.util.find_spec("numba_cuda") is None:
 from support.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
 from support.recombination import GENETIC_CODE, drawn_junctions, probability_of, small_model
 
-from plait.devices import cuda_devices
-from plait.devices import trials as device_trials
+from plait.devices import cuda_devices, cuda_target
+from plait.devices import cuda_target as device_trials
 from plait.devices.cuda import SIMULATED
 from plait.devices.cuda_devices import devices
-from plait.dp import cuda as cuda_target
-from plait.dp.chain import gpu_pieces as cuda_pieces
+from plait.dp.chain import gpu_tables as cuda_pieces
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
+from plait.dp.chain import launches
 from plait.dp.chain.gpu_tables import warp_parts
 from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
@@ -226,7 +226,7 @@ def test_a_device_that_fails_is_left_to_the_cpu(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(cuda_weighted, "run_weighted", fail)
     with pytest.raises(DeviceMemoryError):
         engine.compute(texts)
-    monkeypatch.setattr(cuda_target, "_LEAST_TEXTS", 1)
+    monkeypatch.setattr(launches, "_LEAST_TEXTS", 1)
     monkeypatch.setattr(device_trials._Found, "failures", {})
     monkeypatch.setattr(device_trials._Found, "left", set())
     sparing: Any = cuda_target.CudaTarget(devices(), 1, sparing=True)

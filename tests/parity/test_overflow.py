@@ -15,8 +15,7 @@ from support.cases import Answer, Batch, Junction, make_germline, run_chain
 from support.problems import WORKED_EXAMPLE
 from support.strategies import batches, dp1_models, dp2_models
 
-from plait.dp.cpu import CpuTarget
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.lang.algebras import BIG_COUNT, COUNT, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.models import PathModel

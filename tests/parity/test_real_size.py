@@ -12,7 +12,7 @@ import pytest
 from support.answers import expected
 from support.cases import Batch, Junction, run_chain, run_enumeration
 
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import host_lanes
 from plait.vdj.germline import GermlineSet, load_germline

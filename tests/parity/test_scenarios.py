@@ -23,8 +23,7 @@ from support.problems import WORKED_EXAMPLE
 from support.scenarios import ScenarioModel, natural_model, scenario_weights, weighted_tables
 from support.strategies import CODES, germline_sets, junctions
 
-from plait.dp.cpu import CpuTarget
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.lang.algebras import MAX_PRODUCT, PROBABILITY
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.models import PathModel

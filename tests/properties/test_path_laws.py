@@ -14,7 +14,7 @@ from support.cases import Answer, Batch, Junction, make_germline, run_chain
 from support.oracles import LETTERS, alike, end_ways, reverse_complement
 from support.strategies import batches, dp1_models, dp2_models, lane_widths, sequences
 
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import ReferenceTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES
 from plait.vdj.models import PathModel

@@ -26,15 +26,14 @@ from support.alignment_solvers import (
     solve_tiles,
 )
 
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget, ReferenceTarget, Target
 from plait.dp.pairs.inter_sequence import (
     score_blocks_kernel,
     score_some_blocks,
     trace_some_targets,
     trace_targets_kernel,
 )
-from plait.dp.protocol import Target
-from plait.dp.reference import ReferenceTarget
+from plait.dp.pairs.launches import cpu_steps, reference_steps
 from plait.lang.algebras import EXACTNESS, MaxPlus
 from plait.lang.lanes import host_lanes
 
@@ -289,7 +288,7 @@ def solve_alignment(combination: AlignmentCombination, batch: AlignmentBatch) ->
     keep = combination.split != "scores"
     if combination.schedule == "tiles":
         # Little memory, so that tiles are cut again and again down to a stripe.
-        steps = target.make(threads).tile_steps()
+        steps = reference_steps() if combination.target == "reference" else cpu_steps(threads)
         return solve_tiles(batch, steps, form._replace(stretch=2 * _SHORT), keep=keep)
     if combination.split == "short":
         form = form._replace(stretch=_SHORT)

@@ -18,14 +18,15 @@ from support.alignment_runs import swept
 from plait.align.aligner import make_aligner
 from plait.align.batches import block_query
 from plait.align.results import Alignment, rescore
+from plait.devices.target import Target
 from plait.dp.pairs.blocks import TargetBlocks, run_blocks, trace_targets
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.inter_sequence import COLUMNS, PAD, BlockSetup, TraceMemory, block_memory, block_setup
+from plait.dp.pairs.launches import PAIR_LIST, ListBatch
 from plait.dp.pairs.lists import PairList, PairResults, PairSetup, make_setup
 from plait.dp.pairs.scores import ROWS, PairTable, SkewedProfile
 from plait.dp.pairs.tiles import LongPair, TileSteps, align_long, score_long
 from plait.dp.pairs.traceback import Costs
-from plait.dp.protocol import Target
 from plait.errors import Unsupported
 from plait.lang.lanes import lanes_of
 
@@ -307,7 +308,7 @@ def solve_pairs(
     setup = _setup(task, form, keep)
     if setup is None:
         return None
-    results = target.run_pairs(setup, task)
+    results = target.launch(PAIR_LIST, ListBatch(setup, task))
     if keep:
         return _answers(results)
     ends = [(m, n) for _, m, _, n in results.ends.tolist()]

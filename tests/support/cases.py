@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from plait.alphabets import encode
+from plait.devices.target import Target
+from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, CountBatch, EnumerationBatch
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
-from plait.dp.protocol import Target
 from plait.run.executor import Executor
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import Allele, GermlineSet
@@ -168,7 +169,8 @@ def run_chain(
 
     def run(piece: tuple[int, int]) -> None:
         part = ChainOutput(*(array[slice(*piece)] for array in out))
-        target.run_chain(kind, algebra, tables, _stretch(texts, *piece), part)
+        batch = CountBatch(kind, algebra, tables, _stretch(texts, *piece), part)
+        target.launch(PATH_COUNTS, batch)
 
     pieces = pieces or [(0, len(batch.junctions))]
     list(executor.map(run, pieces) if executor else map(run, pieces))
@@ -192,7 +194,8 @@ def run_enumeration(batch: Batch, target: Target, *, pieces: Pieces | None = Non
     counts = np.zeros((len(batch.junctions), d + 1, most + 1), np.int64)
     texts = _texts(batch)
     for first, last in pieces or [(0, len(batch.junctions))]:
-        target.run_enumeration(tables, _stretch(texts, first, last), most, counts[first:last])
+        own = EnumerationBatch(tables, _stretch(texts, first, last), most, counts[first:last])
+        target.launch(ENUMERATION, own)
     return {"full": counts[:, :d].tolist(), "none": counts[:, d].tolist()}
 
 

@@ -17,9 +17,7 @@ from support.answers import expected, expected_best
 from support.cases import Answer, Batch, Junction, Pieces, make_germline, run_chain, run_enumeration
 from support.strategies import batches, dp1_models, dp2_models
 
-from plait.dp.cpu import CpuTarget
-from plait.dp.protocol import Target
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import CpuTarget, ReferenceTarget, Target
 from plait.lang.algebras import BIG_COUNT, COUNT, EXACTNESS, MAX_PRODUCT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.run.executor import Executor

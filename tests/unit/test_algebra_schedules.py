@@ -20,14 +20,14 @@ from support.alignment_solvers import pair_list
 from support.alignment_strategies import alignment_cases
 from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
-from plait.dp.cpu import CpuTarget
+from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.pairs.gaps import AffineGap, GapStates, LinearGap
 from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, Forget, RowEnds, block_scores
+from plait.dp.pairs.launches import PAIR_LIST, ListBatch
 from plait.dp.pairs.lists import make_setup
 from plait.dp.pairs.rows import Drop, NoDirections, Rows, _sweep_rows, sweep_rows
 from plait.dp.pairs.states import COLUMNS, Paired, Plain, Scope, StatePair, _sweep_states, sweep_states
 from plait.dp.pairs.states import Forget as ForgetVertices
-from plait.dp.reference import ReferenceTarget
 from plait.errors import Unsupported
 from plait.lang.algebras import (
     BIG_COUNT,
@@ -220,7 +220,7 @@ def test_pairs_refuse_what_is_no_score(name: str, target: Any) -> None:
     if name == "min plus":
         algebra = MinPlus(np.int16(32767), np.int16(0))
     with pytest.raises(Unsupported, match="adds_scores"):
-        target.run_pairs(setup._replace(algebra=algebra), task)
+        target.launch(PAIR_LIST, ListBatch(setup._replace(algebra=algebra), task))
 
 
 # --- targets in lanes -----------------------------------------------------------------------------------

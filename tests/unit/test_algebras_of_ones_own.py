@@ -14,8 +14,7 @@ import pytest
 from support.cases import run_chain
 from support.problems import PROBLEMS
 
-from plait.dp.cpu import CpuTarget
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.errors import Unsupported
 from plait.lang.algebras import BIG_COUNT, LOG_SUM, WEIGHTED_SUM, MaxPlus, Optimal, SaturatingMaxPlus
 from plait.lang.lanes import LANES

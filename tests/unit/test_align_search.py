@@ -25,7 +25,7 @@ from plait.align.search import SearchResult, SearchSettings, search
 from plait.align.search_files import search_files
 from plait.align.sweeps import LOCAL, SearchProgress
 from plait.align.writers import AlignedPair
-from plait.dp import cpu
+from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import CPU_SHAPE
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import read_fasta
@@ -147,7 +147,7 @@ def test_every_form_gives_the_same(folder: Path, expected: SearchResult, form: A
 
 
 def shape(**changes: int) -> dict[Any, Any]:
-    return {(cpu, "CPU_SHAPE"): CPU_SHAPE._replace(**changes)}
+    return {(pair_blocks, "CPU_SHAPE"): CPU_SHAPE._replace(**changes)}
 
 
 SMALL_LIMITS = {
@@ -237,7 +237,7 @@ def in_memory(sequences: Named) -> SequenceDatabase:
 
 
 def test_progress(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "CPU_SHAPE", CPU_SHAPE._replace(database_bytes=2000))
+    monkeypatch.setattr(pair_blocks, "CPU_SHAPE", CPU_SHAPE._replace(database_bytes=2000))
     for form in ("t.fa", "t.plaitdb"):
         states: list[SearchProgress] = []
         result = search(folder / "q.fa", folder / form, progress=states.append)

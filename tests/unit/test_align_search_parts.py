@@ -23,8 +23,9 @@ from plait.align.scoring import Scoring, make_scoring
 from plait.align.search import search
 from plait.align.search_sources import FastaSource, matrix_columns, open_source
 from plait.align.sweeps import LOCAL, Found, Ranking, distinct
-from plait.dp import cpu
+from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, TargetBlocks
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
 
@@ -133,7 +134,7 @@ class TestPieces:
     ) -> None:
         """Halves of the query lie as far apart as gaps can be; the sequences are long enough to be cut."""
         shape = CPU_SHAPE._replace(stretches=stretches, piece_blocks=piece_blocks)
-        monkeypatch.setattr(cpu, "CPU_SHAPE", shape)
+        monkeypatch.setattr(pair_blocks, "CPU_SHAPE", shape)
         rng = np.random.default_rng(0)
         half = ["".join(rng.choice(list("ACGT"), 150)) for _ in range(2)]
         fill = "".join(rng.choice(list("ACGT"), 200_000))
@@ -162,7 +163,8 @@ def test_a_block_may_be_wider_than_its_targets() -> None:
     own = block_query(codes, scoring, LOCAL)
     blocks = TargetBlocks(wide, np.array([0, 40]), lengths)
     for device in ("cpu", "reference"):
-        scores = choose_target(device, 1).run_blocks(own, blocks, lambda cells: None)[0]
+        (found,) = choose_target(device, 1).launch(BLOCK_SCORES, BlockBatch([own], blocks))
+        scores = found[0]
         assert scores[3] == scoring.matrix.scores[codes, codes].sum() and scores[4] == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.dp.chain.gpu_pieces import Plan, plan
+from plait.devices.cuda_memory import Plan, plan
 from plait.errors import DeviceMemoryError
 
 GIB = 1 << 30

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.dp.pairs.blocks import cuda_shape
+from plait.devices.cuda_target import CudaTarget
+from plait.dp.pairs.blocks import sweep_shape
 from plait.dp.pairs.gpu_search import (
     TILE,
     SearchPlan,
@@ -94,4 +95,5 @@ def test_tiles_and_pieces_cover_all_columns(widths: list[int], start: int, most:
 
 
 def test_more_devices_get_more_tasks() -> None:
-    assert cuda_shape(4).tasks == 4 * (cuda_shape(1).tasks or 0) > 4
+    few, many = (sweep_shape(CudaTarget(range(count), 1)).tasks or 0 for count in (1, 4))
+    assert many == 4 * few > 4

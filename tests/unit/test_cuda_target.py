@@ -1,47 +1,70 @@
-"""What the CUDA target gives to GPUs and what to the CPU; the kernels are pretended."""
+"""What GPUs launch and what is left to the CPU; the kernels are pretended."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
-import plait.dp.chain
-import plait.dp.pairs
-from plait.devices import trials as device_trials
-from plait.devices.progress import Told
-from plait.dp.cuda import CudaTarget
-from plait.dp.pairs.tiles import Tile
+from plait.devices import cuda_target
+from plait.devices.cuda_target import CudaTarget, Told
+from plait.devices.target import CpuTarget, Problem, Target
+from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, WEIGHTS, CountBatch, EnumerationBatch
+from plait.dp.pairs.launches import (
+    BLOCK_SCORES,
+    BLOCK_TRACES,
+    LONG_ALIGNMENT,
+    LONG_SCORE,
+    PAIR_LIST,
+    BlockBatch,
+)
 from plait.errors import DeviceFailure, DeviceMemoryError, Unsupported
 
-Calls = list[tuple[Any, ...]]
+LARGE = 1000
 
 
-class Host:
-    """A CPU target that says what it is asked for."""
+class Batch(NamedTuple):
+    """So much of some work."""
 
-    def __init__(self, calls: Calls) -> None:
-        self.calls = calls
+    size: int = LARGE
 
-    def __getattr__(self, name: str) -> Callable[..., str]:
-        def call(*arguments: Any) -> str:
-            self.calls.append(("cpu", name))
-            if name == "run_blocks":
-                arguments[-1](100)
-            return "cpu"
 
-        return call
+class TellingBatch(NamedTuple):
+    """The same, with progress."""
+
+    progress: Callable[[int], None]
+    size: int = LARGE
 
 
 class Trials:
-    """What trying and using devices comes to."""
+    """What trying and using devices comes to; who was asked."""
 
     problem = ""
     error: Exception | None = None
+    serves = True
     tried: ClassVar[list[int]] = []
+    asked: ClassVar[list[Any]] = []
+
+    def on_gpu(self, batch: Any, target: CudaTarget) -> str | None:
+        """What is pretended."""
+        self.asked.append(target.devices)
+        if self.error is not None:
+            if hasattr(batch, "progress"):
+                batch.progress(30)
+            raise self.error
+        return "gpu" if self.serves else None
+
+    def on_cpu(self, batch: Any, target: Target) -> str:
+        """The same on the host."""
+        assert isinstance(target, CpuTarget) and target.threads == 3
+        self.asked.append("cpu")
+        if hasattr(batch, "progress"):
+            batch.progress(100)
+        return "cpu"
 
 
 @pytest.fixture
@@ -49,121 +72,56 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Trials:
     """Devices that nobody has tried yet."""
     found = Trials()
     found.tried.clear()
+    found.asked.clear()
 
     def tried(number: int) -> str:
         found.tried.append(number)
         return found.problem
 
-    monkeypatch.setattr(device_trials, "_tried", tried)
-    monkeypatch.setattr(device_trials._Found, "process", -1)
+    monkeypatch.setattr(cuda_target, "_tried", tried)
+    monkeypatch.setattr(cuda_target._Found, "process", -1)
+    monkeypatch.setitem(sys.modules, "pretended", SimpleNamespace(on_gpu=found.on_gpu))
     return found
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch, trials: Trials) -> Calls:
-    """Who was asked for what."""
-    found: Calls = []
-
-    def module(room: ModuleType, name: str, *functions: str, **rest: Any) -> None:
-        def function(what: str) -> Callable[..., str]:
-            def call(devices: Any, *arguments: Any) -> str:
-                found.append((tuple(devices), what))
-                if trials.error is not None:
-                    if what == "run_blocks":
-                        arguments[-1](30)
-                    raise trials.error
-                return "gpu"
-
-            return call
-
-        made = SimpleNamespace(**{what: function(what) for what in functions}, **rest)
-        monkeypatch.setattr(room, name, made, raising=False)
-
-    module(plait.dp.chain, "gpu_count_launch", "run_chain", serves=lambda kind, alg, tables: alg == "served")
-    module(plait.dp.chain, "gpu_enumerate_launch", "run_enumeration")
-    module(plait.dp.pairs, "gpu_search", "run_blocks", "sweep_blocks")
-    tiles = SimpleNamespace(visits=4, serves=lambda pair, region: True, grid=lambda region, limit: "grid")
-    module(plait.dp.pairs, "gpu_long", many_tiles=lambda devices: tiles)
-    return found
+def problem(trials: Trials) -> Problem[Any, str]:
+    """What GPUs have kernels for."""
+    return Problem(
+        "pretended",
+        cpu=trials.on_cpu,
+        reference=trials.on_cpu,
+        cuda="pretended:on_gpu",
+        worth=lambda batch: batch.size >= LARGE,
+    )
 
 
-def target(calls: Calls, *, sparing: bool = False) -> CudaTarget:
-    made = CudaTarget([0, 2], 1, sparing=sparing)
-    made.host = Host(calls)  # type: ignore[assignment]
-    return made
+def target(*, sparing: bool = False) -> CudaTarget:
+    return CudaTarget([0, 2], 3, sparing=sparing)
 
 
-def texts(count: int) -> Any:
-    return SimpleNamespace(start=np.zeros(count, np.int64))
+@pytest.mark.parametrize("size", [1, LARGE])
+def test_what_is_asked_for_by_name_is_used(problem: Any, trials: Trials, size: int) -> None:
+    assert target().launch(problem, Batch(size)) == "gpu"
+    assert trials.asked == [(0, 2)] and trials.tried == []
 
 
-def query(rows: int) -> Any:
-    return SimpleNamespace(rows=np.zeros(rows, np.uint8))
+def test_what_is_not_served_runs_on_the_cpu(problem: Any, trials: Trials) -> None:
+    trials.serves = False
+    assert target().launch(problem, Batch()) == "cpu"
+    assert trials.asked == [(0, 2), "cpu"]
 
 
-def pair(residues: int) -> Any:
-    codes = np.zeros(residues, np.uint8)
-    return SimpleNamespace(costs=SimpleNamespace(query=codes, target=codes))
+def test_what_has_no_kernel_runs_on_the_cpu(trials: Trials) -> None:
+    alone: Problem[Batch, str] = Problem("alone", cpu=trials.on_cpu, reference=trials.on_cpu)
+    assert target().launch(alone, Batch()) == "cpu"
+    assert trials.asked == ["cpu"]
 
 
-def blocks(residues: int) -> Any:
-    return SimpleNamespace(lengths=np.array([[residues]], np.int32))
-
-
-def test_chains(calls: Calls) -> None:
-    cuda: Any = target(calls)
-    cuda.run_chain("kind", "served", "tables", texts(1), "out")
-    cuda.run_chain("kind", "other", "tables", texts(1), "out")
-    assert calls == [((0, 2), "run_chain"), ("cpu", "run_chain")]
-
-
-def test_few_texts_are_not_worth_a_start(calls: Calls) -> None:
-    cuda: Any = target(calls, sparing=True)
-    cuda.run_chain("kind", "served", "tables", texts(100), "out")
-    cuda.run_chain("kind", "served", "tables", texts(100_000), "out")
-    assert calls == [("cpu", "run_chain"), ((0, 2), "run_chain")]
-
-
-@pytest.mark.parametrize(("most", "who"), [(10, (0, 2)), (11, "cpu")])
-def test_enumeration(calls: Calls, most: int, who: Any) -> None:
-    cuda: Any = target(calls)
-    cuda.run_enumeration("tables", texts(1), most, "out")
-    assert calls == [(who, "run_enumeration")]
-
-
-@pytest.mark.parametrize(("most", "who"), [(10, (0, 2)), (4, "cpu")])
-def test_a_short_enumeration_is_not_worth_a_start(calls: Calls, most: int, who: Any) -> None:
-    cuda: Any = target(calls, sparing=True)
-    cuda.run_enumeration("tables", texts(1000), most, "out")
-    assert calls == [(who, "run_enumeration")]
-
-
-@pytest.mark.parametrize(
-    ("sparing", "residues", "who"), [(False, 1, (0, 2)), (True, 1, "cpu"), (True, 10**8, (0, 2))]
-)
-def test_searches(calls: Calls, sparing: bool, residues: int, who: Any) -> None:
-    cuda: Any = target(calls, sparing=sparing)
-    cuda.run_blocks(query(350), blocks(residues), lambda cells: None)
-    cuda.sweep_blocks([query(350)], blocks(residues))
-    assert calls == [(who, "run_blocks"), (who, "sweep_blocks")]
-
-
-def test_short_pairs_and_tracebacks_stay_on_the_cpu(calls: Calls) -> None:
-    cuda: Any = target(calls)
-    assert cuda.run_pairs("setup", "task") == "cpu"
-    assert cuda.trace_targets("query", "task") == "cpu"
-    assert calls == [("cpu", "run_pairs"), ("cpu", "trace_targets")]
-
-
-def test_long_pairs(calls: Calls) -> None:
-    region = Tile(0, 100, 0, 100)
-    for sparing in (False, True):
-        many = CudaTarget([0, 2], 1, sparing=sparing).tile_steps().many
-        assert many is not None and many.visits == 4
-        assert many.serves(pair(10**6), region)
-        assert many.serves(pair(100), region) is not sparing
-        assert many.grid(region, 0) == "grid"
-    assert calls == []
+def test_small_batches_are_not_worth_a_start(problem: Any, trials: Trials) -> None:
+    cuda = target(sparing=True)
+    assert [cuda.launch(problem, Batch(size)) for size in (LARGE - 1, LARGE)] == ["cpu", "gpu"]
+    assert trials.tried == [0, 2]
 
 
 FAILURES = (
@@ -173,66 +131,54 @@ FAILURES = (
 CPU_INSTEAD = "; the CPU does it instead"
 
 
-def use_everything(cuda: Any, told: list[int]) -> None:
-    cuda.run_chain("kind", "served", "tables", texts(100_000), "out")
-    cuda.run_enumeration("tables", texts(1000), 10, "out")
-    assert cuda.run_blocks(query(350), blocks(10**8), told.append) == "cpu"
-    assert cuda.sweep_blocks([query(350)], blocks(10**8)) == "cpu"
-
-
-USES = ("run_chain", "run_enumeration", "run_blocks", "sweep_blocks")
-
-
-def test_a_device_that_stops_is_left_alone(calls: Calls, trials: Trials) -> None:
-    cuda, told = target(calls, sparing=True), []
+def test_a_device_that_stops_is_left_alone(problem: Any, trials: Trials) -> None:
+    cuda, told = target(sparing=True), list[int]()
     before = cuda.description
     trials.error = FAILURES[0]
     with pytest.warns(RuntimeWarning, match=f"a kernel stopped.*{CPU_INSTEAD}") as warned:
-        use_everything(cuda, told)
-    assert len(warned) == 1 and told == [100]
-    assert calls == [((0, 2), "run_chain"), *(("cpu", use) for use in USES)]
+        for _ in range(2):
+            assert cuda.launch(problem, TellingBatch(told.append)) == "cpu"
+    assert len(warned) == 1 and told == [30, 70, 100]
+    assert trials.asked == [(0, 2), "cpu", "cpu"]
     assert cuda.description == f"{before} and cpu"
     # In the whole process.
-    many = CudaTarget([0, 2], 1, sparing=True).tile_steps().many
-    assert many is not None and not many.serves(pair(10**6), Tile(0, 1, 0, 1))
+    assert target(sparing=True).launch(problem, Batch()) == "cpu" and trials.asked[3:] == ["cpu"]
 
 
-def test_a_device_with_too_little_memory_is_asked_again(calls: Calls, trials: Trials) -> None:
-    cuda, told = target(calls, sparing=True), []
+def test_a_device_with_too_little_memory_is_asked_again(problem: Any, trials: Trials) -> None:
+    cuda, told = target(sparing=True), list[int]()
     trials.error = FAILURES[1]
     with pytest.warns(RuntimeWarning, match=f"too little memory.*{CPU_INSTEAD}") as warned:
-        use_everything(cuda, told)
+        for _ in range(2):
+            assert cuda.launch(problem, TellingBatch(told.append)) == "cpu"
     # What was told of the vain attempt is not told again.
-    assert len(warned) == 1 and told == [30, 70]
-    assert calls == [call for use in USES for call in (((0, 2), use), ("cpu", use))]
+    assert len(warned) == 1 and told == [30, 70, 30, 70]
+    assert trials.asked == [(0, 2), "cpu", (0, 2), "cpu"]
 
 
 @pytest.mark.parametrize("error", FAILURES)
-def test_a_device_asked_for_by_name_fails(calls: Calls, trials: Trials, error: Exception) -> None:
-    cuda: Any = target(calls)
+def test_a_device_asked_for_by_name_fails(problem: Any, trials: Trials, error: Exception) -> None:
     trials.error = error
     with pytest.raises(type(error)):
-        cuda.run_chain("kind", "served", "tables", texts(100_000), "out")
-    assert calls == [((0, 2), "run_chain")] and trials.tried == []
+        target().launch(problem, Batch())
+    assert trials.asked == [(0, 2)] and trials.tried == []
 
 
-def test_other_errors_are_told(calls: Calls, trials: Trials) -> None:
-    cuda: Any = target(calls, sparing=True)
+def test_other_errors_are_told(problem: Any, trials: Trials) -> None:
     trials.error = Unsupported("that", why="no")
     with pytest.raises(Unsupported):
-        cuda.run_blocks(query(350), blocks(10**8), lambda cells: None)
-    assert cuda.successor(trials.error) is None
+        target(sparing=True).launch(problem, Batch())
+    assert trials.asked == [(0, 2)]
 
 
-def test_a_device_is_tried_before_its_first_use(calls: Calls, trials: Trials) -> None:
-    cuda, told = target(calls, sparing=True), []
+def test_a_device_is_tried_before_its_first_use(problem: Any, trials: Trials) -> None:
+    cuda = target(sparing=True)
     trials.problem = "a small kernel gives wrong results"
-    cuda.run_chain("kind", "served", "tables", texts(100), "out")
-    assert trials.tried == []
+    assert cuda.launch(problem, Batch(1)) == "cpu" and trials.tried == []
     with pytest.warns(RuntimeWarning, match=f"wrong results{CPU_INSTEAD}") as warned:
-        use_everything(cuda, told)
+        assert [cuda.launch(problem, Batch()) for _ in range(2)] == ["cpu", "cpu"]
     assert len(warned) == 1 and trials.tried == [0]
-    assert {who for who, _ in calls} == {"cpu"}
+    assert trials.asked == ["cpu"] * 3
     assert cuda.description.endswith(" and cpu")
 
 
@@ -245,3 +191,57 @@ def test_cells_are_told_once() -> None:
     for cells in (4, 9, 6):
         again(cells)
     assert told == [5, 10, 4] and again.again()._before == 19
+
+
+def texts(count: int) -> Any:
+    return SimpleNamespace(start=np.zeros(count, np.int64))
+
+
+def pair(residues: int) -> Any:
+    codes = np.zeros(residues, np.uint8)
+    return SimpleNamespace(costs=SimpleNamespace(query=codes, target=codes))
+
+
+def search(residues: int) -> Any:
+    query: Any = SimpleNamespace(rows=np.zeros(350, np.uint8))
+    blocks: Any = SimpleNamespace(lengths=np.array([[residues]], np.int32))
+    return BlockBatch([query], blocks)
+
+
+@pytest.mark.parametrize(
+    ("problem", "few", "many"),
+    [
+        (PATH_COUNTS, SimpleNamespace(texts=texts(100)), SimpleNamespace(texts=texts(100_000))),
+        (WEIGHTS, SimpleNamespace(texts=texts(100)), SimpleNamespace(texts=texts(100_000))),
+        (ENUMERATION, *(SimpleNamespace(texts=texts(1000), most=most) for most in (4, 10))),
+        (BLOCK_SCORES, search(1), search(10**8)),
+        (LONG_SCORE, pair(100), pair(10**6)),
+        (LONG_ALIGNMENT, pair(100), pair(10**6)),
+    ],
+    ids=["counts", "weights", "enumeration", "scores", "long score", "long alignment"],
+)
+def test_the_tables_know_their_kernels_and_what_is_worth_them(problem: Any, few: Any, many: Any) -> None:
+    assert not problem.worth(few) and problem.worth(many)
+    assert callable(problem.on_cuda())
+
+
+def test_short_pairs_and_tracebacks_stay_on_the_cpu() -> None:
+    assert not PAIR_LIST.cuda and not BLOCK_TRACES.cuda
+
+
+def test_chains_that_the_kernel_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    from plait.dp.chain import gpu_count_launch
+
+    nothing: Any = None
+    monkeypatch.setattr(gpu_count_launch, "serves", lambda kind, alg, tables: alg == "served")
+    found = [PATH_COUNTS.on_cuda()(CountBatch(nothing, alg, nothing, texts(0), "out"), target())  # type: ignore[arg-type]
+             for alg in ("served", "other")]  # fmt: skip
+    assert found == ["out", None]
+
+
+@pytest.mark.parametrize("most", [10, 11])
+def test_enumerations_of_too_many_insertions(most: int) -> None:
+    out = np.ones((0, 1, most + 1), np.int64)
+    nothing: Any = None
+    found = ENUMERATION.on_cuda()(EnumerationBatch(nothing, texts(0), most, out), target())
+    assert (found is out) is (most == 10)

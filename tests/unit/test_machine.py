@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from plait.devices import cuda_target as device_trials
 from plait.devices import driver as device_monitor
-from plait.devices import trials as device_trials
 from plait.devices.driver import DriverDevice, DriverFacts
 from plait.errors import DeviceFailure
 from plait.reports import doctor as machine
@@ -41,9 +41,9 @@ def have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(machine, "usable", lambda: able)
         monkeypatch.setattr(machine, "driver_release", lambda: "580.95.05")
         monkeypatch.setattr(machine, "free_bytes", lambda uuid: 140 << 30 if uuid == "GPU-1" else None)
-        fake = type(sys)("plait.devices.cuda_trial")
+        fake = type(sys)("plait.devices.cuda_devices")
         fake.try_device = tried  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "plait.devices.cuda_trial", fake)
+        monkeypatch.setitem(sys.modules, "plait.devices.cuda_devices", fake)
 
     return pretend
 
@@ -87,7 +87,7 @@ def test_a_device_that_does_not_run(have: Any, trial: Any, told: str) -> None:
 
 
 def test_the_device_that_a_name_means_has_to_run(have: Any) -> None:
-    """As for `plait.dp.choice.resolve`, which takes the first one, whatever the others do."""
+    """As for `plait.devices.choice.resolve`, which takes the first one, whatever the others do."""
     have(DriverFacts((13, 0), (H200, H200._replace(number=1))), Availability(True), "it stopped")
     text = lines_of(doctor_text(examine()))
     assert "--device cuda no: cuda:0: it stopped; use --device cuda:1 or --device cpu" in text

@@ -13,9 +13,9 @@ from support.oracles import alike, palindrome_after, palindrome_before, reverse_
 from support.strategies import lane_widths, sequences
 
 from plait.alphabets import COMPLEMENT_MASK, encode
+from plait.devices.target import ReferenceTarget
 from plait.dp.chain.count import matched_prefix, matched_suffix, mirror_arms
 from plait.dp.chain.tables import REGION_FIELDS
-from plait.dp.reference import ReferenceTarget
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES
 from plait.vdj.chain import chain_tables

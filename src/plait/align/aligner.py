@@ -23,9 +23,9 @@ from plait.align.codes import CodeList, PairBatch, code_list, common_kind, count
 from plait.align.matrices import Kind, SubstitutionMatrix
 from plait.align.results import Alignment, make_alignment
 from plait.align.scoring import FreeEnd, Mode, Scoring, free_ends_of, make_scoring
+from plait.devices.target import Target
 from plait.dp.pairs.lists import FreeEnds
 from plait.dp.pairs.rows import RowSweep, row_sweep
-from plait.dp.protocol import Target
 from plait.errors import InvalidInput, Unsupported
 
 #: A matrix, the name of a bundled one, or a file in NCBI's format.

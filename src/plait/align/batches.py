@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,57 +12,33 @@ from plait.align.codes import CodeList, PairBatch, code_list
 from plait.align.matrices import NO_CODE
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import Scoring
-from plait.devices.progress import Told
-from plait.dp.choice import resolve
+from plait.devices.choice import resolve
+from plait.devices.target import Target
 from plait.dp.pairs.blocks import BLOCK_LANES, TargetBlocks, arrange, packed_columns, trace_bytes
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import (
+    BLOCK_SCORES,
+    BLOCK_TRACES,
+    CHOICES_OF_A_TILE,
+    LONG_ALIGNMENT,
+    LONG_SCORE,
+    PAIR_LIST,
+    BlockBatch,
+    ListBatch,
+    LongBatch,
+    TraceBatch,
+)
 from plait.dp.pairs.lists import FreeEnds, PairList, PairResults, choice_bytes, make_setup
-from plait.dp.pairs.tiles import LongPair, Tile, TileSteps, align_long, score_long
 from plait.dp.pairs.traceback import Costs
-from plait.dp.protocol import Target
-from plait.errors import DeviceFailure, DeviceMemoryError
-
-#: Where nothing is known.
-_PERHAPS = 4 << 30
-_GROUP = Path("/sys/fs/cgroup")
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def free_bytes() -> int:
-    """Bytes of memory that are free, within the limit of this process's control group if it has one."""
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        free = _PERHAPS
-    most, taken = _number(_GROUP / "memory.max"), _number(_GROUP / "memory.current")
-    if most is not None and taken is not None:
-        free = min(free, most - taken)
-    return max(free, 0)
-
-
-T = TypeVar("T")
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
-_CHOICES_OF_A_TILE = 1 << 28
 #: Cells from which one thread cuts a pair too: their choices, half a byte each, are those of a tile.
-_LARGEST_WHOLE = 2 * _CHOICES_OF_A_TILE
-_CHECKPOINTS = 1 << 30
-#: Where many tiles are swept together: choices of a tile, most bytes of checkpoints, and the share of the
-#: free memory that they may take.
-_CHOICES_BESIDE_MANY = 1 << 20
-_MOST_CHECKPOINTS = 1 << 34
-_SHARE_OF_MEMORY = 4
+_LARGEST_WHOLE = 2 * CHOICES_OF_A_TILE
 
 
 def choose_target(device: str = "auto", threads: int | None = None) -> Target:
-    """The target of a name, one of `plait.dp.choice.DEVICES`; threads by default those of the settings.
+    """The target of a name, one of `plait.devices.choice.DEVICES`; threads by default those of the settings.
 
     `InvalidInput` if there is no such name or number of threads, `TargetUnavailable` if CUDA is asked for and
     cannot be used.
@@ -94,50 +67,12 @@ def _task(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> PairList:
     )
 
 
-def _long_pair(
-    batch: PairBatch, scoring: Scoring, free: FreeEnds, target: Target, progress: Callable[[int], None]
-) -> LongPair:
+def _long_batch(
+    batch: PairBatch, scoring: Scoring, free: FreeEnds, progress: Callable[[int], None]
+) -> LongBatch:
     task = _task(batch, scoring, free)
-    pair = LongPair(
-        setup=make_setup(task, keep=False),
-        costs=Costs(
-            batch.queries.codes,
-            batch.targets.codes,
-            task.matrix,
-            scoring.gap_open,
-            scoring.gap_extend,
-            free.local,
-        ),
-        free=free,
-        choice_limit=_CHOICES_OF_A_TILE,
-        checkpoint_limit=_CHECKPOINTS,
-        progress=progress,
-    )
-    many = target.tile_steps().many
-    whole = Tile(0, batch.queries.codes.size, 0, batch.targets.codes.size)
-    if many is None or not many.serves(pair, whole):
-        return pair
-    # Sweeping again costs less there than choices here, and less of it is needed with more checkpoints.
-    checkpoints = min(max(free_bytes() // _SHARE_OF_MEMORY, _CHECKPOINTS), _MOST_CHECKPOINTS)
-    return replace(pair, choice_limit=_CHOICES_BESIDE_MANY, checkpoint_limit=checkpoints)
-
-
-def _on_long_pair(
-    run: Callable[[LongPair, TileSteps], T],
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: Told,
-) -> T:
-    """What is found of one pair: by the target, or by the one that stands in when its device fails."""
-    try:
-        return run(_long_pair(batch, scoring, free, target, progress), target.tile_steps())
-    except (DeviceFailure, DeviceMemoryError) as error:
-        other = target.successor(error)
-        if other is None:
-            raise
-        return _on_long_pair(run, batch, scoring, free, other, progress.again())
+    costs = Costs(task.query, task.target, task.matrix, task.gap_open, task.gap_extend, free.local)
+    return LongBatch(make_setup(task, keep=False), costs, free, progress)
 
 
 def _with_empty(batch: PairBatch, scoring: Scoring, free: FreeEnds, results: PairResults) -> None:
@@ -188,15 +123,14 @@ def _sweep(
     scores, ends = np.zeros(pairs, np.int64), np.zeros((pairs, 4), np.int64)
     counts = np.zeros(pairs, np.int64)
     cells = batch.cells
-    steps = target.tile_steps()
-    most = _TILED_CELLS if steps.threads > 1 or steps.many is not None else _LARGEST_WHOLE
+    most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
     large = cells >= (most if tiled else np.iinfo(np.int64).max)
     pieces: dict[int, NDArray[np.int64]] = {}
     small = np.flatnonzero((cells > 0) & ~large)
     if small.size:
         chosen = batch if small.size == pairs else batch.only(small)
         task = _task(chosen, scoring, free)
-        found = target.run_pairs(make_setup(task, keep=keep), task)
+        found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task))
         scores[small], ends[small], counts[small] = found.scores, found.ends, found.run_counts
         progress(int(cells[small].sum()))
         if small.size == pairs:
@@ -204,13 +138,13 @@ def _sweep(
         for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
             pieces[int(p)] = part
     for p in np.flatnonzero(large):
-        one = batch.only(np.array([p]))
+        one = _long_batch(batch.only(np.array([p])), scoring, free, progress)
         if keep:
-            best, start, runs = _on_long_pair(align_long, one, scoring, free, target, Told(progress))
+            best, start, runs = target.launch(LONG_ALIGNMENT, one)
             ends[p, ::2] = start + 1
             pieces[int(p)], counts[p] = runs, len(runs)
         else:
-            best = _on_long_pair(score_long, one, scoring, free, target, Told(progress))
+            best = target.launch(LONG_SCORE, one)
         scores[p] = best[0]
         ends[p, 1::2] = best[1:] + 1
     runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
@@ -273,7 +207,7 @@ def align_long_pair(
 
     The rest as for `score_batch`.
     """
-    best, _, runs = _on_long_pair(align_long, batch, scoring, free, target, Told(progress))
+    best, _, runs = target.launch(LONG_ALIGNMENT, _long_batch(batch, scoring, free, progress))
     score, row, column = (int(value) for value in best)
     return make_alignment(batch.queries.codes, batch.targets.codes, scoring, score, row + 1, column + 1, runs)
 
@@ -364,7 +298,7 @@ def score_many_codes(
     own = block_query(query, scoring, free)
     for first, last in _stretches(targets.sizes):
         blocks, order = _packed(targets.between(first, last))
-        found = target.run_blocks(own, blocks, progress)
+        (found,) = target.launch(BLOCK_SCORES, BlockBatch([own], blocks, progress, target.threads))
         scores[first + order] = found.ravel()[: order.size]
     return scores
 
@@ -395,7 +329,7 @@ def align_many_codes(
         scoring.gap_extend,
         free,
     )
-    results = target.trace_targets(own, task)
+    results = target.launch(BLOCK_TRACES, TraceBatch(own, task))
     progress(int(sizes.sum()) * query.size)
     return make_alignments(
         query,

@@ -422,7 +422,7 @@ class FileRun:
         self._scores_only = scores_only
         self._statistics = statistics
         self._meter = _Meter(cells, progress)
-        self._executor = LocalExecutor(aligner.target.tile_steps().threads)
+        self._executor = LocalExecutor(aligner.target.threads)
 
     def write(self, files: FilePairs, writer: AlignmentWriter) -> None:
         """Align all pairs and write what is found, in order.

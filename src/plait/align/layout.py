@@ -25,10 +25,18 @@ from plait.align.codes import (
 )
 from plait.align.results import Alignment
 from plait.align.scoring import Scoring
-from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, TargetBlocks, arrange, packed_columns
+from plait.devices.target import Target
+from plait.dp.pairs.blocks import (
+    BLOCK_LANES,
+    COLUMN_STEP,
+    TargetBlocks,
+    arrange,
+    packed_columns,
+    sweep_shape,
+)
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.dp.pairs.lists import FreeEnds
-from plait.dp.protocol import Target
 from plait.errors import InvalidInput
 from plait.formats.fasta import Sequences
 
@@ -331,7 +339,7 @@ def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target
     """
     # Several blocks only where the overlaps stay small beside the pieces.
     count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
-    count = max(min(count, target.sweep_shape().piece_blocks), 1)
+    count = max(min(count, sweep_shape(target).piece_blocks), 1)
     step = -(-codes.size // (count * BLOCK_LANES))
     columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
     padded = np.full(step * count * BLOCK_LANES + columns, PAD_CODE, np.uint8)
@@ -345,7 +353,7 @@ def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target
         columns * np.arange(count + 1),
         lengths.astype(np.int32).reshape(count, BLOCK_LANES),
     )
-    scores = target.sweep_blocks([query], blocks)[0].ravel()
+    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))[0].ravel()
     used = lengths > 0
     return Pieces(starts[used], columns, scores[used])
 
@@ -376,7 +384,7 @@ def align_long_target(
         return replace(found, target_start=found.target_start + first, target_end=found.target_end + first)
 
     ends = []
-    for first, last, _ in stretches(codes.size, reach, target.sweep_shape().stretches):
+    for first, last, _ in stretches(codes.size, reach, sweep_shape(target).stretches):
         pieces = score_pieces(in_lanes, codes[first:last], reach, target)
         for start in pieces.starts[pieces.scores == score].tolist():
             found = aligned(first + start, min(first + start + pieces.size, last))

@@ -44,6 +44,7 @@ from plait.align.sweeps import (
     sweep_all,
 )
 from plait.align.writers import AlignedPair
+from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import read_fasta
 from plait.formats.record_names import NameRegister
@@ -274,7 +275,7 @@ class SearchRun:
             settings.kind,
             otherwise=None if matrix is None else matrix.kind,
             allow_duplicate_names=settings.allow_duplicate_names,
-            shape=self._target.sweep_shape(),
+            shape=sweep_shape(self._target),
         )
         self.scoring = make_scoring(matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind)
         self.statistics, lacking = karlin_altschul(self.scoring)

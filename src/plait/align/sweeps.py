@@ -15,9 +15,10 @@ from plait.align.codes import PairBatch, code_list
 from plait.align.layout import LoneTarget, TargetChunk, TargetPart, reach_of, score_pieces, stretches
 from plait.align.scoring import Scoring, free_ends_of
 from plait.align.search_sources import Source, matrix_columns
-from plait.dp.pairs.blocks import BLOCK_LANES, SweepShape
+from plait.devices.target import Target
+from plait.dp.pairs.blocks import BLOCK_LANES, SweepShape, sweep_shape
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.protocol import Target
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.run.local import LocalExecutor
 
 #: Scores of targets that are waited for before they are sorted out.
@@ -264,7 +265,7 @@ class _Worker:
         self._columns = columns
         self._keep_all = keep_all
         self._target: Target = choose_target(how.device, 1)
-        self.shape = self._target.sweep_shape()
+        self.shape = sweep_shape(self._target)
 
     def run(self, task: _Task) -> _Done:
         queries = [self._queries[number] for number in task.queries]
@@ -301,7 +302,7 @@ class _Worker:
         records, residues = part.records[used], lengths[used].astype(np.int64)
         return [
             Found(records, scores[used], residues)
-            for scores in self._target.sweep_blocks(in_lanes, part.blocks)
+            for scores in self._target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
         ]
 
     def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:

@@ -1,10 +1,9 @@
 """The door to CUDA: the one module that imports numba.cuda, and the decorator of every GPU kernel.
 
-It is imported when the CUDA target is asked for, and not before (`plait.dp.choice`). Kernels stand in other
-modules of plait, with `cuda` from here for threads, barriers and shared memory, with `plait.lang.warps` for
-what lanes of a warp exchange, and with the algebras and recurrences that serve all targets. numba-cuda
-compiles them for the device on which they are launched, or to PTX for any (`CudaKernel.ptx`), for which no
-device is needed.
+It is imported when something is launched on a GPU, and not before. Kernels stand in other modules of plait,
+with `cuda` from here for threads, barriers and shared memory, with `plait.lang.warps` for what lanes of a
+warp exchange, and with the algebras and recurrences that serve all targets. numba-cuda compiles them for the
+device on which they are launched, or to PTX for any (`CudaKernel.ptx`), for which no device is needed.
 """
 
 from __future__ import annotations

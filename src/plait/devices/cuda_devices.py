@@ -10,9 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from plait.devices.cuda import SIMULATED, cuda
+import numpy as np
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.driver import usable
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable
+from plait.lang.warps import WARP, lane_index, shuffle_xor
 from plait.types import Availability
 
 _SMALLER_HOST = "close other programs, raise the limit of locked memory (ulimit -l), or use device='cpu'"
@@ -228,3 +231,24 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
             give_up()
             raise
     return results
+
+
+@cuda_kernel(lambda: [(np.zeros(WARP, np.int32),)])
+def neighbours(out: Any) -> None:
+    """Write the number of the other lane of each pair."""
+    lane = np.int32(lane_index())
+    out[lane] = shuffle_xor(lane, np.int32(1))
+
+
+def try_device(number: int) -> str:
+    """Run the kernel on a device; what is wrong with the result, or nothing.
+
+    `DeviceFailure` or `DeviceMemoryError` if the device does not run it.
+    """
+    with on_device(number):
+        out = cuda.to_device(np.zeros(WARP, np.int32))
+        neighbours.launch(1, WARP, out)
+        found = out.copy_to_host()
+    return (
+        "" if found.tolist() == [lane ^ 1 for lane in range(WARP)] else "a small kernel gives wrong results"
+    )

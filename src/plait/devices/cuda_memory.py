@@ -1,20 +1,26 @@
 """Memory of a device for batches that are under way at the same time.
 
-`plait.dp.chain.gpu_pieces.plan` cuts work into batches of which several fit. Each batch under way has a
-`Slot`: a stream, and buffers on the device and pinned buffers on the host, which later batches use
-again. While one slot computes, another copies in and a third copies out.
+`plan` cuts work into batches of which several fit. Each batch under way has a `Slot`: a stream, and buffers
+on the device and pinned buffers on the host, which later batches use again. While one slot computes, another
+copies in and a third copies out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda
+from plait.errors import DeviceMemoryError
+
+#: Threads per device, each with a piece.
+SLOTS: Final = 6
 
 
 class Slot:
@@ -86,3 +92,109 @@ def _part(
         del found
         found = arrays[name] = make(max(size, 1))
     return found[:size].reshape(wanted)
+
+
+class _Kept:
+    """Slots that no piece uses, and how many there may be."""
+
+    lock = threading.Lock()
+    slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
+    used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
+
+
+@contextlib.contextmanager
+def slot_of(device: int) -> Iterator[Slot]:
+    """A slot, as soon as one is free: there are so many for all batches that are under way at a time."""
+    with _Kept.lock:
+        used = _Kept.used.setdefault(device, threading.Semaphore(SLOTS))
+        free = _Kept.slots.setdefault(device, [])
+    with used:
+        with _Kept.lock:
+            slot = free.pop() if free else None
+        slot = slot or Slot()
+        yield slot
+        # A slot whose piece has failed is given up.
+        with _Kept.lock:
+            free.append(slot)
+
+
+#: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.
+_SPARE_SHARE = 16
+_LEAST_SPARE = 256 << 20
+#: With three batches under way, copies both ways and kernels overlap.
+DEFAULT_SLOTS = 3
+_SMALLER = "choose a device with more memory, cut the input into smaller parts, or use device='cpu'"
+
+
+class Plan(NamedTuple):
+    """How work is cut: batch b is items ``edges[b]`` to ``edges[b + 1]``, int64.
+
+    `slots` batches are under way at a time; the largest takes `batch_bytes` of device memory.
+    """
+
+    edges: NDArray[np.int64]
+    slots: int
+    batch_bytes: int
+
+    @property
+    def batches(self) -> list[tuple[int, int]]:
+        """First item and end of each batch."""
+        return [(int(a), int(b)) for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+
+
+def plan(
+    items: int,
+    item_bytes: int | NDArray[np.int64],
+    *,
+    fixed_bytes: int = 0,
+    free_bytes: int,
+    most_items: int | None = None,
+    least_items: int = 1,
+    slots: int = DEFAULT_SLOTS,
+    device: str = "cuda",
+) -> Plan:
+    """Cut items, in order, into batches of which several fit the free memory at a time.
+
+    Sizes are bytes of device memory: `item_bytes` of every item, or (items,) of each, `fixed_bytes` once, and
+    `free_bytes`, of which some are spared. A batch has at most `most_items`, where a larger one does not
+    gain; none is cut below `least_items` for the sake of overlapping alone. At most `slots` are under way at
+    a time. Raises `DeviceMemoryError`, naming `device`, if an item does not fit even on its own.
+    """
+    spare = max(free_bytes // _SPARE_SHARE, min(_LEAST_SPARE, free_bytes // 2))
+    room = free_bytes - spare - fixed_bytes
+    uniform = isinstance(item_bytes, int | np.integer)
+    sizes = np.asarray(item_bytes, np.int64)
+    largest = int(sizes.max(initial=0)) if items else 0
+    if room < largest or room < 0:
+        raise DeviceMemoryError(device, needed=fixed_bytes + largest, free=free_bytes, fix=_SMALLER)
+    if not items:
+        return Plan(np.zeros(1, np.int64), 1, 0)
+    total = int(sizes) * items if uniform else int(sizes.sum())
+    # An item may be larger than a slot's share of the room; then fewer are under way.
+    slots = max(1, min(slots, room // max(largest, 1)))
+    if total <= room:
+        # All fits; it is cut all the same, so that copies of one part overlap with kernels of another.
+        slots = max(1, min(slots, items // max(1, least_items)))
+        share = -(-total // slots)
+    else:
+        share = room // slots
+    share = max(share, largest)
+    most = items if most_items is None else max(1, most_items)
+    if uniform:
+        step = max(1, min(share // max(largest, 1), most))
+        edges = np.append(np.arange(0, items, step, dtype=np.int64), items)
+        return Plan(edges, min(slots, edges.size - 1), min(step, items) * largest)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    edges = _cut(before, share, most)
+    return Plan(edges, min(slots, edges.size - 1), int(np.diff(before[edges]).max()))
+
+
+def _cut(before: NDArray[np.int64], share: int, most: int) -> NDArray[np.int64]:
+    """Edges of batches of at most `share` bytes and `most` items, as large as can be."""
+    items = before.size - 1
+    edges = [0]
+    while edges[-1] < items:
+        first = edges[-1]
+        end = int(np.searchsorted(before, before[first] + share, "right")) - 1
+        edges.append(min(max(end, first + 1), first + most, items))
+    return np.array(edges, np.int64)

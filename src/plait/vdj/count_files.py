@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.dp.choice import used_devices
+from plait.devices.choice import used_devices
 from plait.errors import InvalidInput
 from plait.formats.parquet import MOST_BYTES
 from plait.formats.rearrangements import RearrangementReader, open_rearrangements

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
+from plait.devices.choice import resolve
 from plait.dp.chain.tables import REGION_FIELDS
-from plait.dp.choice import resolve
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
 from plait.vdj.calls import Ambiguity, CallResolver, Items, make_items

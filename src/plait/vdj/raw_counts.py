@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, Texts
-from plait.dp.protocol import Target
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import ReferenceTarget, Target
+from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, CountBatch, EnumerationBatch
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
 from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -72,7 +72,7 @@ class ChainCounter:
         if self.model.name == "exhaustive":
             return self._as_asked(self._enumerate(texts))
         out = self.room(texts, np.int64)
-        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        self._fill(out, COUNT, self._tables, texts)
         overflow = np.zeros(texts.start.size, np.bool_)
         suspects = np.flatnonzero(out.bound >= _SAFE)
         if suspects.size:
@@ -96,7 +96,7 @@ class ChainCounter:
             regions=np.zeros((n, 0), np.int64),
             bound=np.zeros(n, np.float64),
         )
-        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        self._fill(out, COUNT, self._tables, texts)
         found = RawTotals(out.full[:, 0] if d else out.none, np.zeros(n, np.bool_))
         suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
         if suspects.size:
@@ -134,11 +134,17 @@ class ChainCounter:
             bound=np.zeros(n, np.float64),
         )
 
+    def _fill(self, out: ChainOutput, alg: Any, tables: ChainTables, texts: Texts) -> None:
+        """Count into `out` in the lanes of this processor."""
+        batch = CountBatch(chain_kind(self.model, host_lanes()), alg, tables, texts, out)
+        self._target.launch(PATH_COUNTS, batch)
+
     def _recount(self, texts: Texts, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
         """Count with saturation; returns which of the items reach the limit."""
         again = self.room(_take(texts, items), np.int64)
         kind = chain_kind(self.model, LANES[1])
-        self._target.run_chain(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
+        batch = CountBatch(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
+        self._target.launch(PATH_COUNTS, batch)
         reached = np.zeros(items.size, np.bool_)
         for whole, part in zip(out[:4], again[:4], strict=True):
             whole[items] = part
@@ -151,11 +157,12 @@ class ChainCounter:
         if self._overflow == "float":
             tables = chain_tables(*self._source, dtype=np.float64)
             again = self.room(part, np.float64)
-            self._target.run_chain(chain_kind(self.model, host_lanes()), PROBABILITY, tables, part, again)
+            self._fill(again, PROBABILITY, tables, part)
         else:
             tables = chain_tables(*self._source, dtype=object)
             again = self.room(part, object)
-            ReferenceTarget().run_chain(chain_kind(self.model, LANES[1]), BIG_COUNT, tables, part, again)
+            batch = CountBatch(chain_kind(self.model, LANES[1]), BIG_COUNT, tables, part, again)
+            ReferenceTarget().launch(PATH_COUNTS, batch)
         for whole, wider in zip(result[:4], again[:4], strict=True):
             whole[items] = wider
         return result._replace(overflow=np.zeros_like(result.overflow))
@@ -163,10 +170,10 @@ class ChainCounter:
     def _enumerate(self, texts: Texts) -> RawCounts:
         """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
         out = self.room(texts, np.int64)
-        self._target.run_chain(chain_kind(self.model, host_lanes()), COUNT, self._tables, texts, out)
+        self._fill(out, COUNT, self._tables, texts)
         d = self._tables.words.length.size
         counts = np.zeros((texts.start.size, d + 1, self._lanes), np.int64)
-        self._target.run_enumeration(self._tables, texts, self.model.max_n, counts)
+        self._target.launch(ENUMERATION, EnumerationBatch(self._tables, texts, self.model.max_n, counts))
         overflow = np.zeros(texts.start.size, np.bool_)
         return RawCounts(counts[:, :d], out.empty, counts[:, d], out.pair, out.regions, overflow)
 

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.cuda_devices import least_free_memory, over_devices
-from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_memory import SLOTS, Plan, Slot, plan, slot_of
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
-from plait.dp.chain.gpu_pieces import SLOTS, Plan, own_symbols, plan, slot_of
-from plait.dp.chain.gpu_tables import WarpTables, warp_serves, warp_tables
+from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch, longest_text
 from plait.dp.chain.rows import Kind, PerInsertions, PerModel
 from plait.dp.chain.tables import ChainOutput, ChainTables, Texts
-from plait.dp.cpu import CpuTarget
-from plait.dp.reference import longest_text
 from plait.lang.algebras import COUNT
 from plait.lang.warps import WARP, lane_index
 
@@ -220,32 +218,32 @@ class _Kept:
     chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012  # one for the process
 
 
-def run_chain(
-    devices: Sequence[int],
-    kind: Kind,
-    alg: Any,
-    tables: ChainTables,
-    texts: Texts,
-    out: ChainOutput,
-    host: CpuTarget | None = None,
-) -> None:
-    """Fill `out`, pieces of the batch in parallel on devices; only for what this module `serves`.
+def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
+    """Fill ``batch.out``, pieces of the batch in parallel on devices; None where this module does not serve.
 
-    `host` counts the texts that the kernel leaves; by default with the threads of the settings.
+    The target's host counts the texts that the kernel leaves.
     """
+    kind, alg, tables, texts, out = batch
+    if not serves(kind, alg, tables):
+        return None
     if not texts.start.size:
-        return
-    cut = _plan(devices, texts, out)
+        return out
+    cut = _plan(target.devices, texts, out)
 
     def run(device: int, piece: tuple[int, int]) -> None:
         launch = _launch_on(device, kind, alg, tables)
         with slot_of(device) as slot:
             _count(slot, launch, texts, out, *piece)
 
-    over_devices(list(devices) * cut.slots, cut.batches, run)
+    over_devices(target.devices * cut.slots, cut.batches, run)
     left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
     if left.size:
-        _run_on_host(host or CpuTarget(), kind, alg, tables, texts, out, left)
+        part = Texts(texts.symbols, *(field[left] for field in texts[1:]))
+        own = ChainOutput(*(np.empty((left.size, *field.shape[1:]), field.dtype) for field in out))
+        counted = target.host.launch(PATH_COUNTS, batch._replace(texts=part, out=own))
+        for whole, values in zip(out, counted, strict=True):
+            whole[left] = values
+    return out
 
 
 def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
@@ -306,20 +304,3 @@ def _piece_of(texts: Texts, first: int, last: int) -> Texts:
     length = np.where(length > _LONGEST, 0, length)
     symbols, start = own_symbols(texts.symbols, start, length)
     return Texts(symbols, start, length, *ends)
-
-
-def _run_on_host(
-    host: CpuTarget,
-    kind: Kind,
-    alg: Any,
-    tables: ChainTables,
-    texts: Texts,
-    out: ChainOutput,
-    items: NDArray[np.int64],
-) -> None:
-    """Count some of the texts on the CPU."""
-    part = Texts(texts.symbols, *(field[items] for field in texts[1:]))
-    counts = ChainOutput(*(np.empty((items.size, *field.shape[1:]), field.dtype) for field in out))
-    host.run_chain(kind, alg, tables, part, counts)
-    for whole, counted in zip(out, counts, strict=True):
-        whole[items] = counted

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, CudaKernel, cuda
 from plait.devices.cuda_devices import device_facts, free_memory, over_devices
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_enumerate import (
     BYTE_ENTRY,
     MOST,
@@ -30,6 +31,7 @@ from plait.dp.chain.gpu_enumerate import (
     compare_packed,
     find_wanted,
 )
+from plait.dp.chain.launches import EnumerationBatch
 from plait.dp.chain.tables import ChainTables, Texts
 from plait.errors import InvalidInput, Unsupported
 
@@ -306,6 +308,14 @@ class _Room(NamedTuple):
 
     edges: Any
     counts: Any
+
+
+def enumerate_batch(batch: EnumerationBatch, target: CudaTarget) -> NDArray[np.int64] | None:
+    """Fill ``batch.out``; None if there are more insertions than this module serves."""
+    if batch.most > MOST:
+        return None
+    run_enumeration(target.devices, *batch)
+    return batch.out
 
 
 def run_enumeration(

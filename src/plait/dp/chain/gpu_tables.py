@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -439,3 +439,22 @@ def warp_parts(parts: GraphParts) -> WarpParts | None:
         most=np.int32(most),
         places=np.int32(places),
     )
+
+
+#: Symbols between texts that may be copied with them.
+_APART: Final = 4096
+
+
+def own_symbols(
+    symbols: NDArray[np.uint8], start: NDArray[Any], length: NDArray[Any]
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """The symbols of some texts with few others, and where each text starts there.
+
+    Text i is ``symbols[start[i]:start[i] + length[i]]``; there is at least one.
+    """
+    begin, end = int(start.min()), int((start + length).max())
+    if end - begin <= 2 * int(length.sum()) + _APART:
+        return symbols[begin:end], start - begin
+    # They are from all over the place.
+    compact = np.cumsum(length) - length
+    return symbols[np.repeat(start - compact, length) + np.arange(int(length.sum()))], compact

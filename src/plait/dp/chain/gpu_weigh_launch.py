@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.cuda_devices import device_facts, least_free_memory, over_devices
-from plait.devices.cuda_memory import Slot
-from plait.dp.chain.gpu_pieces import Plan, own_symbols, plan, slot_of
+from plait.devices.cuda_memory import Plan, Slot, plan, slot_of
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_tables import (
     LevelTrees,
     WarpChain,
     WarpParts,
     WordTrees,
+    own_symbols,
     warp_chain,
     warp_parts,
     warp_roots,
@@ -33,6 +34,7 @@ from plait.dp.chain.gpu_weigh import (
 )
 from plait.dp.chain.gpu_weigh_plain import PathMemory, weigh_path
 from plait.dp.chain.insertions import Insertion
+from plait.dp.chain.launches import WEIGHTS, WeighBatch, Weights
 from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import PROBABILITY
@@ -362,6 +364,33 @@ class Piece(NamedTuple):
     texts: DeviceWeightedTexts
     sizes: list[Size]
     left: _Ints
+
+
+def weigh_batch(batch: WeighBatch, target: CudaTarget) -> Weights:
+    """Weights of a batch; the target's host weighs the texts that are left."""
+    chain, parts, texts, plain, _ = batch
+    out = np.zeros(texts.start.size)
+    left = run_weighted(target.devices, chain, parts, texts, plain, out)
+    used = frozenset({target.description} if left.size < out.size else ())
+    if left.size:
+        rest = target.host.launch(WEIGHTS, batch._replace(texts=_taken(texts, left)))
+        out[left], used = rest.values, used | rest.devices
+    return Weights(out, used)
+
+
+def _taken(texts: WeightedTexts, items: _Ints) -> WeightedTexts:
+    """Some of the texts, with the tries of each."""
+
+    def spread(edges: _Ints, roots: NDArray[np.int32]) -> tuple[_Ints, NDArray[np.int32]]:
+        sizes = np.diff(edges)[items]
+        first = np.append(0, np.cumsum(sizes))
+        return first, roots[np.arange(first[-1]) + np.repeat(edges[items] - first[:-1], sizes)]
+
+    lists = (
+        *spread(texts.prefix_first, texts.prefix_root),
+        *spread(texts.suffix_first, texts.suffix_root),
+    )
+    return WeightedTexts(texts.codes, texts.start[items], texts.length[items], *lists)
 
 
 def run_weighted(

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.devices.target import Target
 from plait.dp.pairs.inter_sequence import (
     COLUMNS,
     LANE_TYPES,
@@ -424,8 +425,11 @@ CPU_SHAPE: Final = SweepShape(
 _PARTS: Final = 3
 
 
-def cuda_shape(devices: int) -> SweepShape:
-    """For so many GPUs: large pieces of the database, many queries with each."""
+def sweep_shape(target: Target) -> SweepShape:
+    """What is best swept at a time: for GPUs large pieces of the database, many queries with each."""
+    devices = len(target.devices)
+    if not devices:
+        return CPU_SHAPE
     return SweepShape(
         tasks=_PARTS * devices,
         waiting=1,

@@ -5,24 +5,29 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import device_facts, least_free_memory, on_device
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.diagonals import Anywhere, AtEdges
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_search import SlotArrays
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, NarrowScores, WideScores
-from plait.dp.pairs.tiles import Grid, LongPair, Tile, Visit, cuts
+from plait.dp.pairs.launches import LongBatch, cpu_steps, on_long_pair
+from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
+
+R = TypeVar("R")
 
 #: Sides of tiles that the path is followed through, and columns of a launch, at least.
 LEAST_TILE = 1024
@@ -380,3 +385,13 @@ def _launch(pair: LongPair, coded: _Coded, memory: _Memory, device: _Device) -> 
 def many_tiles(devices: tuple[int, ...]) -> GpuTiles:
     """What sweeps tiles on these devices (numbers), for `plait.dp.pairs.tiles.TileSteps.many`."""
     return GpuTiles(devices)
+
+
+def _find(find: Callable[[LongPair, TileSteps], R], batch: LongBatch, target: CudaTarget) -> R:
+    """The GPU sweeps a pair, the CPU the tiles on the way of the alignment."""
+    return on_long_pair(find, cpu_steps(target.threads)._replace(many=many_tiles(target.devices)), batch)
+
+
+#: See `plait.dp.pairs.launches`.
+score_batch: Final = partial(_find, score_long)
+align_batch: Final = partial(_find, align_long)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.cuda_devices import device_facts, free_memory, on_device
 from plait.devices.cuda_memory import Slot
-from plait.dp.cpu import CpuTarget
+from plait.devices.cuda_target import CudaTarget
 from plait.dp.pairs.blocks import TargetBlocks, offer_border
 from plait.dp.pairs.gpu_wide import (
     WARPS,
@@ -28,7 +28,9 @@ from plait.dp.pairs.gpu_wide import (
     wide_setup,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
+from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.errors import DeviceMemoryError
+from plait.settings import thread_count
 
 _LEAST = 1024
 
@@ -537,35 +539,24 @@ _LEAST_RESIDUES = 1 << 20
 _WORTH = 1 << 24
 
 
-def run_blocks(
-    devices: Sequence[int], query: BlockQuery, blocks: TargetBlocks, progress: Callable[[int], None]
-) -> NDArray[np.int64]:
-    """Best scores of a query, which is not empty, with the targets of blocks; see `sweep_blocks`.
+def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]]:
+    """Best scores of queries with the targets of blocks.
 
-    Shape of ``blocks.lengths``; lanes without a target hold any value.
+    Shape of ``blocks.lengths``; lanes without a target hold any value. Blocks have 64 lanes, or one for a
+    target on its own; `progress` is told the cells of each part. `Unsupported` if scores could reach 2^31 or
+    a target is too long for a device, `DeviceMemoryError` if memory does not suffice.
     """
-    return sweep_blocks(devices, [query], blocks, progress)[0]
-
-
-def sweep_blocks(
-    devices: Sequence[int],
-    queries: Sequence[BlockQuery],
-    blocks: TargetBlocks,
-    progress: Callable[[int], None],
-) -> list[NDArray[np.int64]]:
-    """Best scores of queries, none empty, with the targets of blocks; for each query as `run_blocks`.
-
-    Blocks have 64 lanes, or one for a target on its own; `progress` is told the cells of each part.
-    `Unsupported` if scores could reach 2^31 or a target is too long for a device, `DeviceMemoryError` if
-    memory does not suffice.
-    """
+    queries, blocks, progress, _ = batch
+    devices = target.devices
     longest = int(blocks.lengths.max(initial=0))
     forms = [QueryForms(query, longest) for query in queries]
     scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
     served = [k for k, form in enumerate(forms) if form.served]
     for k, form in enumerate(forms):
         if not form.served:
-            scores[k] = CpuTarget().run_blocks(queries[k], blocks, progress)
+            (scores[k],) = target.host.launch(
+                BLOCK_SCORES, BlockBatch([queries[k]], blocks, progress, thread_count())
+            )
     if not served or not longest:
         return scores
     plan = SLOTS.plan(devices)

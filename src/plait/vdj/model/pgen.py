@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,22 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.dp.chain.texts import GraphParts, WeightedTexts
-from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
-from plait.dp.choice import resolve, used_devices
-from plait.dp.cuda import CudaTarget
-from plait.lang.algebras import PROBABILITY
-from plait.lang.lanes import OneLane, host_lanes
-from plait.settings import thread_count
+from plait.devices.choice import resolve, used_devices
+from plait.dp.chain.launches import WEIGHTS, WeighBatch
+from plait.dp.chain.texts import WeightedTexts
 from plait.types import Provenance
 from plait.vdj.model.gene_ends import GeneCalls, GivenGenes, as_column, model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import EncodedTexts, TextKind, TooManySets, encode_texts
 from plait.vdj.model.weights import make_scratch, weighted_chain
 from plait.vdj.model.zero_reasons import ZeroReasons
-
-#: Texts that a thread takes at a time.
-_STRETCH = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,6 @@ class GenerationProbability:
 
     def __init__(self, model: RecombinationModel, *, threads: int | None = None, device: str = "cpu") -> None:
         self.model = model
-        self._threads = thread_count() if threads is None else threads
         self._target = resolve(device, threads)
         self._shapes = model_shapes(model)
         self._chain = weighted_chain(model, self._shapes)
@@ -217,37 +209,10 @@ class GenerationProbability:
     ) -> NDArray[np.float64]:
         """Weights of rows; notes in `used` what they were computed on."""
         batch = _batch(texts, rows, v, j)
-        if not isinstance(self._target, CudaTarget):
-            return self._on_host(texts.parts, batch, plain)
-        out = np.zeros(rows.size)
-        left = self._target.run_weighted(self._chain, texts.parts, batch, plain, out)
-        if left.size < rows.size:
-            used.add(self._target.description)
-        if left.size:
-            used.add(self._target.host.description)
-            out[left] = self._on_host(texts.parts, _batch(texts, rows[left], v, j), plain)
-        return out
-
-    def _on_host(self, parts: GraphParts, batch: WeightedTexts, plain: bool) -> NDArray[np.float64]:
-        kernel: Any = weigh_kernel if self.model.d else weigh_pairs_kernel
-        lanes = host_lanes()
-        if self._target.name == "reference":
-            kernel, lanes = getattr(kernel, "py_func", kernel), OneLane()
-        out = np.zeros(batch.start.size)
-        longest = int(batch.length.max())
-
-        def run(first: int, last: int) -> None:
-            scratch = make_scratch(self._chain, parts, longest, plain=plain)
-            kernel(lanes, PROBABILITY, self._chain, parts, batch, first, last, scratch, out)
-
-        stretches = max(1, min(4 * self._threads, out.size // _STRETCH))
-        edges = [out.size * k // stretches for k in range(stretches + 1)]
-        if self._threads == 1 or stretches == 1:
-            run(0, out.size)
-        else:
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(run, edges[:-1], edges[1:]))
-        return out
+        scratch = partial(make_scratch, self._chain, texts.parts, int(batch.length.max()), plain=plain)
+        found = self._target.launch(WEIGHTS, WeighBatch(self._chain, texts.parts, batch, plain, scratch))
+        used.update(found.devices)
+        return found.values
 
 
 def _batch(texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes) -> WeightedTexts:

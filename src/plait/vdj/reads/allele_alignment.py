@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.devices.target import Target
 from plait.dp.pairs.blocks import pack_texts
+from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST, BlockBatch, ListBatch
 from plait.dp.pairs.lists import PairList, make_setup
-from plait.dp.protocol import Target
 from plait.vdj.reads.columns import edges_of, join_edges, take_groups
 from plait.vdj.reads.germline_index import LOCAL, SegmentIndex
 from plait.vdj.reads.votes import Segments, alike_kernel, segments_kernel
@@ -67,7 +68,7 @@ def _one_by_one(
     if filled.size:
         task = pair_task(index, parts.take(filled), alleles[filled])
         # What keeps choices is compiled for the traceback anyway.
-        scores[filled] = target.run_pairs(make_setup(task, keep=True), task).scores
+        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task)).scores
     return scores
 
 
@@ -83,7 +84,8 @@ def score_all(target: Target, index: SegmentIndex, number: int, parts: Parts) ->
     scores = np.zeros((count, len(queries)), np.int64)
     present = [k for k, query in enumerate(queries) if query is not None]
     blocks, order = pack_texts(parts.codes, parts.firsts, parts.sizes)
-    swept = target.sweep_blocks([query for query in queries if query is not None], blocks)
+    batch = BlockBatch([query for query in queries if query is not None], blocks)
+    swept = target.launch(BLOCK_SCORES, batch)
     for k, best in zip(present, swept, strict=True):
         scores[order, k] = best.ravel()[: order.size]
     return scores
@@ -104,7 +106,8 @@ def score_pairs(
         if query is not None:
             own = order[edges[allele] : edges[allele + 1]]
             blocks, place = pack_texts(parts.codes, parts.firsts[own], parts.sizes[own])
-            scores[own[place]] = target.sweep_blocks([query], blocks)[0].ravel()[: place.size]
+            (found,) = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))
+            scores[own[place]] = found.ravel()[: place.size]
     return scores
 
 
@@ -172,7 +175,7 @@ def _with_gaps(
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
     """Ends (of the part, then of the allele) and runs of alignments that the traceback finds."""
     task = pair_task(index, parts, alleles)
-    found = target.run_pairs(make_setup(task, keep=True), task)
+    found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task))
     return found.ends, np.split(found.runs, np.cumsum(found.run_counts)[:-1])
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.dp.choice import resolve
+from plait.devices.choice import resolve
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.run.executor import Executor

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.protocol import Target
+from plait.devices.target import Target
 from plait.vdj.reads.allele_alignment import Parts, Paths, find_paths, score_all
 from plait.vdj.reads.candidates import Items
 from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex

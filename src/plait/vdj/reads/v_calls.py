@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.protocol import Target
+from plait.devices.target import Target
 from plait.vdj.reads.allele_alignment import NOWHERE, Parts, find_paths, score_pairs
 from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, find_candidates
 from plait.vdj.reads.columns import take_groups

@@ -20,9 +20,7 @@ import os
 from collections.abc import Iterable
 
 from plait.devices.driver import DriverFacts, device_problem, probe, usable
-from plait.dp.cpu import CpuTarget
-from plait.dp.protocol import Target
-from plait.dp.reference import ReferenceTarget
+from plait.devices.target import CpuTarget, ReferenceTarget, Target
 from plait.errors import InvalidInput, TargetUnavailable
 
 #: What may be given as ``device=``; N stands for a number.
@@ -54,7 +52,7 @@ def resolve(device: str, threads: int | None = None) -> Target:
     if device == "cpu" or (device == "auto" and (_simulated() or not usable().ok)):
         return CpuTarget(threads)
     numbers = _cuda_devices(device)
-    from plait.dp.cuda import CudaTarget
+    from plait.devices.cuda_target import CudaTarget
 
     return CudaTarget(numbers, threads, sparing=device == "auto")
 

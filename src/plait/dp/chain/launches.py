@@ -1,0 +1,155 @@
+"""What the chain launches on each device: path counts, exhaustive enumeration, generation probabilities.
+
+The CPU counts what leaves 64 bits and what two joined D genes make, the GPU all else, see `serves` in
+`plait.dp.chain.gpu_count_launch`; what it leaves of a batch it gives to the CPU itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.target import Problem, Target, interpreted, over_stretches
+from plait.dp.chain.count import chain_item, enumerate_item
+from plait.dp.chain.rows import Kind
+from plait.dp.chain.tables import ChainOutput, ChainTables, Texts, make_scratch
+from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.weigh import WeightedChain, WeightedScratch
+from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.lang.algebras import PROBABILITY
+from plait.lang.compile import kernel
+from plait.lang.lanes import OneLane, host_lanes
+
+#: Fewest texts worth a thread of their own.
+_STRETCH: Final = 512
+#: Texts, and strings of an enumeration, that are worth the start of a GPU which was not asked for by name.
+_LEAST_TEXTS = 20_000
+_LEAST_STRINGS = 1_000_000_000
+
+
+class CountBatch(NamedTuple):
+    """Texts to count, and where to."""
+
+    kind: Kind
+    alg: Any
+    tables: ChainTables
+    texts: Texts
+    out: ChainOutput
+
+
+class EnumerationBatch(NamedTuple):
+    """Texts to count with up to `most` insertions; `out` is int64 (n, fragments + 1, most + 1)."""
+
+    tables: ChainTables
+    texts: Texts
+    most: int
+    out: NDArray[np.int64]
+
+
+class WeighBatch(NamedTuple):
+    """Texts to weigh, at least one and none empty; `plain` says that every code stands for a single symbol.
+
+    `scratch` makes the memory of a thread, for the longest of them.
+    """
+
+    chain: WeightedChain
+    parts: GraphParts
+    texts: WeightedTexts
+    plain: bool
+    scratch: Callable[[], WeightedScratch]
+
+
+class Weights(NamedTuple):
+    """Weights, float64 (n,), and the descriptions of what computed them."""
+
+    values: NDArray[np.float64]
+    devices: frozenset[str]
+
+
+def longest_text(texts: Texts) -> int:
+    """Symbols in the longest text of a batch."""
+    return int(texts.length.max(initial=0))
+
+
+@kernel
+def _run_chain(
+    kind: Any, alg: Any, tables: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
+) -> None:
+    for item in range(first, last):
+        chain_item(kind, alg, tables, texts, item, scratch, out)
+
+
+@kernel
+def _run_enumeration(
+    tables: Any, texts: Any, most: int, first: int, last: int, letters: Any, out: Any
+) -> None:
+    for item in range(first, last):
+        enumerate_item(tables, texts, item, most, letters, out)
+
+
+def _count(call: Any, batch: CountBatch, target: Target) -> ChainOutput:
+    kind, alg, tables, texts, out = batch
+    longest = longest_text(texts)
+
+    def run(first: int, last: int) -> None:
+        call(kind, alg, tables, texts, first, last, make_scratch(alg, tables, longest), out)
+
+    over_stretches(target.threads, texts.start.size, _STRETCH, run)
+    return out
+
+
+def _enumerate(call: Any, batch: EnumerationBatch, target: Target) -> NDArray[np.int64]:
+    tables, texts, most, out = batch
+
+    def run(first: int, last: int) -> None:
+        call(tables, texts, most, first, last, np.zeros(max(most, 1), np.int64), out)
+
+    over_stretches(target.threads, texts.start.size, 1, run)
+    return out
+
+
+def _weigh(compiled: bool, batch: WeighBatch, target: Target) -> Weights:
+    chain, parts, texts, _, scratch = batch
+    call: Any = weigh_kernel if len(chain.fragment_root) else weigh_pairs_kernel
+    call, lanes = (call, host_lanes()) if compiled else (interpreted(call), OneLane())
+    out = np.zeros(texts.start.size)
+
+    def run(first: int, last: int) -> None:
+        call(lanes, PROBABILITY, chain, parts, texts, first, last, scratch(), out)
+
+    over_stretches(target.threads, out.size, _STRETCH, run)
+    return Weights(out, frozenset({target.description}))
+
+
+def _many(batch: CountBatch | WeighBatch) -> bool:
+    return bool(batch.texts.start.size >= _LEAST_TEXTS)
+
+
+#: Path counts (dp1, dp2 with regions); fills `CountBatch.out`.
+PATH_COUNTS: Final[Problem[CountBatch, ChainOutput]] = Problem(
+    "path counts",
+    cpu=partial(_count, _run_chain),
+    reference=partial(_count, interpreted(_run_chain)),
+    cuda="plait.dp.chain.gpu_count_launch:count_batch",
+    worth=_many,
+)
+#: Counts by building every string; fills `EnumerationBatch.out`.
+ENUMERATION: Final[Problem[EnumerationBatch, NDArray[np.int64]]] = Problem(
+    "exhaustive enumeration",
+    cpu=partial(_enumerate, _run_enumeration),
+    reference=partial(_enumerate, interpreted(_run_enumeration)),
+    cuda="plait.dp.chain.gpu_enumerate_launch:enumerate_batch",
+    worth=lambda batch: batch.texts.start.size * 4**batch.most >= _LEAST_STRINGS,
+)
+#: Generation probabilities.
+WEIGHTS: Final[Problem[WeighBatch, Weights]] = Problem(
+    "generation probabilities",
+    cpu=partial(_weigh, True),
+    reference=partial(_weigh, False),
+    cuda="plait.dp.chain.gpu_weigh_launch:weigh_batch",
+    worth=_many,
+)
