@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.dp.chain.texts import GraphParts, WeightedTexts
-from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.chain.weigh import weigh_kernel
 from plait.dp.choice import resolve, used_devices
 from plait.dp.cuda import CudaTarget
 from plait.lang.algebras import PROBABILITY
@@ -229,8 +229,7 @@ class GenerationProbability:
         return out
 
     def _on_host(self, parts: GraphParts, batch: WeightedTexts, plain: bool) -> NDArray[np.float64]:
-        kernel: Any = weigh_kernel if self.model.d else weigh_pairs_kernel
-        lanes = host_lanes()
+        kernel, lanes = weigh_kernel, host_lanes()
         if self._target.name == "reference":
             kernel, lanes = getattr(kernel, "py_func", kernel), OneLane()
         out = np.zeros(batch.start.size)

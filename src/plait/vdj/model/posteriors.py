@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.chain.adjoint import ChoiceSummary
+from plait.dp.chain.adjoint import PosteriorRows
 from plait.run.local import LocalExecutor
 from plait.settings import thread_count
 from plait.vdj.model.expectations import counting_of
@@ -137,7 +137,7 @@ def _write(
     model: RecombinationModel,
     margin: int,
     weight: _Floats,
-    told: ChoiceSummary,
+    told: PosteriorRows,
     found: Posteriors,
     rows: NDArray[np.int64],
 ) -> None:
@@ -166,7 +166,7 @@ def _write(
 
 
 def _sides(
-    model: RecombinationModel, margin: int, told: ChoiceSummary
+    model: RecombinationModel, margin: int, told: PosteriorRows
 ) -> list[tuple[_Floats, _Floats, _Floats, _Floats, _Floats]]:
     """Numbers of insertions (n, lengths) and of steps (n, 20), and their probabilities, for each side."""
     left = told.left_length, told.left_step, model.p_vd_length, model.vd_steps, model.vd_first
