@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from plait.dp.chain.texts import count_after, count_before, node_after, node_before, place_of, step_on
 from plait.dp.chain.weigh import (
     find_spans,
-    insert_from,
+    insert_at,
     insert_left,
     insert_right,
     join,
@@ -328,6 +328,21 @@ class AddGroups(NamedTuple):
         for x in range(low, high, width_of(lanes)):
             value = load(lanes, weight, t, x) * load(lanes, slopes, u, x)
             add_group(lanes, counts, t, x, value * scaled)
+
+
+@shared
+def insert_from(junction: Any, start: int) -> Any:
+    """Weights of the bases inserted behind a node up to each other one, but for their number: `inserted`.
+
+    Returns the node behind the last one that so many insertions reach.
+    """
+    _, _, chain, graph, nodes, scratch = junction
+    furthest = place_of(graph, start) + chain.left_length.shape[1] - 2 * chain.margin
+    for u in range(start + 1, nodes):
+        if place_of(graph, u) > furthest:
+            return u
+        scratch.inserted[u, 0] = insert_at(junction, start, u)
+    return nodes
 
 
 @shared

@@ -372,28 +372,19 @@ def find_spans(junction: Any) -> None:
 
 
 @shared
-def insert_from(junction: Any, start: int) -> Any:
-    """Weights of the bases inserted behind a node up to each other one, but for their number: `inserted`.
-
-    Returns the node behind the last one that so many insertions reach.
-    """
-    _, alg, chain, graph, nodes, scratch = junction
-    inserted = scratch.inserted
-    furthest = place_of(graph, start) + chain.left_length.shape[1] - 2 * chain.margin
-    for u in range(start + 1, nodes):
-        if place_of(graph, u) > furthest:
-            return u
-        base = graph.symbol[u]
-        value = alg.zero
-        for k in range(count_before(graph, u)):
-            p = node_before(graph, u, k)
-            if p == start:
-                value = choice(alg, value, chain.left_first[base])
-            elif p > start:
-                step = chain.left_step[graph.symbol[p], base]
-                value = choice(alg, value, extend(alg, inserted[p, 0], step))
-        inserted[u, 0] = value
-    return nodes
+def insert_at(junction: Any, start: int, u: int) -> Any:
+    """Weight of the bases inserted behind a node up to another, u, but for their number."""
+    _, alg, chain, graph, _, scratch = junction
+    base = graph.symbol[u]
+    value = alg.zero
+    for k in range(count_before(graph, u)):
+        p = node_before(graph, u, k)
+        if p == start:
+            value = choice(alg, value, chain.left_first[base])
+        elif p > start:
+            step = chain.left_step[graph.symbol[p], base]
+            value = choice(alg, value, extend(alg, scratch.inserted[p, 0], step))
+    return value
 
 
 @shared
@@ -405,13 +396,16 @@ def length_weight(chain: Any, number: int) -> Any:
 @shared
 def join_from(junction: Any, start: int) -> Any:
     """All V that end at a node, with all insertions behind it and the J behind those."""
-    lanes, alg, chain, graph, _, scratch = junction
-    last = insert_from(junction, start)
+    lanes, alg, chain, graph, nodes, scratch = junction
+    most = chain.left_length.shape[1] - 2 * chain.margin
     found = extend(alg, meet(junction, start, start), splat(lanes, chain.left_none[0]))
-    for u in range(start + 1, last):
-        value = scratch.inserted[u, 0]
+    for u in range(start + 1, nodes):
+        number = place_of(graph, u) - place_of(graph, start)
+        if number > most:
+            break
+        value = insert_at(junction, start, u)
+        scratch.inserted[u, 0] = value
         if scratch.span[u, 2] > 0 and value != alg.zero:
-            number = place_of(graph, u) - place_of(graph, start)
             weight = splat(lanes, extend(alg, value, length_weight(chain, number)))
             found = choice(alg, found, extend(alg, meet(junction, start, u), weight))
     return found

@@ -219,23 +219,23 @@ class Counting(ABC):
             found[rows] = self._run(parts, some, shares[first + rows], counts, self._nothing, False, plain)
         return found
 
-    def tell(
+    def posterior(
         self, parts: GraphParts, texts: WeightedTexts, rows: NDArray[np.int64], *, plain: bool
     ) -> tuple[_Floats, PosteriorRows]:
         """What each of the texts `rows` tells: how probable it is, and its choices.
 
         `plain` says whether they are made of codes for one symbol each, or others.
         """
-        told, ones = self.summary(rows.size), np.ones(rows.size)
+        posterior, ones = self.summary(rows.size), np.ones(rows.size)
         some = chosen_texts(texts, rows)
         try:
             counts = self._zeros.pop()
         except IndexError:
             counts = self.empty()
-        weight = self._run(parts, some, ones, counts, told, True, plain)
+        weight = self._run(parts, some, ones, counts, posterior, True, plain)
         # Every text leaves them as it found them.
         self._zeros.append(counts)
-        return weight, told
+        return weight, posterior
 
     def summary(self, n: int) -> PosteriorRows:
         """Room for what n texts tell."""
@@ -277,7 +277,7 @@ class Counting(ABC):
         texts: WeightedTexts,
         shares: _Floats,
         counts: Any,
-        told: PosteriorRows,
+        posterior: PosteriorRows,
         each: bool,
         plain: bool,
     ) -> _Floats:
@@ -285,7 +285,7 @@ class Counting(ABC):
         out = np.zeros(n)
         with self._working(parts, int(texts.length.max(initial=1)), plain) as memory:
             expect_kernel(
-                host_lanes(), self.chain, parts, texts, 0, n, shares, *memory, counts, out, told, each
+                host_lanes(), self.chain, parts, texts, 0, n, shares, *memory, counts, out, posterior, each
             )
         return out
 
