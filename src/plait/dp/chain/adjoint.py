@@ -8,9 +8,6 @@ from plait.dp.chain.texts import count_after, count_before, node_after, node_bef
 from plait.dp.chain.weigh import (
     find_spans,
     insert_at,
-    insert_left,
-    insert_right,
-    join,
     length_weight,
     padded_to,
     places_entered,
@@ -18,6 +15,7 @@ from plait.dp.chain.weigh import (
     visit,
     visit_j,
     visit_v,
+    weigh_vdj,
 )
 from plait.lang.algebras import PROBABILITY, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
@@ -109,22 +107,14 @@ def expect_kernel(
 
 
 @shared
-def forward_vdj(adjoint: Any, junction: Any) -> Any:
-    """`forward` with D."""
-    insert_left(junction)
-    insert_right(junction)
-    return join(junction)
-
-
-@shared
 def backward_vdj(adjoint: Any, junction: Any, texts: Any, item: int, scale: float, counts: Any) -> None:
     """`backward` with D."""
     backward_join(junction, scale, adjoint, counts)
     backward_right(junction, adjoint, counts)
     backward_left(junction, adjoint, counts)
-    weight = junction.chain.prefix.weight, junction.chain.suffix.weight
-    visit_v(AddCounts(weight[0], adjoint.before, counts.prefix), junction, texts, item)
-    visit_j(AddCounts(weight[1], adjoint.after, counts.suffix), junction, texts, item)
+    v, j = junction.chain.prefix.weight, junction.chain.suffix.weight
+    visit_v(AddCounts(v, adjoint.before, counts.prefix), junction, texts, item)
+    visit_j(AddCounts(j, adjoint.after, counts.suffix), junction, texts, item)
 
 
 class AddCounts(NamedTuple):
@@ -411,7 +401,7 @@ def meet_ahead(junction: Any, start: int, u: int, weight: float, adjoint: Any) -
 
 
 #: Weight of a junction that has been read; what the pass backwards needs is left in the scratch.
-forward = by_type_of({ChainAdjoint: forward_vdj, PairAdjoint: forward_vj})
+forward = by_type_of({ChainAdjoint: weigh_vdj, PairAdjoint: forward_vj})
 #: Derivatives, and expected counts times `scale`, the share of a junction divided by its weight.
 backward = by_type_of({ChainAdjoint: backward_vdj, PairAdjoint: backward_vj})
 

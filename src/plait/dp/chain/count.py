@@ -287,17 +287,9 @@ def sum_from(
 
 @shared
 def sum_mirrored(
-    kind: Any,
-    alg: Any,
-    tables: Any,
-    span: Any,
-    f: int,
-    a: int,
-    first: int,
-    scratch: Any,
-    after: Any,
-    found: bool,
-) -> bool:
+    kind: Any, alg: Any, tables: Any, span: Any, f: int, a: int, first: int,
+    scratch: Any, after: Any, found: bool,
+) -> bool:  # fmt: skip
     """The matches of `sum_from` whose first p bases are the reverse complement of whatever follows them."""
     words = tables.words
     weights = tables.fragment_weights

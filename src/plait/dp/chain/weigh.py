@@ -181,8 +181,8 @@ def visit_j(visitor: Any, junction: Any, texts: Any, item: int) -> None:
 
 
 @shared
-def weigh_vdj(scratch: Any, junction: Any) -> Any:
-    """Weight of V, insertions, D, insertions and J."""
+def weigh_vdj(kind: Any, junction: Any) -> Any:
+    """Weight of V, insertions, D, insertions and J; picked by the type of `kind`."""
     insert_left(junction)
     insert_right(junction)
     return join(junction)
@@ -331,9 +331,9 @@ def read_d(junction: Any, start: int, c: int) -> Any:
 
 
 @shared
-def weigh_vj(scratch: Any, junction: Any) -> Any:
-    """Weight of V, insertions and J."""
-    lanes, alg, _, _, nodes, _ = junction
+def weigh_vj(kind: Any, junction: Any) -> Any:
+    """Weight of V, insertions and J; picked by the type of `kind`."""
+    lanes, alg, _, _, nodes, scratch = junction
     find_spans(junction)
     total = splat(lanes, alg.zero)
     for u in range(nodes):
