@@ -166,19 +166,19 @@ def counted(truth: RecombinationModel, fields: NDArray[np.int32]) -> Recombinati
         return np.where(total > 0, counts / np.maximum(total, 1), table)
 
     column["zero"] = np.zeros(len(fields), np.int32)
-    given = "prefix" if len(truth.p_dj) > 1 else "zero"
-    p_dj = share(truth.p_dj, (1, 2), given, "fragment" if truth.d else "zero", "suffix")
+    given = "v" if len(truth.p_dj) > 1 else "zero"
+    p_dj = share(truth.p_dj, (1, 2), given, "d" if truth.d else "zero", "j")
     found = replace(
         truth,
-        p_v=share(truth.p_v, (0,), "prefix"),
+        p_v=share(truth.p_v, (0,), "v"),
         p_dj=p_dj,
-        p_v_deletions=share(truth.p_v_deletions, (1,), "prefix", "prefix_cut"),
-        p_j_deletions=share(truth.p_j_deletions, (1,), "suffix", "suffix_cut"),
+        p_v_deletions=share(truth.p_v_deletions, (1,), "v", "v_deletion"),
+        p_j_deletions=share(truth.p_j_deletions, (1,), "j", "j_deletion"),
         p_vd_length=share(truth.p_vd_length, (0,), "left_length"),
     )
     if not truth.d:
         return found
-    cuts = ("fragment", "fragment_cut_left", "fragment_cut_right")
+    cuts = ("d", "d5_deletion", "d3_deletion")
     return replace(
         found,
         p_d_deletions=share(truth.p_d_deletions, (1, 2), *cuts),

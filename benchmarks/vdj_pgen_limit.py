@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from regression_limit import multiply_adds_per_second
 
-from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.lanes import host_lanes, width_of
 from plait.vdj.model import RecombinationModel
 from plait.vdj.model.gene_ends import model_shapes
@@ -48,9 +48,10 @@ def instructions_per_text(
     chain = weighted_chain(model, shapes)
     parts, texts, rows, _ = JunctionEncoder(model, shapes=shapes).encode(junctions, v_call, j_call, kind=kind)
     scratch = make_scratch(chain, parts, int(texts.length.max()), plain=kind == "nt")
-    call: Any = weigh_kernel if model.d else weigh_pairs_kernel
     _COUNTS.clear()
-    call.py_func(host_lanes(), _Counted(), chain, parts, texts, 0, rows.size, scratch, np.zeros(rows.size))
+    weigh_kernel.py_func(
+        host_lanes(), _Counted(), chain, parts, texts, 0, rows.size, scratch, np.zeros(rows.size)
+    )
     return {name: count / rows.size for name, count in _COUNTS.items()}
 
 

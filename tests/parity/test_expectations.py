@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
-from plait.dp.chain.weigh_kernels import expect_kernel, expect_pairs_kernel
-from plait.vdj.model import RecombinationModel
-from plait.vdj.model.expectations import CountingPairs, CountingWithD, Evidence, Expectation
+from plait.dp.chain.adjoint import expect_kernel
+from plait.vdj.model import RecombinationModel, expectations
+from plait.vdj.model.expectations import Evidence, Expectation
 from plait.vdj.model.posteriors import Posteriors, posteriors
 from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.results import STATUSES
@@ -127,8 +127,7 @@ def test_calls(d: bool) -> None:
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels as plain Python: each kind of graph would be compiled for some seconds."""
-    for kind, kernel in ((CountingWithD, expect_kernel), (CountingPairs, expect_pairs_kernel)):
-        monkeypatch.setattr(kind, "_kernel", staticmethod(getattr(kernel, "py_func", kernel)))
+    monkeypatch.setattr(expectations, "expect_kernel", getattr(expect_kernel, "py_func", expect_kernel))
 
 
 def spelled(text: str) -> list[str]:

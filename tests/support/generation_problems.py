@@ -22,8 +22,7 @@ from support.problems import SPLITS
 from support.recombination import coding_texts, drawn_junctions, small_model, ways_of
 
 from plait.dp.chain.texts import WeightedTexts
-from plait.dp.chain.weigh import weigh_pair_text, weigh_text
-from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.model.gene_ends import Amounts, EndShape, empty_table, model_shapes
@@ -257,18 +256,13 @@ def weigh_batch(
     shapes = model_shapes(batch.model)
     chain = weighted_chain(batch.model, shapes, algebra, amounts)
     parts, texts = batch_texts(batch, shapes.v, shapes.j)
-    kernel: Any = weigh_kernel if batch.model.d else weigh_pairs_kernel
-    body: Any = weigh_text if batch.model.d else weigh_pair_text
+    kernel: Any = getattr(weigh_kernel, "py_func", weigh_kernel) if interpreted else weigh_kernel
     out = empty_table(algebra, (len(batch.texts),))
     longest = max(1, int(texts.length.max(initial=0)))
 
     def run(piece: tuple[int, int]) -> None:
         scratch = make_scratch(chain, parts, longest, algebra, plain=plain)
-        if interpreted:
-            for item in range(*piece):
-                body(lanes, algebra, chain, parts, texts, item, scratch, out)
-        else:
-            kernel(lanes, algebra, chain, parts, texts, *piece, scratch, out)
+        kernel(lanes, algebra, chain, parts, texts, *piece, scratch, out)
 
     chosen = SPLITS[split]
     pieces = chosen.pieces(len(batch.texts))

@@ -16,7 +16,6 @@ TESTS = {
     "tests/unit/test_model_sampling.py::test_frequencies": {
         "draw_kernel",
         "weigh_kernel",
-        "weigh_pairs_kernel",
     },
     "tests/unit/test_model_scenarios.py::test_the_best_of_all": {"scenario_kernel"},
     "tests/unit/test_row_sweep.py::test_read_only_codes": {"_sweep_rows"},

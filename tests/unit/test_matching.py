@@ -14,7 +14,7 @@ from support.strategies import lane_widths, sequences
 
 from plait.alphabets import COMPLEMENT_MASK, encode
 from plait.devices.target import ReferenceTarget
-from plait.dp.chain.count import matched_prefix, matched_suffix, mirror_arms
+from plait.dp.chain.count import matched, mirror_arms
 from plait.dp.chain.tables import REGION_FIELDS
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES
@@ -34,8 +34,8 @@ def test_matched_ends(read: str, v: str, j: str, pi: int) -> None:
     n = len(read)
     prefix = max(k for k in range(min(n, len(v_ext)) + 1) if alike(read[:k], v_ext[:k]))
     suffix = max(k for k in range(min(n, len(j_ext)) + 1) if alike(read[n - k :], j_ext[len(j_ext) - k :]))
-    assert matched_prefix(tables, 1, masks, n) == prefix
-    assert matched_suffix(tables, 0, masks, n) == suffix
+    assert matched(tables.prefix_symbols, 1, min(n, len(v_ext)), masks, 0, 1) == prefix
+    assert matched(tables.suffix_symbols, 0, min(n, len(j_ext)), masks, n - 1, -1) == suffix
 
 
 @given(sequences(0, 12, codes=True), st.integers(1, 4))

@@ -41,7 +41,7 @@ def mouse() -> tuple[tuple[str, str, str], ...]:
 @cache
 def human() -> tuple[tuple[str, str, str], ...]:
     draws = JunctionSampler(HUMAN, seed=3).block(0, 4000)
-    v, j = (draws.fields[:, FIELDS.index(name)] for name in ("prefix", "suffix"))
+    v, j = (draws.fields[:, FIELDS.index(name)] for name in ("v", "j"))
     called = zip(draws.texts(), v.tolist(), j.tolist(), strict=True)
     return tuple((text, HUMAN.v[a].name, HUMAN.j[b].name) for text, a, b in called)[:400]
 

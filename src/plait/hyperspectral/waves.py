@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.bands.prediction import BandPrediction, NarrowColumn, NarrowNeighbor, WideColumn, WideNeighbor
+from plait.dp.bands.prediction import BandPrediction
 from plait.dp.bands.wavefront import (
     PAST,
-    AnyRate,
     BandMemory,
     Damped,
     Exact,
-    OneRate,
     ToResiduals,
     ToSamples,
     Way,
@@ -23,76 +21,21 @@ from plait.dp.bands.wavefront import (
     unskew,
 )
 from plait.hyperspectral.coders import code_blocks, code_rows, decode_blocks, decode_rows
+from plait.hyperspectral.header import SUMS
 from plait.hyperspectral.hybrid import code_small_rows, decode_small_rows
-from plait.hyperspectral.parameters import ImageLayout, LocalSum, Predictor
+from plait.hyperspectral.parameters import ImageLayout, Predictor
 from plait.lang.compile import kernel
 from plait.lang.lanes import host_lanes
 
-
-@kernel
-def run_samples_kernel(lanes: Any, numbers: Any, way: Any, memory: Any, first: int, last: int) -> None:
-    """See `plait.dp.bands.wavefront.run_samples`."""
-    run_samples(lanes, numbers, way, memory, first, last)
-
-
-@kernel
-def skew_kernel(samples: Any, first: int, values: Any) -> None:
-    """See `plait.dp.bands.wavefront.skew`."""
-    skew(samples, first, values)
-
-
-@kernel
-def unskew_kernel(values: Any, first: int, samples: Any) -> None:
-    """See `plait.dp.bands.wavefront.unskew`."""
-    unskew(values, first, samples)
-
-
-@kernel
-def code_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
-    """See `plait.hyperspectral.coders.code_rows`."""
-    code_rows(code, residuals, row, sums, cursor)
-
-
-@kernel
-def decode_rows_kernel(code: Any, residuals: Any, row: int, sums: Any, cursor: Any) -> None:
-    """See `plait.hyperspectral.coders.decode_rows`."""
-    decode_rows(code, residuals, row, sums, cursor)
-
-
-@kernel
-def code_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> None:
-    """See `plait.hyperspectral.coders.code_blocks`."""
-    code_blocks(code, values, cursor, progress)
-
-
-@kernel
-def decode_blocks_kernel(code: Any, values: Any, cursor: Any, progress: Any) -> None:
-    """See `plait.hyperspectral.coders.decode_blocks`."""
-    decode_blocks(code, values, cursor, progress)
-
-
-@kernel
-def code_small_rows_kernel(
-    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
-) -> None:
-    """See `plait.hyperspectral.hybrid.code_small_rows`."""
-    code_small_rows(code, tables, residuals, row, sums, open_words, cursor)
-
-
-@kernel
-def decode_small_rows_kernel(
-    code: Any, tables: Any, residuals: Any, row: int, sums: Any, open_words: Any, cursor: Any
-) -> None:
-    """See `plait.hyperspectral.hybrid.decode_small_rows`."""
-    decode_small_rows(code, tables, residuals, row, sums, open_words, cursor)
-
-
-_SUMS: dict[LocalSum, Any] = {
-    "wide-neighbor": WideNeighbor(),
-    "narrow-neighbor": NarrowNeighbor(),
-    "wide-column": WideColumn(),
-    "narrow-column": NarrowColumn(),
-}
+run_samples_kernel = kernel(run_samples)
+skew_kernel = kernel(skew)
+unskew_kernel = kernel(unskew)
+code_rows_kernel = kernel(code_rows)
+decode_rows_kernel = kernel(decode_rows)
+code_blocks_kernel = kernel(code_blocks)
+decode_blocks_kernel = kernel(decode_blocks)
+code_small_rows_kernel = kernel(code_small_rows)
+decode_small_rows_kernel = kernel(decode_small_rows)
 #: Bands are filled up to a multiple of this: no group has more lanes.
 _LANES = 16
 #: Bands of a wave, and samples of a stretch: a wave takes their sum in steps, so that few are wasted.
@@ -174,10 +117,10 @@ class BandWaves:
         self._lanes = host_lanes(64)
         self._numbers = _numbers(image, predictor)
         self._way = Way(
-            _SUMS[predictor.local_sum],
+            SUMS.index(predictor.local_sum),
             ToSamples() if backwards else ToResiduals(),
             Exact() if predictor.representatives is None else Damped(),
-            OneRate() if predictor.weight_offsets is None else AnyRate(),
+            int(predictor.weight_offsets is not None),
             int(predictor.mode == "full"),
             predictor.prediction_bands,
         )

@@ -9,54 +9,28 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait.lang.compile import by_type
+from plait.lang.compile import by_type, shared
 from plait.lang.lanes import equal, greater, maximum, minimum, select, splat
 
 
-class WideNeighbor(NamedTuple):
-    """Local sums of four neighbours, the western one among them."""
+@shared
+def local_sum(kind: int, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
+    """The local sum; `near` is (w, nw, n, ne), the masks tell the first row and the ends of a row.
 
-    @staticmethod
-    def local_sum(kind: WideNeighbor, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
-        w, nw, n, ne = near
-        east = select(last, n, ne)
-        whole = select(first, n, w) + select(first, ne, nw) + n + east
-        return select(first_row, w + w + w + w, whole)
-
-
-class NarrowNeighbor(NamedTuple):
-    """Local sums of neighbours in the row before alone."""
-
-    @staticmethod
-    def local_sum(kind: NarrowNeighbor, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
-        _, nw, n, ne = near
+    `kind` is 0 for wide and 1 for narrow neighbour-oriented sums, 2 and 3 for column-oriented ones, as in the
+    header of a stream. In the first row there is only the western neighbour: of this band or, narrow, `wz` of
+    the band before.
+    """
+    w, nw, n, ne = near
+    west = w if kind & 1 == 0 else wz
+    if kind >= 2:
+        one = select(first_row, west, n)
+        return one + one + one + one
+    if kind == 0:
+        whole = select(first, n, w) + select(first, ne, nw) + n + select(last, n, ne)
+    else:
         whole = select(first, ne, nw) + n + n + select(last, nw, ne)
-        return select(first_row, wz + wz + wz + wz, whole)
-
-
-class WideColumn(NamedTuple):
-    """Four times the northern neighbour; in the first row the western one."""
-
-    @staticmethod
-    def local_sum(kind: WideColumn, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
-        w, _, n, _ = near
-        one = select(first_row, w, n)
-        return one + one + one + one
-
-
-class NarrowColumn(NamedTuple):
-    """Four times the northern neighbour; in the first row the western one of the band before."""
-
-    @staticmethod
-    def local_sum(kind: NarrowColumn, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
-        _, _, n, _ = near
-        one = select(first_row, wz, n)
-        return one + one + one + one
-
-
-@by_type
-def local_sum(kind: Any, near: Any, wz: Any, first_row: Any, first: Any, last: Any) -> Any:
-    """The local sum; `near` is (w, nw, n, ne), the masks tell the first row and the ends of a row."""
+    return select(first_row, west + west + west + west, whole)
 
 
 class BandPrediction(NamedTuple):

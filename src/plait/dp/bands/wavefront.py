@@ -97,22 +97,6 @@ class Damped(NamedTuple):
         return representative(p, sample, high, phi)
 
 
-class OneRate(NamedTuple):
-    """All weights learn alike."""
-
-    @staticmethod
-    def component_shift(rate: OneRate, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
-        return shift
-
-
-class AnyRate(NamedTuple):
-    """Every weight has an offset of its own."""
-
-    @staticmethod
-    def component_shift(rate: AnyRate, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
-        return shift + load(lanes, offsets, i, lane)
-
-
 @by_type
 def exchange(way: Any, p: Any, value: Any, double: Any) -> Any:
     """The sample, and what the value becomes."""
@@ -123,23 +107,19 @@ def kept(stand: Any, p: Any, sample: Any, high: Any, phi: Any) -> Any:
     """What stands for a sample from now on."""
 
 
-@by_type
-def component_shift(rate: Any, lanes: Any, offsets: Any, i: int, lane: int, shift: Any) -> Any:
-    """Exponent of the learning of component i."""
-
-
 class Way(NamedTuple):
     """What a wave does.
 
-    `exchange` is `ToResiduals` or `ToSamples`, `stand` is `Exact` or `Damped`, `rate` is `OneRate` or
-    `AnyRate`; `full`: there are directional differences; `before` is P, the bands before a band that it is
-    predicted from.
+    `exchange` is `ToResiduals` or `ToSamples`, `stand` is `Exact` or `Damped`. Values, for which no code is
+    compiled anew: `sums`, the kind of `plait.dp.bands.prediction.local_sum`; `own_rates`: every weight has an
+    offset of its own; `full`: there are directional differences; `before` is P, the bands before a band that
+    it is predicted from.
     """
 
     sums: Any
     exchange: Any
     stand: Any
-    rate: Any
+    own_rates: Any
     full: Any
     before: Any
 
@@ -159,7 +139,9 @@ def _directional(p: Any, near: Any, sigma: Any, first_row: Any, first: Any) -> A
 def _learn(
     lanes: Any, p: Any, way: Any, memory: Any, i: int, lane: int, u: Any, falls: Any, shift: Any
 ) -> None:
-    own = component_shift(way.rate, lanes, memory.offsets, i, lane, shift)
+    own = shift
+    if way.own_rates:
+        own = shift + load(lanes, memory.offsets, i, lane)
     store(lanes, memory.weights, i, lane, learned(p, load(lanes, memory.weights, i, lane), u, falls, own))
 
 

@@ -1,6 +1,9 @@
 """The k most probable scenarios of a junction.
 
 Best lists of what ends or begins at each place are joined through a bounded heap.
+
+Chains with D and without have a search each: as V-D-J with an empty D, the choice of V and J together would
+be a factor of other products, in another order of equal scenarios.
 """
 
 from __future__ import annotations
@@ -11,98 +14,116 @@ from plait.lang.compile import kernel, shared
 
 #: Columns of `ScenarioOutput.fields`.
 SCENARIO_FIELDS = (
-    "prefix",
-    "fragment",
-    "suffix",
-    "prefix_cut",
-    "fragment_cut_left",
-    "fragment_cut_right",
-    "suffix_cut",
-    "prefix_end",
-    "fragment_start",
-    "fragment_end",
-    "suffix_start",
+    "v",
+    "d",
+    "j",
+    "v_deletion",
+    "d5_deletion",
+    "d3_deletion",
+    "j_deletion",
+    "v_end",
+    "d_start",
+    "d_end",
+    "j_start",
 )
 
 
-class ScenarioTables(NamedTuple):
-    """What texts are made of: symbols (uint8), deletion, insertion and joint weights (float64).
+class SegmentWeights(NamedTuple):
+    """The V, D or J genes: `bases`, uint8, of all, J from the end, with offsets `first`, int64 (n + 1,).
 
-    `prefix`, `suffix` and `fragment` are the symbols of all of each kind, suffixes from their end, with
-    offsets `prefix_first`, `suffix_first` and `fragment_first`, int64 (n + 1,). `prefix_weight` and
-    `suffix_weight` are (n, cuts), `fragment_weight` (n, left cuts, right cuts); a cut is a number of deleted
-    symbols. `joint`, (1 or prefixes, fragments, suffixes), without fragments one of them. `left_length` and
-    `right_length`, (n,): by number of insertions; `left_first` and `right_first`, (4,): of the first inserted
-    symbol; `left_step` and `right_step`, (4, 4): of one after the one before, away from the prefix or suffix.
+    `weight`, float64: (n, deletions), of D (n, deletions on the left, on the right).
     """
 
-    prefix: Any
-    prefix_first: Any
-    prefix_weight: Any
-    suffix: Any
-    suffix_first: Any
-    suffix_weight: Any
-    fragment: Any
-    fragment_first: Any
-    fragment_weight: Any
+    bases: Any
+    first: Any
+    weight: Any
+
+
+class InsertionWeights(NamedTuple):
+    """Weights of insertions, float64: `length` by their number, `base` (4,) of the first inserted base.
+
+    `step`, (4, 4): of one after the one before, away from V or J.
+    """
+
+    length: Any
+    base: Any
+    step: Any
+
+
+class ScenarioTables(NamedTuple):
+    """What junctions are made of: `SegmentWeights` of V, D and J, `InsertionWeights` left and right of D.
+
+    `joint`, float64 (1 or V genes, D genes, J genes); without D genes one of them.
+    """
+
+    v: Any
+    d: Any
+    j: Any
     joint: Any
-    left_length: Any
-    left_step: Any
-    left_first: Any
-    right_length: Any
-    right_step: Any
-    right_first: Any
+    left: Any
+    right: Any
 
 
 class ScenarioQueries(NamedTuple):
-    """Texts, and the prefixes and suffixes that each may have.
+    """Junctions, and the V and J genes that each may have.
 
-    `codes` are uint8, symbols 0 to 3; `start` and `length` int64 (n,). `prefix_first` and `suffix_first`,
-    int64 (n + 1,), are offsets into the lists `prefixes` and `suffixes`, int32.
+    `codes` are uint8, bases 0 to 3; `start` and `length` int64 (n,). `v_first` and `j_first`, int64 (n + 1,),
+    are offsets into the lists `v` and `j`, int32.
     """
 
     codes: Any
     start: Any
     length: Any
-    prefix_first: Any
-    prefixes: Any
-    suffix_first: Any
-    suffixes: Any
+    v_first: Any
+    v: Any
+    j_first: Any
+    j: Any
+
+
+class BestLists(NamedTuple):
+    """Lists of the largest values: `count` int64 (lists,), `value` float64 (lists, most), the largest first.
+
+    `item`, int32 (lists, most, 2), is what has the value.
+    """
+
+    count: Any
+    value: Any
+    item: Any
+
+
+class Heap(NamedTuple):
+    """The best so far, the least of them first.
+
+    `value` float64 (most,), `order` int64 (most,), when it came, and `item` int32 (most, 6).
+    """
+
+    value: Any
+    order: Any
+    item: Any
 
 
 class ScenarioScratch(NamedTuple):
-    """Memory for texts of up to L symbols.
+    """Memory for junctions of up to L bases.
 
     `left_inserted` and `right_inserted`, float64 (L + 1, L + 1): weight of inserting what is between two
-    places. `ends` are lists of prefixes that end at each place, `rights` of suffixes, for every fragment;
-    `lists` and `right_lists` are the same with the insertions. Of each list: ``_count`` int64, ``_value``
-    float64 (lists, most), ``_item`` int32 (lists, most, 2). `heap_value` float64 (most,), `heap_order` int64
-    (most,) and `heap_item` int32 (most, 6): the best so far, the least of them first.
+    places. `v_ends` are `BestLists` of V that ends at each place, of gene and deletion, `j_begins` of J, for
+    every D; `left` and `right` are the same with the insertions, of place and rank in the former. `heap` is a
+    `Heap`.
     """
 
     left_inserted: Any
     right_inserted: Any
-    ends_count: Any
-    ends_value: Any
-    ends_item: Any
-    rights_count: Any
-    rights_value: Any
-    rights_item: Any
-    lists_count: Any
-    lists_value: Any
-    lists_item: Any
-    right_lists_count: Any
-    right_lists_value: Any
-    right_lists_item: Any
-    heap_value: Any
-    heap_order: Any
-    heap_item: Any
+    v_ends: Any
+    j_begins: Any
+    left: Any
+    right: Any
+    heap: Any
 
 
 class ScenarioOutput(NamedTuple):
     """What was found: `count` int64 (n,), `value` float64 (n, most), the largest first, and `fields`.
 
-    `fields` is int32 (n, most, len(SCENARIO_FIELDS)); the fragment is -1 where there are none.
+    `fields` is int32 (n, most, len(SCENARIO_FIELDS)); d is -1 where there are none.
     """
 
     count: Any
@@ -110,20 +131,17 @@ class ScenarioOutput(NamedTuple):
     fields: Any
 
 
-#: Numbers that an item of the heap holds.
-_NUMBERS = 6
-
-
 @shared
-def list_item(count: Any, values: Any, items: Any, place: int, value: float, first: int, second: int) -> None:
-    """Put an item into a list of the largest ones."""
-    at = count[place]
+def list_item(lists: Any, place: int, value: float, first: int, second: int) -> bool:
+    """Put an item into a list of the largest ones; False if it is not larger than those of a full list."""
+    values, items = lists.value, lists.item
+    at = lists.count[place]
     if at == values.shape[1]:
         at -= 1
         if value <= values[place, at]:
-            return
+            return False
     else:
-        count[place] += 1
+        lists.count[place] += 1
     while at > 0 and values[place, at - 1] < value:
         values[place, at] = values[place, at - 1]
         items[place, at, 0] = items[place, at - 1, 0]
@@ -132,340 +150,287 @@ def list_item(count: Any, values: Any, items: Any, place: int, value: float, fir
     values[place, at] = value
     items[place, at, 0] = first
     items[place, at, 1] = second
+    return True
 
 
 @shared
-def is_worse(scratch: Any, one: int, other: int) -> bool:
+def is_worse(heap: Any, one: int, other: int) -> bool:
     """Whether one item of the heap is to go before another."""
-    a, b = scratch.heap_value[one], scratch.heap_value[other]
-    return bool(a < b or (a == b and scratch.heap_order[one] > scratch.heap_order[other]))
+    a, b = heap.value[one], heap.value[other]
+    return bool(a < b or (a == b and heap.order[one] > heap.order[other]))
 
 
 @shared
-def swap_items(scratch: Any, one: int, other: int) -> None:
+def swap_items(heap: Any, one: int, other: int) -> None:
     """Exchange two items of the heap."""
-    value, order = scratch.heap_value[one], scratch.heap_order[one]
-    scratch.heap_value[one], scratch.heap_order[one] = scratch.heap_value[other], scratch.heap_order[other]
-    scratch.heap_value[other], scratch.heap_order[other] = value, order
-    for k in range(_NUMBERS):
-        item = scratch.heap_item[one, k]
-        scratch.heap_item[one, k] = scratch.heap_item[other, k]
-        scratch.heap_item[other, k] = item
+    value, order = heap.value[one], heap.order[one]
+    heap.value[one], heap.order[one] = heap.value[other], heap.order[other]
+    heap.value[other], heap.order[other] = value, order
+    for k in range(heap.item.shape[1]):
+        item = heap.item[one, k]
+        heap.item[one, k] = heap.item[other, k]
+        heap.item[other, k] = item
 
 
 @shared
-def sink_item(scratch: Any, at: int, size: int) -> None:
+def sink_item(heap: Any, at: int, size: int) -> None:
     """Let an item of the heap go down to where it belongs."""
     while True:
         least = at
         for below in range(2 * at + 1, min(2 * at + 3, size)):
-            if is_worse(scratch, below, least):
+            if is_worse(heap, below, least):
                 least = below
         if least == at:
             return
-        swap_items(scratch, at, least)
+        swap_items(heap, at, least)
         at = least
 
 
 @shared
+def least_wanted(heap: Any, size: int) -> float:
+    """What an item must be larger than to have a place on the heap."""
+    least: float = heap.value[0] if size == heap.value.size else 0.0
+    return least
+
+
+@shared
 def push_item(
-    scratch: Any, size: int, order: int, value: float, a: int, b: int, c: int, d: int, e: int, f: int
+    heap: Any, size: int, order: int, value: float, a: int, b: int, c: int, d: int, e: int, f: int
 ) -> int:
     """Put an item on the heap, in the place of the least one if it is full; returns the size."""
-    full = size == scratch.heap_value.size
+    full = size == heap.value.size
     at = 0 if full else size
-    scratch.heap_value[at], scratch.heap_order[at] = value, order
-    scratch.heap_item[at, 0], scratch.heap_item[at, 1], scratch.heap_item[at, 2] = a, b, c
-    scratch.heap_item[at, 3], scratch.heap_item[at, 4], scratch.heap_item[at, 5] = d, e, f
+    heap.value[at], heap.order[at] = value, order
+    heap.item[at, 0], heap.item[at, 1], heap.item[at, 2] = a, b, c
+    heap.item[at, 3], heap.item[at, 4], heap.item[at, 5] = d, e, f
     if full:
-        sink_item(scratch, 0, size)
+        sink_item(heap, 0, size)
         return size
-    while at > 0 and is_worse(scratch, at, (at - 1) // 2):
-        swap_items(scratch, at, (at - 1) // 2)
+    while at > 0 and is_worse(heap, at, (at - 1) // 2):
+        swap_items(heap, at, (at - 1) // 2)
         at = (at - 1) // 2
     return size + 1
 
 
 @shared
-def weigh_insertions(tables: Any, queries: Any, row: int, scratch: Any) -> None:
-    """Weights of all stretches as insertions."""
-    start, length = queries.start[row], queries.length[row]
-    codes = queries.codes
-    for low in range(length + 1):
+def weigh_stretches(weights: Any, queries: Any, row: int, direction: int, inserted: Any) -> None:
+    """Weights of all stretches as insertions, read to the right (direction 1) or to the left (-1)."""
+    start, length, codes = queries.start[row], queries.length[row], queries.codes
+    for begin in range(length + 1):
         value = 1.0
-        scratch.left_inserted[low, low] = tables.left_length[0]
-        for high in range(low + 1, min(length, low + tables.left_length.size - 1) + 1):
-            code = codes[start + high - 1]
-            if high == low + 1:
-                value = tables.left_first[code]
+        inserted[begin, begin] = weights.length[0]
+        room = length - begin if direction > 0 else begin
+        for n in range(1, min(room, weights.length.size - 1) + 1):
+            low = begin if direction > 0 else begin - n
+            at = start + (low + n - 1 if direction > 0 else low)
+            if n == 1:
+                value = weights.base[codes[at]]
             else:
-                value *= tables.left_step[codes[start + high - 2], code]
-            scratch.left_inserted[low, high] = value * tables.left_length[high - low]
-    for high in range(length + 1):
-        value = 1.0
-        scratch.right_inserted[high, high] = tables.right_length[0]
-        for low in range(high - 1, max(0, high - tables.right_length.size + 1) - 1, -1):
-            code = codes[start + low]
-            if low == high - 1:
-                value = tables.right_first[code]
-            else:
-                value *= tables.right_step[codes[start + low + 1], code]
-            scratch.right_inserted[low, high] = value * tables.right_length[high - low]
+                value *= weights.step[codes[at - direction], codes[at]]
+            inserted[low, low + n] = value * weights.length[n]
 
 
 @shared
-def list_prefixes(tables: Any, queries: Any, row: int, scratch: Any) -> None:
-    """Lists of the prefixes that end at each place."""
+def matching(segment: Any, first: int, size: int, queries: Any, at: int, direction: int) -> int:
+    """How many bases of a gene, of `size` from `first` on, are those of a junction from `at` on."""
+    n = 0
+    while n < size and segment.bases[first + n] == queries.codes[at + direction * n]:
+        n += 1
+    return n
+
+
+@shared
+def list_v(tables: Any, queries: Any, row: int, scratch: Any) -> None:
+    """Lists of the V that end at each place."""
     start, length = queries.start[row], queries.length[row]
     for place in range(length + 1):
-        scratch.ends_count[place] = 0
-    for k in range(queries.prefix_first[row], queries.prefix_first[row + 1]):
-        gene = queries.prefixes[k]
-        first = tables.prefix_first[gene]
-        size = tables.prefix_first[gene + 1] - first
-        for at in range(min(size, length)):
-            if tables.prefix[first + at] != queries.codes[start + at]:
-                break
-            cut = size - at - 1
-            if cut < tables.prefix_weight.shape[1]:
-                value = tables.prefix_weight[gene, cut]
+        scratch.v_ends.count[place] = 0
+    for k in range(queries.v_first[row], queries.v_first[row + 1]):
+        v = queries.v[k]
+        first = tables.v.first[v]
+        size = tables.v.first[v + 1] - first
+        for kept in range(1, matching(tables.v, first, min(size, length), queries, start, 1) + 1):
+            if size - kept < tables.v.weight.shape[1]:
+                value = tables.v.weight[v, size - kept]
                 if value > 0:
-                    list_item(
-                        scratch.ends_count, scratch.ends_value, scratch.ends_item, at + 1, value, gene, cut
-                    )
+                    list_item(scratch.v_ends, kept, value, v, size - kept)
 
 
 @shared
-def list_suffixes(tables: Any, queries: Any, row: int, scratch: Any) -> None:
-    """Lists of the suffixes that begin at each place, for every fragment."""
+def list_j(tables: Any, queries: Any, row: int, scratch: Any) -> None:
+    """Lists of the J that begin at each place, for every D."""
     start, length = queries.start[row], queries.length[row]
-    fragments = tables.joint.shape[1]
-    for place in range(fragments * (length + 1)):
-        scratch.rights_count[place] = 0
-    for k in range(queries.suffix_first[row], queries.suffix_first[row + 1]):
-        gene = queries.suffixes[k]
-        first = tables.suffix_first[gene]
-        size = tables.suffix_first[gene + 1] - first
-        for at in range(min(size, length)):
-            if tables.suffix[first + at] != queries.codes[start + length - 1 - at]:
-                break
-            cut = size - at - 1
-            if cut < tables.suffix_weight.shape[1]:
-                for fragment in range(fragments):
-                    value = tables.suffix_weight[gene, cut] * tables.joint[0, fragment, gene]
+    genes = tables.joint.shape[1]
+    for place in range(genes * (length + 1)):
+        scratch.j_begins.count[place] = 0
+    last = start + length - 1
+    for k in range(queries.j_first[row], queries.j_first[row + 1]):
+        j = queries.j[k]
+        first = tables.j.first[j]
+        size = tables.j.first[j + 1] - first
+        for kept in range(1, matching(tables.j, first, min(size, length), queries, last, -1) + 1):
+            if size - kept < tables.j.weight.shape[1]:
+                for d in range(genes):
+                    value = tables.j.weight[j, size - kept] * tables.joint[0, d, j]
                     if value > 0:
-                        place = fragment * (length + 1) + length - at - 1
-                        list_item(
-                            scratch.rights_count,
-                            scratch.rights_value,
-                            scratch.rights_item,
-                            place,
-                            value,
-                            gene,
-                            cut,
-                        )
+                        place = d * (length + 1) + length - kept
+                        list_item(scratch.j_begins, place, value, j, size - kept)
+
+
+@shared
+def list_inserted(lists: Any, place: int, ends: Any, end: int, inserted: float, first: int) -> None:
+    """Put all that a list of ends has, with the same insertions, into the list of a place."""
+    for rank in range(ends.count[end] if inserted > 0 else 0):
+        if not list_item(lists, place, ends.value[end, rank] * inserted, first, rank):
+            break
 
 
 @shared
 def list_insertions(tables: Any, length: int, scratch: Any) -> None:
-    """Lists of what is before and behind fragments that begin or end at each place."""
-    count, values, items = scratch.lists_count, scratch.lists_value, scratch.lists_item
+    """Lists of what is before and behind D that begins or ends at each place."""
     for place in range(length + 1):
-        count[place] = 0
-        for end in range(max(0, place - tables.left_length.size + 1), place + 1):
+        scratch.left.count[place] = 0
+        for end in range(max(0, place - tables.left.length.size + 1), place + 1):
             inserted = scratch.left_inserted[end, place]
-            for rank in range(scratch.ends_count[end] if inserted > 0 else 0):
-                value = scratch.ends_value[end, rank] * inserted
-                if count[place] == values.shape[1] and value <= values[place, values.shape[1] - 1]:
-                    break
-                list_item(count, values, items, place, value, end, rank)
-    count, values, items = (
-        scratch.right_lists_count,
-        scratch.right_lists_value,
-        scratch.right_lists_item,
-    )
-    for fragment in range(tables.joint.shape[1]):
+            list_inserted(scratch.left, place, scratch.v_ends, end, inserted, end)
+    for d in range(tables.joint.shape[1]):
+        row = d * (length + 1)
         for place in range(length + 1):
-            row = fragment * (length + 1) + place
-            count[row] = 0
-            for begin in range(place, min(length, place + tables.right_length.size - 1) + 1):
+            scratch.right.count[row + place] = 0
+            for begin in range(place, min(length, place + tables.right.length.size - 1) + 1):
                 inserted = scratch.right_inserted[place, begin]
-                other = fragment * (length + 1) + begin
-                for rank in range(scratch.rights_count[other] if inserted > 0 else 0):
-                    value = scratch.rights_value[other, rank] * inserted
-                    if count[row] == values.shape[1] and value <= values[row, values.shape[1] - 1]:
-                        break
-                    list_item(count, values, items, row, value, begin, rank)
+                list_inserted(scratch.right, row + place, scratch.j_begins, row + begin, inserted, begin)
 
 
 @shared
 def push_pairs(
-    scratch: Any,
-    size: int,
-    order: int,
-    weight: float,
-    left: int,
-    right: int,
-    fragment: int,
-    first: int,
-    kept: int,
+    scratch: Any, size: int, order: int, weight: float, left: int, right: int, d: int, first: int, kept: int
 ) -> Any:
-    """Put on the heap what a fragment at its place makes; returns size and order."""
-    for x in range(scratch.lists_count[left]):
-        before = weight * scratch.lists_value[left, x]
-        for y in range(scratch.right_lists_count[right]):
-            value = before * scratch.right_lists_value[right, y]
-            if value <= (scratch.heap_value[0] if size == scratch.heap_value.size else 0.0):
+    """Put on the heap what a D at its place makes; returns size and order."""
+    heap = scratch.heap
+    for x in range(scratch.left.count[left]):
+        before = weight * scratch.left.value[left, x]
+        for y in range(scratch.right.count[right]):
+            value = before * scratch.right.value[right, y]
+            if value <= least_wanted(heap, size):
                 if y == 0:
                     return size, order
                 break
-            size = push_item(scratch, size, order, value, fragment, first, kept, left, x, y)
+            size = push_item(heap, size, order, value, d, first, kept, left, x, y)
             order += 1
     return size, order
 
 
 @shared
-def search_fragments(tables: Any, queries: Any, row: int, scratch: Any) -> int:
-    """Go through all fragments at all places; returns the size of the heap."""
+def search_d(tables: Any, queries: Any, row: int, scratch: Any) -> int:
+    """Go through all D at all places; returns the size of the heap."""
     start, length = queries.start[row], queries.length[row]
+    weights = tables.d.weight
     size, order = 0, 0
-    for fragment in range(tables.joint.shape[1]):
-        begin = tables.fragment_first[fragment]
-        whole = tables.fragment_first[fragment + 1] - begin
-        for first in range(min(whole + 1, tables.fragment_weight.shape[1])):
+    for d in range(tables.joint.shape[1]):
+        begin = tables.d.first[d]
+        whole = tables.d.first[d + 1] - begin
+        for first in range(min(whole + 1, weights.shape[1])):
             for place in range(length + 1):
-                if scratch.lists_count[place] == 0:
+                if scratch.left.count[place] == 0:
                     continue
-                for kept in range(min(whole - first, length - place) + 1):
-                    if kept > 0 and (
-                        tables.fragment[begin + first + kept - 1] != queries.codes[start + place + kept - 1]
-                    ):
-                        break
+                most = min(whole - first, length - place)
+                for kept in range(matching(tables.d, begin + first, most, queries, start + place, 1) + 1):
                     cut = whole - first - kept
-                    if cut >= tables.fragment_weight.shape[2]:
-                        continue
-                    weight = tables.fragment_weight[fragment, first, cut]
-                    if weight > 0:
-                        right = fragment * (length + 1) + place + kept
-                        size, order = push_pairs(
-                            scratch, size, order, weight, place, right, fragment, first, kept
-                        )
+                    if cut < weights.shape[2] and weights[d, first, cut] > 0:
+                        right = d * (length + 1) + place + kept
+                        weight = weights[d, first, cut]
+                        size, order = push_pairs(scratch, size, order, weight, place, right, d, first, kept)
     return size
 
 
 @shared
-def search_pairs(tables: Any, queries: Any, row: int, scratch: Any) -> int:
-    """Go through all prefixes and suffixes without a fragment between; returns the size of the heap."""
+def search_vj(tables: Any, queries: Any, row: int, scratch: Any) -> int:
+    """Go through all V and J without D between; returns the size of the heap."""
     start, length = queries.start[row], queries.length[row]
+    weights = tables.v.weight
     size, order = 0, 0
-    for a in range(queries.prefix_first[row], queries.prefix_first[row + 1]):
-        v = queries.prefixes[a]
-        v_first = tables.prefix_first[v]
-        v_size = tables.prefix_first[v + 1] - v_first
-        for b in range(queries.suffix_first[row], queries.suffix_first[row + 1]):
-            j = queries.suffixes[b]
+    for a in range(queries.v_first[row], queries.v_first[row + 1]):
+        v = queries.v[a]
+        first = tables.v.first[v]
+        whole = tables.v.first[v + 1] - first
+        most = matching(tables.v, first, min(whole, length), queries, start, 1)
+        for b in range(queries.j_first[row], queries.j_first[row + 1]):
+            j = queries.j[b]
             joint = tables.joint[v if tables.joint.shape[0] > 1 else 0, 0, j]
-            for at in range(min(v_size, length) if joint > 0 else 0):
-                if tables.prefix[v_first + at] != queries.codes[start + at]:
-                    break
-                cut = v_size - at - 1
-                if cut < tables.prefix_weight.shape[1]:
-                    before = tables.prefix_weight[v, cut] * joint
-                    size, order = push_suffixes(
-                        tables, queries, row, scratch, size, order, before, v, at + 1, j
-                    )
+            for end in range(1, most + 1 if joint > 0 else 1):
+                if whole - end < weights.shape[1]:
+                    before = weights[v, whole - end] * joint
+                    size, order = push_j(tables, queries, row, scratch, size, order, before, v, end, j)
     return size
 
 
 @shared
-def push_suffixes(
-    tables: Any,
-    queries: Any,
-    row: int,
-    scratch: Any,
-    size: int,
-    order: int,
-    before: float,
-    v: int,
-    end: int,
-    j: int,
-) -> Any:
-    """Put on the heap what a prefix makes with every cut of a suffix; returns size and order."""
+def push_j(
+    tables: Any, queries: Any, row: int, scratch: Any,
+    size: int, order: int, before: float, v: int, end: int, j: int,
+) -> Any:  # fmt: skip
+    """Put on the heap what a V makes with every deletion of a J; returns size and order."""
     start, length = queries.start[row], queries.length[row]
-    first = tables.suffix_first[j]
-    whole = tables.suffix_first[j + 1] - first
-    for at in range(min(whole, length - end) if before > 0 else 0):
-        if tables.suffix[first + at] != queries.codes[start + length - 1 - at]:
-            break
-        cut, begin = whole - at - 1, length - at - 1
-        if cut >= tables.suffix_weight.shape[1] or begin - end >= tables.left_length.size:
+    first = tables.j.first[j]
+    whole = tables.j.first[j + 1] - first
+    most = min(whole, length - end) if before > 0 else 0
+    for kept in range(1, matching(tables.j, first, most, queries, start + length - 1, -1) + 1):
+        begin = length - kept
+        if whole - kept >= tables.j.weight.shape[1] or begin - end >= tables.left.length.size:
             continue
-        value = before * tables.suffix_weight[j, cut] * scratch.left_inserted[end, begin]
-        if value > (scratch.heap_value[0] if size == scratch.heap_value.size else 0.0):
-            size = push_item(scratch, size, order, value, v, end, j, begin, 0, 0)
+        value = before * tables.j.weight[j, whole - kept] * scratch.left_inserted[end, begin]
+        if value > least_wanted(scratch.heap, size):
+            size = push_item(scratch.heap, size, order, value, v, end, j, begin, 0, 0)
             order += 1
     return size, order
 
 
 @shared
-def tell_item(tables: Any, length: int, scratch: Any, item: int, row: int, rank: int, out: Any) -> None:
-    """Write the item of a heap as a scenario."""
-    found, fields = scratch.heap_item, out.fields
-    if tables.fragment_first.size > 1:
-        fragment, first, kept, left = (
-            found[item, 0],
-            found[item, 1],
-            found[item, 2],
-            found[item, 3],
-        )
-        right = fragment * (length + 1) + left + kept
-        x, y = found[item, 4], found[item, 5]
-        end, end_rank = scratch.lists_item[left, x, 0], scratch.lists_item[left, x, 1]
-        begin = scratch.right_lists_item[right, y, 0]
-        begin_rank = scratch.right_lists_item[right, y, 1]
-        v, j = (
-            scratch.ends_item[end, end_rank, 0],
-            scratch.rights_item[fragment * (length + 1) + begin, begin_rank, 0],
-        )
-        whole = tables.fragment_first[fragment + 1] - tables.fragment_first[fragment]
-        fields[row, rank, 1] = fragment
+def write_scenario(tables: Any, length: int, scratch: Any, row: int, rank: int, out: Any) -> None:
+    """Write the least item of the heap as a scenario."""
+    found, fields = scratch.heap.item, out.fields
+    if tables.d.first.size > 1:
+        d, first, kept, left = found[0, 0], found[0, 1], found[0, 2], found[0, 3]
+        x, y = found[0, 4], found[0, 5]
+        right = d * (length + 1) + left + kept
+        end, begin = scratch.left.item[left, x, 0], scratch.right.item[right, y, 0]
+        v = scratch.v_ends.item[end, scratch.left.item[left, x, 1], 0]
+        j = scratch.j_begins.item[d * (length + 1) + begin, scratch.right.item[right, y, 1], 0]
+        whole = tables.d.first[d + 1] - tables.d.first[d]
+        fields[row, rank, 1] = d
         fields[row, rank, 4], fields[row, rank, 5] = first, whole - first - kept
         fields[row, rank, 8], fields[row, rank, 9] = left, left + kept
     else:
-        v, end, j, begin = found[item, 0], found[item, 1], found[item, 2], found[item, 3]
+        v, end, j, begin = found[0, 0], found[0, 1], found[0, 2], found[0, 3]
         fields[row, rank, 1] = -1
         fields[row, rank, 4], fields[row, rank, 5] = 0, 0
         fields[row, rank, 8], fields[row, rank, 9] = begin, begin
     fields[row, rank, 0], fields[row, rank, 2] = v, j
-    fields[row, rank, 3] = tables.prefix_first[v + 1] - tables.prefix_first[v] - end
-    fields[row, rank, 6] = tables.suffix_first[j + 1] - tables.suffix_first[j] - (length - begin)
+    fields[row, rank, 3] = tables.v.first[v + 1] - tables.v.first[v] - end
+    fields[row, rank, 6] = tables.j.first[j + 1] - tables.j.first[j] - (length - begin)
     fields[row, rank, 7], fields[row, rank, 10] = end, begin
-
-
-@shared
-def find_chains(tables: Any, queries: Any, row: int, scratch: Any, out: Any) -> None:
-    """Find the best scenarios of a text, and write them into the same row of the output."""
-    length = queries.length[row]
-    weigh_insertions(tables, queries, row, scratch)
-    if tables.fragment_first.size > 1:
-        list_prefixes(tables, queries, row, scratch)
-        list_suffixes(tables, queries, row, scratch)
-        list_insertions(tables, length, scratch)
-        size = search_fragments(tables, queries, row, scratch)
-    else:
-        size = search_pairs(tables, queries, row, scratch)
-    out.count[row] = size
-    # The least one of those that are left goes last.
-    while size > 0:
-        size -= 1
-        out.value[row, size] = scratch.heap_value[0]
-        tell_item(tables, length, scratch, 0, row, size, out)
-        swap_items(scratch, 0, size)
-        sink_item(scratch, 0, size)
 
 
 @kernel
 def scenario_kernel(tables: Any, queries: Any, first: int, last: int, scratch: Any, out: Any) -> None:
-    """Texts `first` to `last`, see `plait.dp.chain.best.find_chains`."""
+    """Find the best scenarios of junctions `first` to `last`, into the same rows of the output."""
     for row in range(first, last):
-        find_chains(tables, queries, row, scratch, out)
+        length = queries.length[row]
+        weigh_stretches(tables.left, queries, row, 1, scratch.left_inserted)
+        weigh_stretches(tables.right, queries, row, -1, scratch.right_inserted)
+        if tables.d.first.size > 1:
+            list_v(tables, queries, row, scratch)
+            list_j(tables, queries, row, scratch)
+            list_insertions(tables, length, scratch)
+            size = search_d(tables, queries, row, scratch)
+        else:
+            size = search_vj(tables, queries, row, scratch)
+        out.count[row] = size
+        # The least one of those that are left goes last.
+        while size > 0:
+            size -= 1
+            out.value[row, size] = scratch.heap.value[0]
+            write_scenario(tables, length, scratch, row, size, out)
+            swap_items(scratch.heap, 0, size)
+            sink_item(scratch.heap, 0, size)

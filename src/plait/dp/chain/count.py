@@ -19,7 +19,7 @@ from plait.dp.chain.rows import (
     fill_right,
     first_end,
     insert_middle,
-    sum_without_fragment,
+    sum_vj,
 )
 from plait.dp.chain.tables import ALIVE_ROWS
 from plait.lang.algebras import choice, extend
@@ -29,14 +29,14 @@ from plait.lang.lanes import PADDING, any_bits, load, lowest_bit, population, sp
 
 @shared
 def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any:
-    """Copy a text's masks and insertion weights to scratch; returns its length and whether all weigh one."""
+    """Copy a junction's IUPAC bits and weights to scratch; returns its length and whether all weigh one."""
     first = texts.start[item]
     length = texts.length[item]
     plain = True
     for i in range(length):
-        mask = texts.symbols[first + i]
-        weight = tables.symbol_weight[mask]
-        scratch.masks[i] = mask
+        bits = texts.symbols[first + i]
+        weight = tables.symbol_weight[bits]
+        scratch.masks[i] = bits
         scratch.weight[i] = weight
         plain = plain and weight == alg.one
     scratch.weight[length] = alg.one
@@ -44,21 +44,10 @@ def load_text(alg: Any, tables: Any, texts: Any, item: int, scratch: Any) -> Any
 
 
 @shared
-def matched_prefix(tables: Any, prefix: int, masks: Any, length: int) -> int:
-    """Length of the longest prefix of the text that is a prefix of the extended end."""
+def matched(bases: Any, end: int, most: int, masks: Any, at: int, step: int) -> int:
+    """How many bases of an end, up to `most`, match the junction from `at` on, in steps of 1 or -1."""
     n = 0
-    most = min(length, tables.prefix_length[prefix])
-    while n < most and (tables.prefix_symbols[prefix, n] & masks[n]) != 0:
-        n += 1
-    return n
-
-
-@shared
-def matched_suffix(tables: Any, suffix: int, masks: Any, length: int) -> int:
-    """Length of the longest suffix of the text that is a suffix of the extended end."""
-    n = 0
-    most = min(length, tables.suffix_length[suffix])
-    while n < most and (tables.suffix_symbols[suffix, n] & masks[length - 1 - n]) != 0:
+    while n < most and (bases[end, n] & masks[at + step * n]) != 0:
         n += 1
     return n
 
@@ -75,13 +64,13 @@ def mirror_arms(mirror: Any, masks: Any, length: int, most: int, arms: Any) -> N
 
 
 @shared
-def find_occurrences(lanes: Any, words: Any, suffix: int, pairs: int, length: int, scratch: Any) -> None:
+def find_occurrences(lanes: Any, words: Any, j: int, pairs: int, length: int, scratch: Any) -> None:
     """Fill `alive` and `depth`: rows ``w * ALIVE_ROWS + 1 .. + depth[w]`` belong to word w.
 
-    Only fragments that may precede the suffix are looked for; all of them if there are pairs.
+    Only D genes that may precede the J are looked for; all of them if there are pairs.
     """
     for w in range(words.places.shape[0]):
-        automaton = Occurrences(words.every_start[w] if pairs > 0 else words.allowed_starts[suffix, w])
+        automaton = Occurrences(words.every_start[w] if pairs > 0 else words.allowed_starts[j, w])
         for a in range(length):
             scratch.places[0, a] = words.places[w, scratch.masks[a]]
         for x in range(length, length + words.longest + PADDING):
@@ -93,7 +82,7 @@ def find_occurrences(lanes: Any, words: Any, suffix: int, pairs: int, length: in
 
 @shared
 def read_all(lanes: Any, longest: int, row: int, length: int, scratch: Any) -> int:
-    """Read symbols until no occurrence is left; returns how many were read before that."""
+    """Read bases until no occurrence is left; returns how many were read before that."""
     read = 0
     while read < longest:
         left = splat(lanes, 0)
@@ -109,12 +98,12 @@ def read_all(lanes: Any, longest: int, row: int, length: int, scratch: Any) -> i
 
 
 @shared
-def find_regions(tables: Any, suffix: int, length: int, scratch: Any, regions: Any, item: int) -> None:
-    """Write the fragment columns of `plait.dp.chain.tables.REGION_FIELDS`.
+def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, item: int) -> None:
+    """Write the D columns of `plait.dp.chain.tables.REGION_FIELDS`.
 
-    Ties between positions and fragments are joined: leftmost start and rightmost end of all longest
-    occurrences; ``fragment_choice`` has one bit per fragment that reaches the length. The extended part
-    counted at an end is that of the occurrence with the fewest extended symbols there.
+    Ties between positions and D genes are joined: leftmost start and rightmost end of all longest
+    occurrences; ``fragment_choice`` has one bit per D that reaches the length. The extended part
+    counted at an end is that of the occurrence with the fewest extended bases there.
     """
     words = tables.words
     regions[item, 2] = 0
@@ -124,7 +113,7 @@ def find_regions(tables: Any, suffix: int, length: int, scratch: Any, regions: A
     regions[item, 6] = 0
     regions[item, 7] = 0
     for w in range(words.places.shape[0]):
-        allowed = words.allowed_starts[suffix, w]
+        allowed = words.allowed_starts[j, w]
         read = scratch.depth[w]
         found = False
         while read > 0 and read >= regions[item, 2] and not found:
@@ -146,7 +135,7 @@ def find_regions(tables: Any, suffix: int, length: int, scratch: Any, regions: A
 def join_occurrence(
     tables: Any, w: int, a: int, read: int, starts: int, length: int, regions: Any, item: int
 ) -> None:
-    """Widen the call to the occurrences of `read` symbols at position a, in one word of fragments."""
+    """Widen the call to the occurrences of `read` bases at position a, in one word of D genes."""
     words = tables.words
     if read > regions[item, 2]:
         regions[item, 2] = read
@@ -173,61 +162,63 @@ def join_occurrence(
 
 @shared
 def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int) -> None:
-    """Count the symbols of [begin, end) that contain each mask bit, to four columns."""
+    """Count the bases of [begin, end) that contain each base, to four columns."""
     # Four counters in one word: 15 bits apart, which holds any text that can be counted.
     counters = 0
     for i in range(begin, end):
-        mask = masks[i]
-        counters += (mask & 1) | ((mask & 2) << 14) | ((mask & 4) << 28) | ((mask & 8) << 42)
+        bits = masks[i]
+        counters += (bits & 1) | ((bits & 2) << 14) | ((bits & 4) << 28) | ((bits & 8) << 42)
     for bit in range(4):
         regions[item, column + bit] = (counters >> (15 * bit)) & 0x7FFF
 
 
 @shared
 def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch: Any, out: Any) -> None:
-    """All counts and region calls of one text; overwrites row `item` of `out`, scratch is the caller's."""
-    prefix = texts.prefix[item]
-    suffix = texts.suffix[item]
+    """All counts and region calls of a junction; overwrites row `item` of `out`, scratch is the caller's."""
+    v = texts.prefix[item]
+    j = texts.suffix[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
-    m_prefix = matched_prefix(tables, prefix, scratch.masks, length)
-    m_suffix = matched_suffix(tables, suffix, scratch.masks, length)
+    most = min(length, tables.prefix_length[v])
+    m_v = matched(tables.prefix_symbols, v, most, scratch.masks, 0, 1)
+    most = min(length, tables.suffix_length[j])
+    m_j = matched(tables.suffix_symbols, j, most, scratch.masks, length - 1, -1)
     pairs = out.pair.shape[1]
-    find_occurrences(kind.lanes, tables.words, suffix, pairs, length, scratch)
+    find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
     if out.regions.shape[1] > 0:
-        out.regions[item, 0] = m_prefix
-        out.regions[item, 1] = m_suffix
-        find_regions(tables, suffix, length, scratch, out.regions, item)
+        out.regions[item, 0] = m_v
+        out.regions[item, 1] = m_j
+        find_regions(tables, j, length, scratch, out.regions, item)
     hidden = tables.hidden_row.shape[1] - 1
     if hidden > 0:
         mirror_arms(tables.mirror, scratch.masks, length, hidden, scratch.arms)
     levels = kind.insertion.levels
-    last = min(length, m_prefix + levels - 1)
-    first = max(0, length - m_suffix - levels + 1)
-    span = Span(prefix, suffix, m_prefix, m_suffix, length, first, last)
+    last = min(length, m_v + levels - 1)
+    first = max(0, length - m_j - levels + 1)
+    span = Span(v, j, m_v, m_j, length, first, last)
     fill_left(kind.rows, kind, alg, tables, span, scratch)
     after = fill_right(kind.rows, kind, alg, tables, span, plain, scratch)
     sum_paths(kind, alg, tables, span, after, scratch)
     write_counts(kind, alg, tables, span, scratch, out, item)
     if pairs > 0:
-        sum_two_fragments(kind, alg, tables, span, after, scratch, out, item)
+        sum_two_d(kind, alg, tables, span, after, scratch, out, item)
     out.bound[item] = bound_of(levels, tables, span, scratch.masks, pairs)
 
 
 @shared
 def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any) -> None:
-    """Paths with one fragment, by fragment, and without one: the rows of `total`."""
-    fragments = tables.words.length.size
+    """Paths with one D, by D, and without one: the rows of `total`."""
+    genes = tables.words.length.size
     levels = kind.insertion.levels
-    for t in range(fragments + 2):
+    for t in range(genes + 2):
         clear_row(kind, alg, scratch.total, t)
         clear_carry(kind.rows, kind, alg, span, scratch, t)
-    sum_without_fragment(kind.rows, kind, alg, tables, span, after, scratch, fragments + 1)
+    sum_vj(kind.rows, kind, alg, tables, span, after, scratch, genes + 1)
     for a in range(span.last, -1, -1):
         nothing = a >= first_end(kind.rows, span, levels, a)
-        collect(kind.rows, kind, alg, tables, span, scratch, a, after, a, nothing, fragments)
+        collect(kind.rows, kind, alg, tables, span, scratch, a, after, a, nothing, genes)
     inner = PositionRows(scratch.inner, 0, 0, 0)
-    for f in range(fragments):
-        if tables.allowed[span.suffix, f] != 0:
+    for f in range(genes):
+        if tables.allowed[span.j, f] != 0:
             for a in range(span.last, -1, -1):
                 first = first_end(kind.rows, span, levels, a)
                 found = sum_from(kind, alg, tables, span, f, a, first, scratch, after)
@@ -236,21 +227,21 @@ def sum_paths(kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: 
 
 @shared
 def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out: Any, item: int) -> None:
-    """Put the rows of `total` into the output, with the share of fully deleted fragments."""
+    """Put the rows of `total` into the output, with the share of fully deleted D."""
     total = scratch.total
     lane = tables.out_lane
-    fragments = tables.words.length.size
+    genes = tables.words.length.size
     if out.none.shape[1] > 0:
         for x in range(lane.size):
-            out.none[item, lane[x]] = total[fragments + 1, x]
-    for f in range(fragments):
-        row = tables.empty_row[f] if tables.allowed[span.suffix, f] != 0 else 0
+            out.none[item, lane[x]] = total[genes + 1, x]
+    for f in range(genes):
+        row = tables.empty_row[f] if tables.allowed[span.j, f] != 0 else 0
         for x in range(lane.size):
-            empty = extend(alg, total[fragments, x], tables.fragment_weights[row, x])
+            empty = extend(alg, total[genes, x], tables.fragment_weights[row, x])
             full = choice(alg, total[f, x], empty)
             if out.empty.shape[1] > 0:
                 out.empty[item, f, lane[x]] = empty
-            if out.full.shape[1] == fragments:
+            if out.full.shape[1] == genes:
                 out.full[item, f, lane[x]] = full
             else:
                 out.full[item, 0, lane[x]] = choice(alg, out.full[item, 0, lane[x]], full) if f > 0 else full
@@ -260,7 +251,7 @@ def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out:
 def sum_from(
     kind: Any, alg: Any, tables: Any, span: Any, f: int, a: int, first: int, scratch: Any, after: Any
 ) -> bool:
-    """Sum over matches of fragment f that start at `a` and end at b >= first, each with `after` of b.
+    """Sum over matches of D gene f that start at `a` and end at b >= first, each with `after` of b.
 
     Returns whether there is any; ``inner[0]`` is only written then.
     """
@@ -296,18 +287,10 @@ def sum_from(
 
 @shared
 def sum_mirrored(
-    kind: Any,
-    alg: Any,
-    tables: Any,
-    span: Any,
-    f: int,
-    a: int,
-    first: int,
-    scratch: Any,
-    after: Any,
-    found: bool,
-) -> bool:
-    """The matches of `sum_from` whose first p symbols are the reverse complement of whatever follows them."""
+    kind: Any, alg: Any, tables: Any, span: Any, f: int, a: int, first: int,
+    scratch: Any, after: Any, found: bool,
+) -> bool:  # fmt: skip
+    """The matches of `sum_from` whose first p bases are the reverse complement of whatever follows them."""
     words = tables.words
     weights = tables.fragment_weights
     bit = words.first[f] + tables.joined_left[f]
@@ -332,19 +315,19 @@ def sum_mirrored(
 
 
 @shared
-def sum_two_fragments(
+def sum_two_d(
     kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, out: Any, item: int
 ) -> None:
-    """Paths with two fragments: the second one and what follows it take the place of `after`."""
+    """Paths with two D genes: the second one and what follows it take the place of `after`."""
     inner = PositionRows(scratch.inner, 0, 0, 0)
     behind = PositionRows(scratch.behind, scratch.lead, 1, 0)
-    fragments = tables.words.length.size
+    genes = tables.words.length.size
     weights = tables.fragment_weights
-    for second in range(fragments):
+    for second in range(genes):
         filled = False
-        for f in range(fragments):
+        for f in range(genes):
             clear_row(kind, alg, scratch.total, f)
-            if tables.allowed[span.suffix, second] != 0 and tables.pair_allowed[f, second] != 0:
+            if tables.allowed[span.j, second] != 0 and tables.pair_allowed[f, second] != 0:
                 if not filled:
                     fill_behind(kind, alg, tables, span, second, after, scratch)
                     filled = True
@@ -355,12 +338,12 @@ def sum_two_fragments(
                     add_match(kind, alg, weights, row, 1, behind, a, found, scratch.inner)
                     collect(kind.rows, kind, alg, tables, span, scratch, a, inner, 0, True, f)
             for x in range(tables.out_lane.size):
-                out.pair[item, f * fragments + second, tables.out_lane[x]] = scratch.total[f, x]
+                out.pair[item, f * genes + second, tables.out_lane[x]] = scratch.total[f, x]
 
 
 @shared
 def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after: Any, scratch: Any) -> None:
-    """Rows of `behind`: insertions, the second of two fragments, and all that follows it."""
+    """Rows of `behind`: insertions, the second of two D genes, and all that follows it."""
     inner = scratch.inner
     weights = tables.fragment_weights
     row = tables.empty_row[second]
@@ -376,37 +359,37 @@ def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after:
 
 @shared
 def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any:
-    """A number that no count of this text exceeds, final or on the way, from the numbers of matches.
+    """A number that no count of this junction exceeds, final or on the way, from the numbers of matches.
 
     What insertions add is cut off far above any limit: all that matters there is that it is too large.
     """
-    fragments = (span.length + 1.0) * tables.bound_fragment
+    of_d = (span.length + 1.0) * tables.bound_fragment
     if pairs > 0:
-        fragments = fragments * fragments
-    # No path inserts more symbols than its insertions allow; none weighs more than one opposite a full mask.
+        of_d = of_d * of_d
+    # No path inserts more bases than its insertions allow; none weighs more than one opposite a full mask.
     largest = tables.bound_symbol[15] ** min(3.0 * levels, 400.0)
     weight = 1.0
     for i in range(span.length):
         if weight < largest:
             weight = weight * tables.bound_symbol[masks[i]]
     weight = min(weight, largest)
-    return (span.m_prefix + 1.0) * (span.m_suffix + 1.0) * tables.bound_ends * fragments * weight
+    return (span.m_v + 1.0) * (span.m_j + 1.0) * tables.bound_ends * of_d * weight
 
 
 @shared
 def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, out: Any) -> None:
-    """Count the ways to make one text with 0..most inserted symbols, trying every string of them.
+    """Count the ways to make one junction with 0..most inserted bases, trying every string of them.
 
-    `tables` has rows `PerInsertions` (fragments extended at both ends); its weights are not read, but for the
-    number of ways in which a fragment may vanish. `letters` is scratch of at least `most` integers; `out` is
-    int64 (n, fragments + 1, most + 1): per fragment, and in the last row without a fragment.
+    `tables` has rows `PerInsertions` (D genes extended at both ends); its weights are not read, but for the
+    number of ways in which a D may vanish. `letters` is scratch of at least `most` integers; `out` is
+    int64 (n, D genes + 1, most + 1): per D, and in the last row without a D.
     """
     first = texts.start[item]
     length = texts.length[item]
-    prefix = texts.prefix[item]
-    suffix = texts.suffix[item]
-    fragments = tables.words.length.size
-    for f in range(fragments + 1):
+    v = texts.prefix[item]
+    j = texts.suffix[item]
+    genes = tables.words.length.size
+    for f in range(genes + 1):
         for n in range(most + 1):
             out[item, f, n] = 0
     for n in range(most + 1):
@@ -416,63 +399,61 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
             for k in range(n):
                 letters[k] = 1 << (rest & 3)
                 rest = rest >> 2
-            for f in range(fragments + 1):
-                if f == fragments or tables.allowed[suffix, f] != 0:
-                    out[item, f, n] += ways_with(
-                        tables, texts.symbols, first, length, prefix, suffix, f, letters, n
-                    )
+            for f in range(genes + 1):
+                if f == genes or tables.allowed[j, f] != 0:
+                    out[item, f, n] += ways_with(tables, texts.symbols, first, length, v, j, f, letters, n)
 
 
 @shared
 def ways_with(
-    tables: Any, symbols: Any, first: int, length: int, prefix: int, suffix: int, f: int, letters: Any, n: int
+    tables: Any, symbols: Any, first: int, length: int, v: int, j: int, f: int, letters: Any, n: int
 ) -> int:
-    """Ways to make the text with exactly these inserted letters and fragment f; past the end, with none."""
+    """Ways to make the junction with exactly these inserted letters and D gene f; past the end, with none."""
     ways = 0
-    fragments = tables.words.length.size
-    size = tables.words.length[f] if f < fragments else 0
-    for v in range(min(length, tables.prefix_length[prefix]) + 1):
-        if v > 0 and (symbols[first + v - 1] & tables.prefix_symbols[prefix, v - 1]) == 0:
+    genes = tables.words.length.size
+    size = tables.words.length[f] if f < genes else 0
+    for kept in range(min(length, tables.prefix_length[v]) + 1):
+        if kept > 0 and (symbols[first + kept - 1] & tables.prefix_symbols[v, kept - 1]) == 0:
             break
         for n1 in range(n + 1):
-            a = v + n1
+            a = kept + n1
             if a > length or (n1 > 0 and (symbols[first + a - 1] & letters[n1 - 1]) == 0):
                 break
-            if f == fragments:
+            if f == genes:
                 if n1 == n:
-                    ways += ends_with(tables, symbols, first, length, suffix, a, letters, n, n)
+                    ways += ends_with(tables, symbols, first, length, j, a, letters, n, n)
                 continue
             row = tables.empty_row[f]
             ways += tables.fragment_weights[row, 0] * ends_with(
-                tables, symbols, first, length, suffix, a, letters, n1, n
+                tables, symbols, first, length, j, a, letters, n1, n
             )
             for s in range(size):
                 for t in range(s + 1, size + 1):
                     b = a + t - s
                     if b > length or not has_symbol(tables.words, f, t - 1, symbols[first + b - 1]):
                         break
-                    ways += ends_with(tables, symbols, first, length, suffix, b, letters, n1, n)
+                    ways += ends_with(tables, symbols, first, length, j, b, letters, n1, n)
     return ways
 
 
 @shared
-def has_symbol(words: Any, f: int, place: int, mask: int) -> bool:
-    """Whether a fragment position matches a text symbol."""
-    return bool((words.places[words.word[f], mask] >> (words.first[f] + place)) & 1)
+def has_symbol(words: Any, f: int, place: int, bits: int) -> bool:
+    """Whether a D position matches a junction base."""
+    return bool((words.places[words.word[f], bits] >> (words.first[f] + place)) & 1)
 
 
 @shared
 def ends_with(
-    tables: Any, symbols: Any, first: int, length: int, suffix: int, b: int, letters: Any, n1: int, n: int
+    tables: Any, symbols: Any, first: int, length: int, j: int, b: int, letters: Any, n1: int, n: int
 ) -> int:
-    """1 if the text from b on is letters[n1:n) followed by a suffix of the end, else 0."""
+    """1 if the junction from b on is letters[n1:n) followed by an end of J, else 0."""
     kept = length - b - (n - n1)
-    if kept < 0 or kept > tables.suffix_length[suffix]:
+    if kept < 0 or kept > tables.suffix_length[j]:
         return 0
     for k in range(n1, n):
         if (symbols[first + b + k - n1] & letters[k]) == 0:
             return 0
     for k in range(kept):
-        if (symbols[first + length - 1 - k] & tables.suffix_symbols[suffix, k]) == 0:
+        if (symbols[first + length - 1 - k] & tables.suffix_symbols[j, k]) == 0:
             return 0
     return 1

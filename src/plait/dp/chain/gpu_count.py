@@ -10,7 +10,7 @@ from plait.dp.chain.insertions import Occurrences, keep, start
 from plait.dp.chain.rows import PerInsertions, PerModel, Span
 from plait.lang.algebras import choice, extend, repeat
 from plait.lang.compile import by_type_of, shared
-from plait.lang.lanes import lowest_bit, population
+from plait.lang.lanes import highest_bit, lowest_bit, population
 from plait.lang.warps import (
     WARP,
     add_to,
@@ -29,7 +29,7 @@ class Models(NamedTuple):
     """The two models of a lane, which have one pattern.
 
     `first` and `second` are numbers of models, not below M if there is none. `left`, `right` and `single` say
-    how far the windows of both reach back in the running sums: before the fragment, after it, and without
+    how far the windows of both reach back in the running sums: before the D, after it, and without
     one.
     """
 
@@ -77,17 +77,17 @@ def prepare_models(rows: Any, tables: Any, span: Any, models: Any, memory: Any) 
         while i < np.int32(tables.levels + span.length + 1):
             kept = max(np.int32(0), np.int32(i - rises))
             place = np.int32(i * tables.patterns + pattern)
-            before = min(kept, np.int32(span.m_prefix + 1))
-            after = min(kept, np.int32(span.m_suffix + 1))
-            memory.left[at(place)] = tables.prefix_sums[at(span.prefix), at(before), at(pattern)]
-            memory.right[at(place)] = tables.suffix_sums[at(span.suffix), at(after), at(pattern)]
+            before = min(kept, np.int32(span.m_v + 1))
+            after = min(kept, np.int32(span.m_j + 1))
+            memory.left[at(place)] = tables.prefix_sums[at(span.v), at(before), at(pattern)]
+            memory.right[at(place)] = tables.suffix_sums[at(span.j), at(after), at(pattern)]
             i = np.int32(i + group)
     synchronize_warp()
 
 
 @shared
 def arm(tables: Any, span: Any, c: Any, masks: Any) -> Any:
-    """How many symbols before a position are the reverse complement of those after it."""
+    """How many bases before a position are the reverse complement of those after it."""
     most = min(tables.hidden, min(c, np.int32(span.length - c)))
     p = np.int32(0)
     while p < most:
@@ -113,23 +113,26 @@ def mirrored_starts_models(rows: Any, tables: Any, span: Any, a: Any, f: Any, me
 @shared
 def sum_empty_models(rows: Any, alg: Any, tables: Any, span: Any, models: Any, memory: Any) -> Any:
     """`sum_empty` with a row per model."""
-    first, second = np.int64(alg.zero), np.int64(alg.zero)
-    for a in range(span.first, np.int32(span.last + 1)):
-        left = windows(memory.left, place_of(tables, models, a), models.left)
-        right = windows(memory.right, place_of(tables, models, np.int32(span.length - a)), models.right)
-        first = choice(alg, first, extend(alg, np.int64(left[0]), np.int64(right[0])))
-        second = choice(alg, second, extend(alg, np.int64(left[1]), np.int64(right[1])))
-    return first, second
+    return sum_ends(alg, tables, span, models, span.first, models.left, models.right, memory)
 
 
 @shared
 def sum_none_models(rows: Any, alg: Any, tables: Any, span: Any, models: Any, memory: Any) -> Any:
     """`sum_none` with a row per model."""
-    first, second = np.int64(alg.zero), np.int64(alg.zero)
     kept = tables.patterns, tables.patterns
-    for a in range(max(np.int32(0), np.int32(span.length - span.m_suffix)), np.int32(span.last + 1)):
-        left = windows(memory.left, place_of(tables, models, a), models.single)
-        right = windows(memory.right, place_of(tables, models, np.int32(span.length - a)), kept)
+    first = max(np.int32(0), np.int32(span.length - span.m_j))
+    return sum_ends(alg, tables, span, models, first, models.single, kept, memory)
+
+
+@shared
+def sum_ends(
+    alg: Any, tables: Any, span: Any, models: Any, begin: Any, before: Any, after: Any, memory: Any
+) -> Any:
+    """Paths that go from left to right at one position, from `begin` on, with windows that reach so far."""
+    first, second = np.int64(alg.zero), np.int64(alg.zero)
+    for a in range(begin, np.int32(span.last + 1)):
+        left = windows(memory.left, place_of(tables, models, a), before)
+        right = windows(memory.right, place_of(tables, models, np.int32(span.length - a)), after)
         first = choice(alg, first, extend(alg, np.int64(left[0]), np.int64(right[0])))
         second = choice(alg, second, extend(alg, np.int64(left[1]), np.int64(right[1])))
     return first, second
@@ -137,7 +140,7 @@ def sum_none_models(rows: Any, alg: Any, tables: Any, span: Any, models: Any, me
 
 @shared
 def place_of(tables: Any, models: Any, kept: Any) -> Any:
-    """Where in the running sums of an end stands all that keeps up to so many symbols."""
+    """Where in the running sums of an end stands all that keeps up to so many bases."""
     return np.int32(np.int32(np.int32(kept + tables.levels) * tables.patterns) + models.pattern)
 
 
@@ -218,7 +221,7 @@ def write_fragment_models(
 def write_model(
     alg: Any, tables: Any, item: Any, model: Any, f: Any, allowed: bool, total: Any, empty: Any, out: Any
 ) -> None:
-    """The counts of one model and one fragment, or their share of the sum."""
+    """The counts of one model and one D, or their share of the sum."""
     if model < tables.out_lane.size:
         x = at(tables.out_lane[at(model)])
         left = extend(alg, empty, tables.empty[at(f), at(model)]) if allowed else np.int64(alg.zero)
@@ -293,13 +296,13 @@ def clear_corners(tables: Any, memory: Any) -> None:
 
 @shared
 def turn_corners(tables: Any, span: Any, a: Any, b: Any, times: Any, memory: Any) -> None:
-    """Add a fragment from a to b: the ways to share n insertions rise from the fewest that reach it on.
+    """Add a D from a to b: the ways to share n insertions rise from the fewest that reach it on.
 
-    They stop rising where the shortest prefix or suffix is reached, and fall where both are.
+    They stop rising where the shortest V or J is reached, and fall where both are.
     """
     levels = tables.levels
-    kept_before = min(a, span.m_prefix)
-    kept_after = min(np.int32(span.length - b), span.m_suffix)
+    kept_before = min(a, span.m_v)
+    kept_after = min(np.int32(span.length - b), span.m_j)
     least = np.int32(np.int32(a - kept_before) + np.int32(span.length - b) - kept_after)
     if least < levels:
         add_to(memory.corners, at(least), times)
@@ -357,8 +360,8 @@ def write_none_insertions(
         return
     n: Any = lane_index()
     while n < tables.levels:
-        most = min(span.m_prefix, span.length - n)
-        least = max(0, span.length - span.m_suffix - n)
+        most = min(span.m_v, span.length - n)
+        least = max(0, span.length - span.m_j - n)
         out.none[at(item), at(n)] = max(0, most - least + 1)
         n = np.int32(n + warp_size())
 
@@ -384,10 +387,10 @@ _WARP = np.int32(WARP)
 
 
 class Call(NamedTuple):
-    """The longest occurrences of a fragment so far; the same in all lanes.
+    """The longest occurrences of a D so far; the same in all lanes.
 
-    `length` is in symbols, 0 if there is none; `begin` and `end` are the leftmost start and rightmost end,
-    `left` and `right` the fewest extended symbols there; `fragments` has a bit for each fragment that reaches
+    `length` is in bases, 0 if there is none; `begin` and `end` are the leftmost start and rightmost end,
+    `left` and `right` the fewest extended bases there; `fragments` has a bit for each D that reaches
     the length.
     """
 
@@ -407,26 +410,18 @@ def no_call() -> Any:
 
 
 @shared
-def highest_bit(word: Any) -> Any:
-    """Index of the highest set bit of a word that is not zero and has few of them."""
-    while word & (word - 1) != 0:
-        word = word & (word - 1)
-    return np.int32(lowest_bit(word))
-
-
-@shared
 def join_call(tables: Any, f: Any, x: Any, read: Any, starts: Any, call: Any) -> Any:
-    """Widen the call to the occurrences of `read` symbols of a fragment: lane k knows those at x + k."""
+    """Widen the call to the occurrences of `read` bases of a D: lane k knows those at x + k."""
     if read < call.length:
         return call
     if read > call.length:
         call = Call(read, np.int32(x + WARP), np.int32(-1), read, read, np.int64(0))
     found = ballot(starts != 0)
-    low, high = np.int32(lowest_bit(found)), highest_bit(found)
+    low, high = np.int32(lowest_bit(found)), np.int32(highest_bit(found))
     of_low: Any = np.int64(shuffle(starts, low))
     of_high: Any = np.int64(shuffle(starts, high))
     begin, end = np.int32(x + low), np.int32(x + high + read)
-    left = min(read, max(np.int32(0), np.int32(tables.region_left[at(f)] - highest_bit(of_low))))
+    left = min(read, max(np.int32(0), np.int32(tables.region_left[at(f)] - np.int32(highest_bit(of_low)))))
     over = np.int32(np.int32(lowest_bit(of_high)) + read - tables.region_right[at(f)])
     right = min(read, max(np.int32(0), over))
     if begin == call.begin:
@@ -445,7 +440,7 @@ def join_call(tables: Any, f: Any, x: Any, read: Any, starts: Any, call: Any) ->
 def write_regions(span: Any, call: Any, masks: Any, regions: Any, item: Any) -> None:
     """Write `plait.dp.chain.tables.REGION_FIELDS`, a lane for each."""
     lane = lane_index()
-    begin, end = span.m_prefix, np.int32(span.length - span.m_suffix)
+    begin, end = span.m_v, np.int32(span.length - span.m_j)
     known = call.length > 0
     # Columns 8 to 11, 12 to 15 and 16 to 19 count the four mask bits before, after and between.
     low = call.end if lane < 16 and known else end if lane < 16 else begin
@@ -453,8 +448,8 @@ def write_regions(span: Any, call: Any, masks: Any, regions: Any, item: Any) -> 
     high = call.begin if lane < 12 and known else end
     counted = tally(lane & 3, low, high, span.length, masks)
     value = np.int64(counted)
-    value = np.int64(span.m_prefix) if lane == 0 else value
-    value = np.int64(span.m_suffix) if lane == 1 else value
+    value = np.int64(span.m_v) if lane == 0 else value
+    value = np.int64(span.m_j) if lane == 1 else value
     value = np.int64(call.length) if lane == 2 else value
     value = np.int64(call.begin) if lane == 3 else value
     value = np.int64(call.end) if lane == 4 else value
@@ -467,15 +462,15 @@ def write_regions(span: Any, call: Any, masks: Any, regions: Any, item: Any) -> 
 
 @shared
 def tally(bit: Any, low: Any, high: Any, length: Any, masks: Any) -> Any:
-    """Count the symbols of [low, high) that contain a mask bit; every lane says which."""
+    """Count the bases of [low, high) that contain a base; every lane says which."""
     lane = lane_index()
     counted = np.int32(0)
     x = np.int32(0)
     while x < length:
         i = np.int32(x + lane)
-        mask = np.int32(masks[at(i)]) if i < length else np.int32(0)
-        holds_a, holds_t = ballot(mask & 1 != 0), ballot(mask & 2 != 0)
-        holds_c, holds_g = ballot(mask & 4 != 0), ballot(mask & 8 != 0)
+        bits = np.int32(masks[at(i)]) if i < length else np.int32(0)
+        holds_a, holds_t = ballot(bits & 1 != 0), ballot(bits & 2 != 0)
+        holds_c, holds_g = ballot(bits & 4 != 0), ballot(bits & 8 != 0)
         holds = holds_a if bit == 0 else holds_t if bit == 1 else holds_c if bit == 2 else holds_g
         first = min(max(np.int32(low - x), np.int32(0)), _WARP)
         last = min(max(np.int32(high - x), first), _WARP)
@@ -488,11 +483,11 @@ def tally(bit: Any, low: Any, high: Any, length: Any, masks: Any) -> Any:
 class WarpMemory(NamedTuple):
     """Memory that the lanes of a warp share.
 
-    By position: `masks` uint8, the text; `arms` uint8, how many symbols before it are the reverse complement
-    of those after it; `places` int64, bits of a fragment's symbols that match. `left` and `right`, int32:
-    running sums of the weights of prefix and suffix, a row of patterns for each position from ``1 - levels``
-    on. By number of insertions: `corners` int32, changes of the second difference of the counts; `rising`
-    int64, counts.
+    By position: `masks` uint8, the junction; `arms` uint8, how many bases before it are the reverse
+    complement of those after it; `places` int64, bits of a D's bases that match. `left` and `right`, int32:
+    running sums of the weights of V and J, a row of patterns for each position from ``1 - levels`` on. By
+    number of insertions: `corners` int32, changes of the second difference of the counts; `rising` int64,
+    counts.
     """
 
     masks: Any
@@ -508,7 +503,7 @@ class WarpMemory(NamedTuple):
 def chain_of_warp(
     rows: Any, alg: Any, tables: Any, texts: Any, item: Any, models: Any, memory: Any, out: Any
 ) -> None:
-    """The counts of the models that have a lane, and the region calls, of one text.
+    """The counts of the models that have a lane, and the region calls, of one junction.
 
     `tables` is a `plait.dp.chain.gpu_tables.WarpTables`, `models` comes from `models_of`, `out` has arrays as
     in `plait.dp.chain.tables.ChainOutput`; the algebra counts.
@@ -516,21 +511,21 @@ def chain_of_warp(
     lane = lane_index()
     length = np.int32(texts.length[at(item)])
     first = texts.start[at(item)]
-    prefix = np.int32(texts.prefix[at(item)])
-    suffix = np.int32(texts.suffix[at(item)])
+    v = np.int32(texts.prefix[at(item)])
+    j = np.int32(texts.suffix[at(item)])
     weighs = False
     i: Any = lane
     while i < length:
-        mask = texts.symbols[at(first + i)]
-        memory.masks[at(i)] = mask
-        weighs = weighs or tables.unit[at(mask)] == 0
+        bits = texts.symbols[at(first + i)]
+        memory.masks[at(i)] = bits
+        weighs = weighs or tables.unit[at(bits)] == 0
         i = np.int32(i + warp_size())
     synchronize_warp()
     if ballot(weighs) != 0:
         if lane == 0:
             out.bound[at(item)] = np.nan
         return
-    span = span_of(tables, prefix, suffix, length, memory.masks)
+    span = span_of(tables, v, j, length, memory.masks)
     prepare(rows, tables, span, models, memory)
     empty = sum_empty(rows, alg, tables, span, models, memory)
     none = sum_none(rows, alg, tables, span, models, memory)
@@ -538,35 +533,35 @@ def chain_of_warp(
     call = no_call()
     for f in range(tables.fragments):
         total = nothing(rows, alg, tables, memory)
-        allowed = tables.allowed[at(suffix), at(f)] != 0
+        allowed = tables.allowed[at(j), at(f)] != 0
         if allowed:
             total, call = read_fragment(rows, alg, tables, span, models, f, total, call, memory)
         write_fragment(rows, alg, tables, item, models, f, allowed, total, empty, memory, out)
     if out.regions.shape[1] > 0:
         write_regions(span, call, memory.masks, out.regions, item)
     if lane == 0:
-        fragments = (span.length + 1.0) * tables.bound_fragment
-        ends = (span.m_prefix + 1.0) * (span.m_suffix + 1.0) * tables.bound_ends
-        out.bound[at(item)] = ends * fragments
+        of_d = (span.length + 1.0) * tables.bound_fragment
+        ends = (span.m_v + 1.0) * (span.m_j + 1.0) * tables.bound_ends
+        out.bound[at(item)] = ends * of_d
     synchronize_warp()
 
 
 @shared
-def span_of(tables: Any, prefix: Any, suffix: Any, length: Any, masks: Any) -> Any:
-    """Where the text matches its ends."""
-    most = min(length, tables.prefix_length[at(prefix)])
-    m_prefix = matched(tables.prefix_symbols, prefix, most, masks, np.int32(0), np.int32(1))
-    most = min(length, tables.suffix_length[at(suffix)])
-    m_suffix = matched(tables.suffix_symbols, suffix, most, masks, np.int32(length - 1), np.int32(-1))
+def span_of(tables: Any, v: Any, j: Any, length: Any, masks: Any) -> Any:
+    """Where the junction matches its ends."""
+    most = min(length, tables.prefix_length[at(v)])
+    m_v = matched(tables.prefix_symbols, v, most, masks, np.int32(0), np.int32(1))
+    most = min(length, tables.suffix_length[at(j)])
+    m_j = matched(tables.suffix_symbols, j, most, masks, np.int32(length - 1), np.int32(-1))
     reach = np.int32(tables.levels - 1)
-    last = min(length, np.int32(m_prefix + reach))
-    first = max(np.int32(0), np.int32(length - m_suffix - reach))
-    return Span(prefix, suffix, m_prefix, m_suffix, length, first, last)
+    last = min(length, np.int32(m_v + reach))
+    first = max(np.int32(0), np.int32(length - m_j - reach))
+    return Span(v, j, m_v, m_j, length, first, last)
 
 
 @shared
 def matched(symbols: Any, end: Any, most: Any, masks: Any, begin: Any, step: Any) -> Any:
-    """How many symbols of an end match the text, from a position on in steps of one."""
+    """How many bases of an end match the junction, from a position on in steps of one."""
     x = np.int32(0)
     while x < most:
         i = np.int32(x + lane_index())
@@ -584,7 +579,7 @@ def matched(symbols: Any, end: Any, most: Any, masks: Any, begin: Any, step: Any
 def read_fragment(
     rows: Any, alg: Any, tables: Any, span: Any, models: Any, f: Any, total: Any, call: Any, memory: Any
 ) -> Any:
-    """Add all occurrences of a fragment to the total and the region call, and return both."""
+    """Add all occurrences of a D to the total and the region call, and return both."""
     lane = lane_index()
     word = tables.starts.dtype.type
     i: Any = lane
@@ -602,7 +597,7 @@ def read_fragment(
         a = np.int32(x + lane)
         alive = start(automaton) if a < span.length else word(0)
         mirrored = mirrored_starts(rows, tables, span, a, f, memory)
-        # Mirrored ends of more symbols than were read wait for the fragment to begin.
+        # Mirrored ends of more bases than were read wait for the D to begin.
         early = tables.early[at(f)]
         depth = np.int32(0)
         longest = alive
@@ -628,26 +623,26 @@ def read_fragment(
     return total, call
 
 
-#: What a text needs before anything is summed up.
+#: What a junction needs before anything is summed up.
 prepare = by_type_of({PerModel: prepare_models, PerInsertions: prepare_insertions})
 
-#: Ends that mirror what follows them in the text, from position a on: bit ``origin - p`` for p symbols.
+#: Ends that mirror what follows them in the junction, from position a on: bit ``origin - p`` for p bases.
 mirrored_starts = by_type_of({PerModel: mirrored_starts_models, PerInsertions: mirrored_starts_insertions})
 
-#: Paths with nothing left of a fragment, but for its weight.
+#: Paths with nothing left of a D, but for its weight.
 sum_empty = by_type_of({PerModel: sum_empty_models, PerInsertions: sum_empty_insertions})
 
-#: Paths without a fragment.
+#: Paths without a D.
 sum_none = by_type_of({PerModel: sum_none_models, PerInsertions: sum_none_insertions})
 
-#: Add the occurrences of `read` symbols of a fragment, found at x + lane, to the total.
+#: Add the occurrences of `read` bases of a D, found at x + lane, to the total.
 add_found = by_type_of({PerModel: add_found_models, PerInsertions: add_found_insertions})
 
 #: A total of no paths.
 nothing = by_type_of({PerModel: nothing_models, PerInsertions: nothing_insertions})
 
-#: Write the paths without a fragment.
+#: Write the paths without a D.
 write_none = by_type_of({PerModel: write_none_models, PerInsertions: write_none_insertions})
 
-#: Write the paths with a fragment, with the share of those with nothing left of it.
+#: Write the paths with a D, with the share of those with nothing left of it.
 write_fragment = by_type_of({PerModel: write_fragment_models, PerInsertions: write_fragment_insertions})

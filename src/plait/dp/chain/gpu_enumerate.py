@@ -57,21 +57,20 @@ def piece(words: Any, first: Any, bit: Any, bits: Any) -> Any:
 class ByteLetters(NamedTuple):
     """Texts and germline parts, one mask per byte.
 
-    `symbols` uint8 (total,); `start` int64, `length`, `prefix` and `suffix` int32, all (texts,).
-    `prefix_symbols` and `suffix_symbols`, uint8 (n, width), suffixes last symbol first, with lengths int32
-    (n,); `fragment_symbols` uint8 (m,). `allowed`, uint8 (suffixes, choices): which choices of D a suffix may
-    follow.
+    `symbols` uint8 (total,); `start` int64, `length`, `v` and `j` int32, all (texts,). `v_ends` and `j_ends`,
+    uint8 (n, width), J last base first, with lengths int32 (n,); `fragment_symbols` uint8 (m,). `allowed`,
+    uint8 (J, choices): which choices of D a J may follow.
     """
 
     symbols: Any
     start: Any
     length: Any
-    prefix: Any
-    suffix: Any
-    prefix_symbols: Any
-    prefix_length: Any
-    suffix_symbols: Any
-    suffix_length: Any
+    v: Any
+    j: Any
+    v_ends: Any
+    v_length: Any
+    j_ends: Any
+    j_length: Any
     fragment_symbols: Any
     allowed: Any
 
@@ -80,41 +79,32 @@ class PackedLetters(NamedTuple):
     """Texts and germline parts, 2 bits a symbol: A=0, T=1, G=2, C=3.
 
     `records`, uint32 (texts * record_words + 2,), have the bits of a text from the lowest on; `field_bits` is
-    for the number of the prefix and that of the suffix each, `length_bits` for the length. `prefix_words` and
-    `suffix_words`, uint32: `end_words` for each end, suffixes last symbol first, and two more at the end,
-    with lengths int32 (n,). `fragment_words`, uint32 (m,), are the fragment symbols and two words more.
-    `allowed`, uint8 (suffixes, choices): which choices of D a suffix may follow.
+    for the number of V and that of J each, `length_bits` for the length. `v_ends` and `j_ends`, uint32:
+    `end_words` for each end, J last base first, and two more at the end, with lengths int32 (n,).
+    `fragment_words`, uint32 (m,), are the bases of D and two words more. `allowed`, uint8 (J, choices): which
+    choices of D a J may follow.
     """
 
     records: Any
     record_words: Any
     field_bits: Any
     length_bits: Any
-    prefix_words: Any
-    prefix_length: Any
-    suffix_words: Any
-    suffix_length: Any
+    v_ends: Any
+    v_length: Any
+    j_ends: Any
+    j_length: Any
     end_words: Any
     fragment_words: Any
     allowed: Any
 
 
 def _byte_text_of(letters: Any, item: Any) -> Any:
-    return letters.length[item], letters.prefix[item], letters.suffix[item]
+    return letters.length[item], letters.v[item], letters.j[item]
 
 
-def _byte_prefix_run(letters: Any, item: Any, length: Any, prefix: Any) -> Any:
-    first, kept = letters.start[item], 0
-    longest = min(length, letters.prefix_length[prefix])
-    while kept < longest and (letters.symbols[first + kept] & letters.prefix_symbols[prefix, kept]) != 0:
-        kept += 1
-    return kept
-
-
-def _byte_suffix_run(letters: Any, item: Any, length: Any, suffix: Any) -> Any:
-    end, kept = letters.start[item] + length - 1, 0
-    longest = min(length, letters.suffix_length[suffix])
-    while kept < longest and (letters.symbols[end - kept] & letters.suffix_symbols[suffix, kept]) != 0:
+def _byte_end_run(letters: Any, item: Any, ends: Any, end: Any, most: Any, at: Any, step: Any) -> Any:
+    first, kept = letters.start[item] + at, 0
+    while kept < most and (letters.symbols[first + step * kept] & ends[end, kept]) != 0:
         kept += 1
     return kept
 
@@ -150,27 +140,13 @@ def text_piece(letters: Any, item: Any, at: Any, symbols: Any) -> Any:
 
 def _packed_text_of(letters: Any, item: Any) -> Any:
     first, bits = item * letters.record_words, letters.field_bits
-    prefix = piece(letters.records, first, 0, bits)
-    suffix = piece(letters.records, first, bits, bits)
-    return piece(letters.records, first, 2 * bits, letters.length_bits), prefix, suffix
+    v, j = piece(letters.records, first, 0, bits), piece(letters.records, first, bits, bits)
+    return piece(letters.records, first, 2 * bits, letters.length_bits), v, j
 
 
-def _packed_prefix_run(letters: Any, item: Any, length: Any, prefix: Any) -> Any:
-    longest, kept = min(length, letters.prefix_length[prefix]), 0
-    end = prefix * letters.end_words
-    while kept < longest and text_piece(letters, item, kept, 1) == piece(
-        letters.prefix_words, end, 2 * kept, 2
-    ):
-        kept += 1
-    return kept
-
-
-def _packed_suffix_run(letters: Any, item: Any, length: Any, suffix: Any) -> Any:
-    longest, kept = min(length, letters.suffix_length[suffix]), 0
-    end = suffix * letters.end_words
-    while kept < longest and text_piece(letters, item, length - 1 - kept, 1) == piece(
-        letters.suffix_words, end, 2 * kept, 2
-    ):
+def _packed_end_run(letters: Any, item: Any, ends: Any, end: Any, most: Any, at: Any, step: Any) -> Any:
+    first, kept = end * letters.end_words, 0
+    while kept < most and text_piece(letters, item, at + step * kept, 1) == piece(ends, first, 2 * kept, 2):
         kept += 1
     return kept
 
@@ -193,14 +169,11 @@ def _packed_note_wanted(
     lists[entry + 1] = ways
 
 
-#: Length of a text, and the numbers of its prefix and its suffix: ``(letters, item)``.
+#: Length of a text, and the numbers of its V and its J: ``(letters, item)``.
 text_of = by_type_of({ByteLetters: _byte_text_of, PackedLetters: _packed_text_of})
-#: Symbols at the start of a text that are those of a prefix, up to the first mismatch:
-#: ``(letters, item, length, prefix)``.
-prefix_run = by_type_of({ByteLetters: _byte_prefix_run, PackedLetters: _packed_prefix_run})
-#: Symbols at the end of a text that are those of a suffix, from the end to the first mismatch:
-#: ``(letters, item, length, suffix)``.
-suffix_run = by_type_of({ByteLetters: _byte_suffix_run, PackedLetters: _packed_suffix_run})
+#: Bases of a text from `at` on, in steps of 1 or -1, that are those of an end, up to the first mismatch or
+#: `most`: ``(letters, item, ends, end, most, at, step)``.
+end_run = by_type_of({ByteLetters: _byte_end_run, PackedLetters: _packed_end_run})
 #: Whether a fragment stands at `a` in a text, up to the first mismatch: ``(letters, item, a, start, size)``.
 fragment_fits = by_type_of({ByteLetters: _byte_fragment_fits, PackedLetters: _packed_fragment_fits})
 #: Write down the N string text[v:v + n1) + text[b:b + n2), and in how many ways it is asked for:
@@ -240,17 +213,9 @@ def _find_examples() -> list[tuple[Any, ...]]:
 
 @cuda_kernel(_find_examples)
 def find_wanted(
-    letters: Any,
-    fragments: Any,
-    first: int,
-    last: int,
-    most: int,
-    table: Any,
-    edges: Any,
-    lists: Any,
-    entry: int,
-    fill: bool,
-) -> None:
+    letters: Any, fragments: Any, first: int, last: int, most: int,
+    table: Any, edges: Any, lists: Any, entry: int, fill: bool,
+) -> None:  # fmt: skip
     """Wanted strings of texts `first` to `last`, each text with each choice of D: a thread per pair of these.
 
     The last choice of D is to have none. `table`, int64 (pairs, most + 1), gets the numbers of wanted strings
@@ -270,12 +235,12 @@ def find_wanted(
     used = cuda.local.array(_LEVELS, np.int32)
     for n in range(most + 1):
         used[n] = 0
-    length, prefix, suffix = text_of(letters, item)
-    kept_v = prefix_run(letters, item, length, prefix)
-    kept_j = suffix_run(letters, item, length, suffix)
+    length, v, j = text_of(letters, item)
+    kept_v = end_run(letters, item, letters.v_ends, v, min(length, letters.v_length[v]), 0, 1)
+    kept_j = end_run(letters, item, letters.j_ends, j, min(length, letters.j_length[j]), length - 1, -1)
     without = f == choices - 1
     u_last = fragments.first[f + 1]
-    if letters.allowed[suffix, f] == 0:
+    if letters.allowed[j, f] == 0:
         u_last = fragments.first[f]
     for a in range(min(length, kept_v + most) + 1):
         left = most - max(0, a - kept_v)
@@ -286,14 +251,14 @@ def find_wanted(
             fewest = max(0, length - b - kept_j)
             if fewest > left or not fragment_fits(letters, item, a, fragments.start[u], fragments.length[u]):
                 continue
-            for v in range(max(0, a - most), min(a, kept_v) + 1):
-                n1 = a - v
+            for end in range(max(0, a - most), min(a, kept_v) + 1):
+                n1 = a - end
                 largest = 0 if without else min(most - n1, length - b)
                 for n2 in range(fewest, largest + 1):
                     n = n1 + n2
                     if fill:
                         place = np.int64(edges[n * (pairs + 1) + pair]) + used[n] * entry
-                        note_wanted(letters, item, v, n1, b, n2, fragments.ways[u], lists, place)
+                        note_wanted(letters, item, end, n1, b, n2, fragments.ways[u], lists, place)
                     used[n] += 1
     for n in range(most + 1):
         table[pair, n] = 0 if fill else used[n]

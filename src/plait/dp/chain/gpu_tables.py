@@ -93,6 +93,11 @@ def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
     return isinstance(kind.rows, PerModel) and patterns <= _PATTERNS and narrow and repeated
 
 
+#: Arrays of `ChainTables` that a warp reads as they are, and as int32.
+_SAME = ("prefix_symbols", "suffix_symbols", "allowed", "mirror")
+_NARROWER = ("prefix_length", "suffix_length", "region_left", "region_right", "out_lane")
+
+
 def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
     """The tables for a warp, of a chain that `warp_serves`."""
     words, models = tables.words, tables.out_lane.size
@@ -103,12 +108,8 @@ def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
     reaches = [_reaches(lane, models, patterns) for lane in
               (tables.left_lane, tables.right_lane, tables.single_lane)]  # fmt: skip
     return WarpTables(
-        prefix_symbols=tables.prefix_symbols,
-        suffix_symbols=tables.suffix_symbols,
-        prefix_length=tables.prefix_length.astype(np.int32),
-        suffix_length=tables.suffix_length.astype(np.int32),
-        allowed=tables.allowed,
-        mirror=tables.mirror,
+        **{name: getattr(tables, name) for name in _SAME},
+        **{name: getattr(tables, name).astype(np.int32) for name in _NARROWER},
         prefix_sums=_sums(tables.end_weights, tables.prefix_row, patterns),
         suffix_sums=_sums(tables.end_weights, tables.suffix_row, patterns),
         places=((words.places[words.word] >> words.first[:, None]) & starts[:, None]).astype(word),
@@ -120,13 +121,10 @@ def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
         weight=tables.fragment_weights[_rows(tables), :patterns].astype(np.int32).ravel(),
         width=np.int32(words.longest + 1),
         empty=np.ascontiguousarray(tables.fragment_weights[tables.empty_row, :models]),
-        region_left=tables.region_left.astype(np.int32),
-        region_right=tables.region_right.astype(np.int32),
         unit=(tables.symbol_weight == 1).astype(np.uint8),
         left_reach=reaches[0],
         right_reach=reaches[1],
         single_reach=reaches[2],
-        out_lane=tables.out_lane.astype(np.int32),
         fragments=np.int32(words.length.size),
         hidden=np.int32(tables.hidden_row.shape[1] - 1),
         levels=np.int32(kind.insertion.levels),
@@ -307,100 +305,68 @@ def _roots(child: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero(is_root)
 
 
-class _Levels(NamedTuple):
-    """Nodes of tries in the order of their depth.
-
-    `node` is its number in the table, `tree` the trie that it is of, `depth` the symbols on the way, `label`
-    the last symbol, and `parent` which node here it follows, -1 for roots.
-    """
-
-    node: NDArray[np.int64]
-    tree: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    label: NDArray[np.int64]
-    parent: NDArray[np.int64]
-
-
-def _levels(child: NDArray[Any], roots: NDArray[np.int64]) -> _Levels:
-    """All nodes below some roots; what several nodes lead to is there as often."""
-    parts = [(roots, np.arange(roots.size), np.zeros((2, roots.size), np.int64), np.full(roots.size, _NONE))]
-    first = 0
-    while True:
-        node, tree, last, _ = parts[-1]
-        below = child[node]
-        parent, label = np.nonzero(below >= 0)
-        if not parent.size:
-            break
-        more = np.stack([last[0][parent] + 1, label])
-        parts.append((below[parent, label].astype(np.int64), tree[parent], more, parent + first))
-        first += node.size
-    node, tree, parent = (np.concatenate([part[k] for part in parts]) for k in (0, 1, 3))
-    depth, label = np.concatenate([part[2] for part in parts], axis=1)
-    return _Levels(node, tree, depth, label, parent)
-
-
-def _ordered(found: _Levels, place: NDArray[np.int64]) -> tuple[_Levels, _Ints]:
-    """Nodes in the order of `place`, and where the children of each one stand."""
-    order = np.argsort(place)
-    parent = np.where(found.parent[order] >= 0, place[found.parent[order]], _NONE)
-    nodes = _Levels(found.node[order], found.tree[order], found.depth[order], found.label[order], parent)
-    child = np.full((order.size, 4), _NONE, np.int32)
-    below = np.flatnonzero(parent >= 0)
-    child[parent[below], nodes.label[below]] = below
-    return nodes, child
-
-
 def _by_levels(trees: EndTrees) -> LevelTrees:
-    roots = _roots(trees.child)
-    found = _levels(trees.child, roots)
-    place = np.empty(found.node.size, np.int64)
-    place[np.lexsort([np.arange(place.size), found.depth, found.tree])] = np.arange(place.size)
-    nodes, child = _ordered(found, place)
-    begins = np.flatnonzero(np.diff(nodes.tree, prepend=-1) | np.diff(nodes.depth, prepend=-1))
-    level = np.append(begins, place.size)
-    # A node's level is the last one that does not begin behind it.
-    own = np.searchsorted(begins, np.arange(place.size), side="right") - 1
-    above = np.where(nodes.parent >= 0, nodes.parent - level[own - 1], 0)
-    first = np.append(np.flatnonzero(nodes.depth[begins] == 0), begins.size)
-    weight = np.ascontiguousarray(trees.weight[nodes.node], np.float64)
+    table = trees.child.tolist()
+    # Nodes with the base that leads to each and its parent's place in the level above.
+    found: list[tuple[int, int, int]] = []
+    child: list[list[int]] = []
+    level: list[int] = []
+    first: list[int] = []
+    for root in _roots(trees.child).tolist():
+        first.append(len(level))
+        row = [(root, 0, 0)]
+        while row:
+            level.append(len(found))
+            found += row
+            below: list[tuple[int, int, int]] = []
+            for k, (node, _, _) in enumerate(row):
+                child.append([_NONE] * 4)
+                for base in range(4):
+                    if table[node][base] >= 0:
+                        child[-1][base] = len(found) + len(below)
+                        below.append((table[node][base], base, k))
+            row = below
+    nodes, label, above = np.array(found, np.int32).reshape(-1, 3).T
+    weight = np.ascontiguousarray(trees.weight[nodes], np.float64)
     return LevelTrees(
-        child=child.ravel(),
+        child=np.array(child, np.int32).ravel(),
         weight=weight.ravel(),
-        label=nodes.label.astype(np.uint8),
-        above=above.astype(np.int32),
-        level=level.astype(np.int32),
-        first=first.astype(np.int32),
+        label=label.astype(np.uint8),
+        above=np.ascontiguousarray(above),
+        level=np.array([*level, len(found)], np.int32),
+        first=np.array([*first, len(level)], np.int32),
         contexts=np.int32(weight.shape[1]),
     )
 
 
 def _fragments(chain: WeightedChain) -> WordTrees:
-    roots = np.asarray(chain.fragment_root, np.int64)
-    found = _levels(chain.fragment.child, roots)
-    below = np.ones(found.node.size, np.int64)
-    for depth in range(int(found.depth.max(initial=0)), 0, -1):
-        here = np.flatnonzero(found.depth == depth)
-        np.add.at(below, found.parent[here], below[here])
-    # A node stands behind the one it follows and all that is below its elder siblings.
-    place = np.zeros(found.node.size, np.int64)
-    place[: roots.size] = np.cumsum(below[: roots.size]) - below[: roots.size]
-    for depth in range(1, int(found.depth.max(initial=0)) + 1):
-        here = np.flatnonzero(found.depth == depth)
-        before = np.cumsum(below[here]) - below[here]
-        eldest = np.searchsorted(found.parent[here], found.parent[here], side="left")
-        place[here] = place[found.parent[here]] + 1 + before - before[eldest]
-    nodes, child = _ordered(found, place)
-    size = np.empty_like(below)
-    size[place] = below
-    first = np.append(place[: roots.size], place.size)
+    table = chain.fragment.child.tolist()
+    # Nodes with the base that leads to each and its depth.
+    found: list[tuple[int, int, int]] = []
+    child: list[list[int]] = []
+    beyond: list[int] = []
+
+    def visit(node: int, base: int, depth: int) -> int:
+        place = len(found)
+        found.append((node, base, depth))
+        child.append([_NONE] * 4)
+        beyond.append(place)
+        for a in range(4):
+            if table[node][a] >= 0:
+                child[place][a] = visit(table[node][a], a, depth + 1)
+        beyond[place] = len(found)
+        return place
+
+    first = [visit(int(root), 0, 0) for root in chain.fragment_root]
+    nodes, label, depth = np.array(found, np.int32).reshape(-1, 3).T
     return WordTrees(
-        child=child.ravel(),
-        weight=np.ascontiguousarray(chain.fragment.weight[nodes.node, 0], np.float64),
-        label=nodes.label.astype(np.uint8),
-        depth=nodes.depth.astype(np.int32),
-        beyond=(np.arange(place.size) + size).astype(np.int32),
-        first=first.astype(np.int32),
-        deepest=np.int32(nodes.depth.max(initial=0)),
+        child=np.array(child, np.int32).ravel(),
+        weight=np.ascontiguousarray(chain.fragment.weight[nodes, 0], np.float64),
+        label=label.astype(np.uint8),
+        depth=np.ascontiguousarray(depth),
+        beyond=np.array(beyond, np.int32),
+        first=np.array([*first, len(found)], np.int32),
+        deepest=np.int32(depth.max(initial=0)),
     )
 
 

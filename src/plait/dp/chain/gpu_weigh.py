@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.dp.chain.gpu_weigh_plain import Span, over_warp
+from plait.dp.chain.gpu_weigh_plain import Span, over_warp, span_entered
 from plait.dp.chain.insertions import insert
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, shared
-from plait.lang.lanes import highest_bit, lowest_bit
+from plait.lang.lanes import lowest_bit
 from plait.lang.warps import WARP, at, ballot, lane_index, shuffle, shuffle_up, synchronize_warp, warp_size
 
 #: Bits of a word that tell which nodes; those above them tell the first one.
@@ -305,6 +305,12 @@ class ChainMemory(NamedTuple):
     levels: Any
     trail: Any
 
+    @staticmethod
+    def is_entered(memory: ChainMemory, alg: Any, row: Any, u: Any, nodes: Any, number: Any) -> Any:
+        if row == 0:
+            return memory.before[at(u)] != alg.zero
+        return memory.after[at(np.int32(u * number + row - 1))] != alg.zero
+
 
 @shared
 def weigh_graph(
@@ -329,7 +335,7 @@ def weigh_graph(
         suffixes = EndRows(memory.after, context, number, number)
         for k in range(texts.suffix_first[at(item)], texts.suffix_first[at(item + 1)]):
             enter_suffixes(alg, chain.suffix, chain.widest, texts.suffix_root[at(k)], places, graph, suffixes)
-        span = span_entered(alg, nodes, number, graph, memory)
+        span = places_entered(alg, nodes, number, graph, memory)
         if span.low <= span.high:
             newest = insert_graph(alg, chain, nodes, number, span, graph, memory)
             bring_together(alg, chain, nodes, number, newest, graph, memory)
@@ -342,26 +348,9 @@ def weigh_graph(
 
 
 @shared
-def span_entered(alg: Any, nodes: Any, number: Any, graph: Any, memory: Any) -> Any:
-    """`Span` of what is entered; the first place is behind the last one where a side has nothing."""
-    low, before, after, high = nodes, np.int32(-1), nodes, np.int32(-1)
-    x = np.int32(0)
-    while x < nodes:
-        u = np.int32(x + lane_index())
-        prefix, suffix = False, False
-        if u < nodes:
-            prefix = memory.before[at(u)] != alg.zero
-            for c in range(number):
-                suffix = suffix or memory.after[at(u * number + c)] != alg.zero
-        found = ballot(prefix)
-        if found != 0:
-            low = min(low, np.int32(x + lowest_bit(found)))
-            before = np.int32(x + highest_bit(found))
-        found = ballot(suffix)
-        if found != 0:
-            after = min(after, np.int32(x + lowest_bit(found)))
-            high = np.int32(x + highest_bit(found))
-        x = np.int32(x + warp_size())
+def places_entered(alg: Any, nodes: Any, number: Any, graph: Any, memory: Any) -> Any:
+    """`Span` of the places of nodes with something; the first is behind the last where a side has nothing."""
+    low, before, after, high = span_entered(alg, nodes, number, memory)
     if before < 0 or high < 0:
         return Span(np.int32(1), np.int32(0), np.int32(0), np.int32(0))
     place = graph.place

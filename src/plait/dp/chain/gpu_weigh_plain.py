@@ -15,7 +15,7 @@ import numpy as np
 
 from plait.dp.chain.insertions import insert
 from plait.lang.algebras import choice, extend
-from plait.lang.compile import shared
+from plait.lang.compile import by_type, shared
 from plait.lang.lanes import highest_bit, lowest_bit
 from plait.lang.warps import WARP, at, ballot, lane_index, shuffle_xor, synchronize_warp, warp_size
 
@@ -32,6 +32,10 @@ class PathMemory(NamedTuple):
     entered: Any
     joined: Any
     step: Any
+
+    @staticmethod
+    def is_entered(memory: PathMemory, alg: Any, row: Any, u: Any, places: Any, number: Any) -> Any:
+        return memory.entered[at(np.int32(row * places + u))] != alg.zero
 
 
 class Span(NamedTuple):
@@ -172,6 +176,11 @@ def enter_suffix_path(
         t = trees.child[at(4 * t + np.int32(memory.symbols[at(u)]))]
 
 
+@by_type
+def is_entered(memory: Any, alg: Any, row: Any, u: Any, places: Any, number: Any) -> Any:
+    """Whether V ends before place or node u (row 0), or J begins behind it in a column (rows from 1)."""
+
+
 @shared
 def span_entered(alg: Any, places: Any, number: Any, memory: Any) -> Any:
     """`Span` of what is entered; the first place is behind the last one where a side has nothing."""
@@ -181,9 +190,9 @@ def span_entered(alg: Any, places: Any, number: Any, memory: Any) -> Any:
         u = np.int32(x + lane_index())
         prefix, suffix = False, False
         if u < places:
-            prefix = memory.entered[at(u)] != alg.zero
+            prefix = is_entered(memory, alg, np.int32(0), u, places, number)
             for c in range(np.int32(1), np.int32(number + 1)):
-                suffix = suffix or memory.entered[at(np.int32(c * places + u))] != alg.zero
+                suffix = suffix or is_entered(memory, alg, c, u, places, number)
         found = ballot(prefix)
         if found != 0:
             low = min(low, np.int32(x + lowest_bit(found)))

@@ -18,8 +18,7 @@ from plait.dp.chain.count import chain_item, enumerate_item
 from plait.dp.chain.rows import Kind
 from plait.dp.chain.tables import ChainOutput, ChainTables, Texts, make_scratch
 from plait.dp.chain.texts import GraphParts, WeightedTexts
-from plait.dp.chain.weigh import WeightedChain, WeightedScratch
-from plait.dp.chain.weigh_kernels import weigh_kernel, weigh_pairs_kernel
+from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch, weigh_kernel
 from plait.lang.algebras import PROBABILITY
 from plait.lang.compile import kernel
 from plait.lang.lanes import OneLane, host_lanes
@@ -60,7 +59,7 @@ class WeighBatch(NamedTuple):
     parts: GraphParts
     texts: WeightedTexts
     plain: bool
-    scratch: Callable[[], WeightedScratch]
+    scratch: Callable[[], WeightedScratch | PairScratch]
 
 
 class Weights(NamedTuple):
@@ -114,8 +113,7 @@ def _enumerate(call: Any, batch: EnumerationBatch, target: Target) -> NDArray[np
 
 def _weigh(compiled: bool, batch: WeighBatch, target: Target) -> Weights:
     chain, parts, texts, _, scratch = batch
-    call: Any = weigh_kernel if len(chain.fragment_root) else weigh_pairs_kernel
-    call, lanes = (call, host_lanes()) if compiled else (interpreted(call), OneLane())
+    call, lanes = (weigh_kernel, host_lanes()) if compiled else (interpreted(weigh_kernel), OneLane())
     out = np.zeros(texts.start.size)
 
     def run(first: int, last: int) -> None:

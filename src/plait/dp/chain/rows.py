@@ -1,9 +1,9 @@
 """Rows of lanes of the chain: what a row means, how it is filled, and how rows are brought together.
 
 A row is either one value per model (`PerModel`) or one value per total number of insertions
-(`PerInsertions`): the coefficients of a polynomial, which an inserted symbol shifts by one lane. The
-two differ in how the part before a fragment is joined to the part after it: model by model from stored
-rows, or by carrying the polynomial on towards the prefix.
+(`PerInsertions`): the coefficients of a polynomial, which an inserted base shifts by one lane. The
+two differ in how the part before a D is joined to the part after it: model by model from stored
+rows, or by carrying the polynomial on towards the V.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Kind(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where a text matches its ends.
+    """Where a junction matches its ends.
 
-    `m_prefix` and `m_suffix` are the symbols of each that match; `first` is the leftmost position at which a
-    fragment may end, `last` the rightmost at which one may start.
+    `m_v` and `m_j` are the bases of each that match; `first` is the leftmost position at which a
+    D may end, `last` the rightmost at which one may start.
     """
 
-    prefix: Any
-    suffix: Any
-    m_prefix: Any
-    m_suffix: Any
+    v: Any
+    j: Any
+    m_v: Any
+    m_j: Any
     length: Any
     first: Any
     last: Any
@@ -85,7 +85,7 @@ def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
 def fill_left_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
     """`fill_left` with a row per position."""
     for a in range(span.last + 1):
-        row = tables.prefix_row[span.prefix, a] if a <= span.m_prefix else 0
+        row = tables.prefix_row[span.v, a] if a <= span.m_v else 0
         weight = scratch.weight[a - 1] if a > 0 else alg.one
         fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
         copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
@@ -105,7 +105,7 @@ def fill_right_models(
     clear_row(kind, alg, scratch.right_levels, span.length + 1)
     for b in range(span.length, span.first - 1, -1):
         kept = span.length - b
-        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        row = tables.suffix_row[span.j, kept] if kept <= span.m_j else 0
         fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
         copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
     return PositionRows(scratch.right, scratch.lead, 1, 0)
@@ -117,7 +117,7 @@ def fill_right_insertions(
 ) -> Any:
     """`fill_right` where lanes count insertions.
 
-    Lane n at position b is what enters at b + n, times the weights of the n symbols between. Where all
+    Lane n at position b is what enters at b + n, times the weights of the n bases between. Where all
     weights are one, one row of what enters at every position serves all: lane n at b is its column b + n.
     """
     if not plain:
@@ -125,7 +125,7 @@ def fill_right_insertions(
     entering = scratch.entering
     for b in range(span.first, span.length + 1):
         kept = span.length - b
-        row = tables.suffix_row[span.suffix, kept] if kept <= span.m_suffix else 0
+        row = tables.suffix_row[span.j, kept] if kept <= span.m_j else 0
         entering[0, b] = tables.level_weights[row, 0]
     for x in range(0, scratch.total.shape[1], kind.lanes.width):
         store(kind.lanes, entering, 0, span.length + 1 + x, splat(kind.lanes, alg.zero))
@@ -190,7 +190,7 @@ def collect_insertions(
     """`collect` where lanes count insertions: those before a are inserted on the way to smaller a.
 
     Lane n at position a stands in column a + n of ``carry[t]``. One insertion takes lane n at a to lane
-    n + 1 at a - 1, which is the same column: unless the symbol has a weight, nothing moves.
+    n + 1 at a - 1, which is the same column: unless the base has a weight, nothing moves.
     """
     lanes = kind.lanes
     total = scratch.total
@@ -203,8 +203,8 @@ def collect_insertions(
         for x in range(0, total.shape[1], lanes.width):
             value = choice(alg, load(lanes, carry, t, a + x), load_at(lanes, after, b, x))
             store(lanes, carry, t, a + x, value)
-    if a <= span.m_prefix:
-        row = tables.prefix_row[span.prefix, a]
+    if a <= span.m_v:
+        row = tables.prefix_row[span.v, a]
         for x in range(0, total.shape[1], lanes.width):
             value = extend(alg, load(lanes, carry, t, a + x), load(lanes, tables.end_weights, row, x))
             store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), value))
@@ -218,9 +218,9 @@ def first_end_models(rows: Any, span: Any, levels: int, a: int) -> Any:
 
 @shared
 def first_end_insertions(rows: Any, span: Any, levels: int, a: int) -> Any:
-    """`first_end` where insertions before the fragment leave fewer for after it."""
-    before = max(0, a - span.m_prefix)
-    return max(0, span.length - span.m_suffix - (levels - 1 - before))
+    """`first_end` where insertions before the D leave fewer for after it."""
+    before = max(0, a - span.m_v)
+    return max(0, span.length - span.m_j - (levels - 1 - before))
 
 
 @shared
@@ -236,14 +236,14 @@ def clear_carry_insertions(rows: Any, kind: Any, alg: Any, span: Any, scratch: A
 
 
 @shared
-def sum_without_fragment_models(
+def sum_vj_models(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
 ) -> None:
-    """`sum_without_fragment` from the rows left of each suffix."""
+    """`sum_vj` from the rows left of each J."""
     lanes = kind.lanes
     total = scratch.total
-    for a in range(max(0, span.length - span.m_suffix), span.last + 1):
-        row = tables.suffix_row[span.suffix, span.length - a]
+    for a in range(max(0, span.length - span.m_j), span.last + 1):
+        row = tables.suffix_row[span.j, span.length - a]
         for x in range(0, total.shape[1], lanes.width):
             before = load(lanes, scratch.single, a + 1, scratch.lead + x)
             paths = extend(alg, before, load(lanes, tables.end_weights, row, x))
@@ -251,14 +251,14 @@ def sum_without_fragment_models(
 
 
 @shared
-def sum_without_fragment_insertions(
+def sum_vj_insertions(
     rows: Any, kind: Any, alg: Any, tables: Any, span: Any, after: Any, scratch: Any, t: int
 ) -> None:
-    """`sum_without_fragment` from the rows right of each prefix, which hold all insertions already."""
+    """`sum_vj` from the rows right of each V, which hold all insertions already."""
     lanes = kind.lanes
     total = scratch.total
-    for a in range(span.first, span.m_prefix + 1):
-        row = tables.prefix_row[span.prefix, a]
+    for a in range(span.first, span.m_v + 1):
+        row = tables.prefix_row[span.v, a]
         for x in range(0, total.shape[1], lanes.width):
             behind = load_at(lanes, after, a, x)
             paths = extend(alg, behind, load(lanes, tables.end_weights, row, x))
@@ -297,11 +297,11 @@ def insert_middle_insertions(rows: Any, kind: Any, alg: Any, tables: Any, span: 
             behind[b, lead + x] = value
 
 
-#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a fragment that starts there.
+#: Rows of `left` and `single`, row a + 1 for position a: all that comes before a D that starts there.
 fill_left = by_type_of({PerModel: fill_left_models, PerInsertions: fill_left_insertions})
 
-#: All that comes after a fragment that ends at a position length..first, as `PositionRows`. `plain` says that
-#: all symbols weigh one.
+#: All that comes after a D that ends at a position length..first, as `PositionRows`. `plain` says that
+#: all bases weigh one.
 fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_insertions})
 
 #: Extend the lanes of b by all that may come before position a, and add them to ``total[t]``. To be called
@@ -309,16 +309,14 @@ fill_right = by_type_of({PerModel: fill_right_models, PerInsertions: fill_right_
 #: `clear_carry` called.
 collect = by_type_of({PerModel: collect_models, PerInsertions: collect_insertions})
 
-#: Leftmost end of a fragment that starts at position a and can still be reached from the suffix.
+#: Leftmost end of a D that starts at position a and can still be reached from the J.
 first_end = by_type_of({PerModel: first_end_models, PerInsertions: first_end_insertions})
 
 #: Prepare `collect` for row t.
 clear_carry = by_type_of({PerModel: clear_carry_models, PerInsertions: clear_carry_insertions})
 
-#: Add to ``total[t]`` the paths with one insertion between prefix and suffix.
-sum_without_fragment = by_type_of(
-    {PerModel: sum_without_fragment_models, PerInsertions: sum_without_fragment_insertions}
-)
+#: Add to ``total[t]`` the paths with one insertion between V and J.
+sum_vj = by_type_of({PerModel: sum_vj_models, PerInsertions: sum_vj_insertions})
 
-#: Insertions between two fragments: ``behind[b]`` from ``middle[b:]``.
+#: Insertions between two D genes: ``behind[b]`` from ``middle[b:]``.
 insert_middle = by_type_of({PerModel: insert_middle_models, PerInsertions: insert_middle_insertions})

@@ -10,13 +10,13 @@ from plait.lang.compile import kernel, shared
 
 #: Columns of `DrawOutput.fields`.
 FIELDS = (
-    "prefix",
-    "fragment",
-    "suffix",
-    "prefix_cut",
-    "fragment_cut_left",
-    "fragment_cut_right",
-    "suffix_cut",
+    "v",
+    "d",
+    "j",
+    "v_deletion",
+    "d5_deletion",
+    "d3_deletion",
+    "j_deletion",
     "left_length",
     "right_length",
 )
@@ -43,30 +43,29 @@ class AliasTables(NamedTuple):
 class ChainDraws(NamedTuple):
     """What is drawn from.
 
-    `tables` holds, in this order: prefix; fragment and suffix, once for all prefixes or for each; cuts of
-    each prefix, fragment and suffix; both insertion lengths; symbols after each of four, and the first one,
-    left and right. `joint`, `prefix_cut`, `fragment_cut`, `suffix_cut`, `length`, `left_step` and
-    `right_step` are the first table of each kind. `joints` is 1 or the number of prefixes. A joint draw is
-    ``fragment * suffixes + suffix``, a fragment cut ``left * cuts_right + right``. `symbols`, uint8, are
-    those of all ends and fragments; `prefix_first`, `fragment_first` and `suffix_first`, int64 (n + 1,), are
-    offsets.
+    `tables` holds, in this order: V; D and J, once for all V or for each; deletions of each V, D and J; both
+    insertion lengths; bases after each of four, and the first one, left and right. `joint`, `v_deletion`,
+    `d_deletion`, `j_deletion`, `length`, `left_step` and `right_step` are the first table of each kind.
+    `joints` is 1 or the number of V genes. A joint draw is ``d * j_genes + j``, a deletion of D
+    ``left * d3_deletions + right``. `symbols`, uint8, are the bases of all ends and D genes; `v_first`,
+    `d_first` and `j_first`, int64 (n + 1,), are offsets.
     """
 
     tables: Any
     joint: Any
-    prefix_cut: Any
-    fragment_cut: Any
-    suffix_cut: Any
+    v_deletion: Any
+    d_deletion: Any
+    j_deletion: Any
     length: Any
     left_step: Any
     right_step: Any
     joints: Any
-    suffixes: Any
-    cuts_right: Any
+    j_genes: Any
+    d3_deletions: Any
     symbols: Any
-    prefix_first: Any
-    fragment_first: Any
-    suffix_first: Any
+    v_first: Any
+    d_first: Any
+    j_first: Any
 
 
 class DrawOutput(NamedTuple):
@@ -109,34 +108,34 @@ def draw_text(draws: Any, seed: Any, item: int, row: int, out: Any) -> None:
     """Draw text number `item`, into row `row`."""
     tables = draws.tables
     state = np.uint64(seed) + np.uint64(item) * _STRETCH * _GAMMA
-    state, prefix = draw(tables, 0, state)
-    state, joint = draw(tables, draws.joint + (prefix if draws.joints > 1 else 0), state)
-    fragment = joint // draws.suffixes
-    suffix = joint % draws.suffixes
-    state, prefix_cut = draw(tables, draws.prefix_cut + prefix, state)
-    state, suffix_cut = draw(tables, draws.suffix_cut + suffix, state)
+    state, v = draw(tables, 0, state)
+    state, joint = draw(tables, draws.joint + (v if draws.joints > 1 else 0), state)
+    d = joint // draws.j_genes
+    j = joint % draws.j_genes
+    state, v_deletion = draw(tables, draws.v_deletion + v, state)
+    state, j_deletion = draw(tables, draws.j_deletion + j, state)
     fields = out.fields
-    fields[row, 0], fields[row, 1], fields[row, 2] = prefix, fragment, suffix
-    fields[row, 3], fields[row, 6] = prefix_cut, suffix_cut
-    kept = draws.prefix_first[prefix + 1] - draws.prefix_first[prefix] - prefix_cut
-    rest = draws.suffix_first[suffix + 1] - draws.suffix_first[suffix] - suffix_cut
+    fields[row, 0], fields[row, 1], fields[row, 2] = v, d, j
+    fields[row, 3], fields[row, 6] = v_deletion, j_deletion
+    kept = draws.v_first[v + 1] - draws.v_first[v] - v_deletion
+    rest = draws.j_first[j + 1] - draws.j_first[j] - j_deletion
     if kept < 1 or rest < 1:
         out.length[row] = -1
         return
     at = 0
     for k in range(kept):
-        out.symbols[row, at] = draws.symbols[draws.prefix_first[prefix] + k]
+        out.symbols[row, at] = draws.symbols[draws.v_first[v] + k]
         at += 1
     state, left = draw(tables, draws.length, state)
-    state = insert_symbols(tables, draws.left_step, state, out.symbols, row, at, left, 1)
+    state = insert_bases(tables, draws.left_step, state, out.symbols, row, at, left, 1)
     at += left
     fields[row, 7], fields[row, 8] = left, 0
-    if draws.fragment_first.size > 1:
-        state, cut = draw(tables, draws.fragment_cut + fragment, state)
-        low, high = cut // draws.cuts_right, cut % draws.cuts_right
+    if draws.d_first.size > 1:
+        state, cut = draw(tables, draws.d_deletion + d, state)
+        low, high = cut // draws.d3_deletions, cut % draws.d3_deletions
         fields[row, 4], fields[row, 5] = low, high
-        first = draws.fragment_first[fragment] + low
-        last = draws.fragment_first[fragment + 1] - high
+        first = draws.d_first[d] + low
+        last = draws.d_first[d + 1] - high
         if last < first:
             out.length[row] = -1
             return
@@ -144,17 +143,17 @@ def draw_text(draws: Any, seed: Any, item: int, row: int, out: Any) -> None:
             out.symbols[row, at] = draws.symbols[k]
             at += 1
         state, right = draw(tables, draws.length + 1, state)
-        state = insert_symbols(tables, draws.right_step, state, out.symbols, row, at + right - 1, right, -1)
+        state = insert_bases(tables, draws.right_step, state, out.symbols, row, at + right - 1, right, -1)
         at += right
         fields[row, 8] = right
-    for k in range(draws.suffix_first[suffix + 1] - rest, draws.suffix_first[suffix + 1]):
+    for k in range(draws.j_first[j + 1] - rest, draws.j_first[j + 1]):
         out.symbols[row, at] = draws.symbols[k]
         at += 1
     out.length[row] = at
 
 
 @shared
-def insert_symbols(
+def insert_bases(
     tables: Any, table: int, state: Any, symbols: Any, row: int, at: int, count: int, direction: int
 ) -> Any:
     """Draw inserted symbols one after the other; returns the state."""

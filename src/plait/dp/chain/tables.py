@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.dp.chain.texts import place_of, step_back, step_on
 from plait.errors import Unsupported
-from plait.lang.algebras import choice
-from plait.lang.compile import shared
 from plait.lang.lanes import PADDING, padded
 
 #: Columns of `ChainOutput.regions`; -1 in the fragment columns means that no fragment symbol occurs. The last
@@ -229,42 +226,3 @@ class EndTrees(NamedTuple):
 
     child: Any
     weight: Any
-
-
-@shared
-def enter_ends(alg: Any, chain: Any, texts: Any, item: int, graph: Any, nodes: int, scratch: Any) -> None:
-    """What the prefix before each node weighs, and the suffix behind it: `before` and `after`."""
-    for u in range(nodes):
-        for c in range(scratch.before.shape[1]):
-            scratch.before[u, c] = alg.zero
-        for c in range(scratch.after.shape[1]):
-            scratch.after[u, c] = alg.zero
-    for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
-        enter_prefix(alg, chain.prefix, graph, nodes, texts.prefix_root[k], scratch)
-    for k in range(texts.suffix_first[item], texts.suffix_first[item + 1]):
-        enter_suffix(alg, chain.suffix, graph, nodes, texts.suffix_root[k], scratch)
-
-
-@shared
-def enter_prefix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any) -> None:
-    """Add to `before` what the prefixes of a trie weigh."""
-    before = scratch.before
-    t, u, top = root, 0, 0
-    while t >= 0:
-        for c in range(tree.weight.shape[1]):
-            before[u, c] = choice(alg, before[u, c], tree.weight[t, c])
-        t, u, top = step_on(tree, graph, nodes, t, u, scratch.stack, top)
-
-
-@shared
-def enter_suffix(alg: Any, tree: Any, graph: Any, nodes: int, root: int, scratch: Any) -> None:
-    """Add to `after` what the suffixes of a trie weigh."""
-    after = scratch.after
-    for end in range(nodes - 1, -1, -1):
-        if place_of(graph, end) != place_of(graph, nodes - 1):
-            break
-        t, u, top = root, end, 0
-        while t >= 0:
-            for c in range(tree.weight.shape[1]):
-                after[u, c] = choice(alg, after[u, c], tree.weight[t, c])
-            t, u, top = step_back(tree, graph, t, u, scratch.stack, top)

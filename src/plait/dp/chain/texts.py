@@ -66,8 +66,34 @@ class TextGraph(NamedTuple):
     after: Any
 
     @staticmethod
-    def lay(graph: TextGraph, parts: Any, texts: Any, item: int) -> int:
-        return lay_parts(graph, parts, texts, item)
+    def lay_graph(graph: TextGraph, parts: Any, texts: Any, item: int) -> int:
+        graph.place[0] = 0
+        graph.before_first[0] = 0
+        nodes = 1
+        edges = 0
+        exits = 1
+        done = 0
+        for k in range(texts.length[item]):
+            code = texts.codes[texts.start[item] + k]
+            base = nodes
+            for x in range(parts.nodes[code]):
+                graph.symbol[nodes] = parts.symbol[code, x]
+                graph.place[nodes] = done + parts.place[code, x]
+                graph.before_first[nodes] = edges
+                if x < parts.entries[code]:
+                    for y in range(base - exits, base):
+                        graph.before[edges] = y
+                        edges += 1
+                else:
+                    for e in range(parts.before_first[code, x], parts.before_first[code, x + 1]):
+                        graph.before[edges] = base + parts.before[code, e]
+                        edges += 1
+                nodes += 1
+            done = graph.place[nodes - 1]
+            exits = parts.exits[code]
+        graph.before_first[nodes] = edges
+        turn_edges(graph, nodes, edges)
+        return nodes
 
     @staticmethod
     def place_of(graph: TextGraph, u: int) -> Any:
@@ -96,8 +122,13 @@ class PathGraph(NamedTuple):
     symbol: Any
 
     @staticmethod
-    def lay(graph: PathGraph, parts: Any, texts: Any, item: int) -> int:
-        return lay_path(graph, parts, texts, item)
+    def lay_graph(graph: PathGraph, parts: Any, texts: Any, item: int) -> int:
+        start = texts.start[item]
+        length = texts.length[item]
+        for k in range(length):
+            graph.symbol[k + 1] = parts.symbol[texts.codes[start + k], 0]
+        nodes: int = length + 1
+        return nodes
 
     @staticmethod
     def place_of(graph: PathGraph, u: int) -> int:
@@ -121,8 +152,8 @@ class PathGraph(NamedTuple):
 
 
 @by_type
-def lay(graph: Any, parts: Any, texts: Any, item: int) -> Any:
-    """Write the graph of a text; returns the number of nodes."""
+def lay_graph(graph: Any, parts: Any, texts: Any, item: int) -> Any:
+    """Write the graph of a junction, part by part; returns the number of nodes."""
 
 
 @by_type
@@ -148,56 +179,6 @@ def count_after(graph: Any, nodes: int, u: int) -> Any:
 @by_type
 def node_after(graph: Any, u: int, k: int) -> Any:
     """The k-th of them."""
-
-
-@shared
-def lay_graph(parts: Any, texts: Any, item: int, graph: Any) -> int:
-    """Write the graph of a text; returns the number of nodes."""
-    nodes: int = lay(graph, parts, texts, item)
-    return nodes
-
-
-@shared
-def lay_path(graph: Any, parts: Any, texts: Any, item: int) -> int:
-    """Write a text of which each code stands for one symbol."""
-    start = texts.start[item]
-    length = texts.length[item]
-    for k in range(length):
-        graph.symbol[k + 1] = parts.symbol[texts.codes[start + k], 0]
-    nodes: int = length + 1
-    return nodes
-
-
-@shared
-def lay_parts(graph: Any, parts: Any, texts: Any, item: int) -> int:
-    """Write a text part by part."""
-    graph.place[0] = 0
-    graph.before_first[0] = 0
-    nodes = 1
-    edges = 0
-    exits = 1
-    done = 0
-    for k in range(texts.length[item]):
-        code = texts.codes[texts.start[item] + k]
-        base = nodes
-        for x in range(parts.nodes[code]):
-            graph.symbol[nodes] = parts.symbol[code, x]
-            graph.place[nodes] = done + parts.place[code, x]
-            graph.before_first[nodes] = edges
-            if x < parts.entries[code]:
-                for y in range(base - exits, base):
-                    graph.before[edges] = y
-                    edges += 1
-            else:
-                for e in range(parts.before_first[code, x], parts.before_first[code, x + 1]):
-                    graph.before[edges] = base + parts.before[code, e]
-                    edges += 1
-            nodes += 1
-        done = graph.place[nodes - 1]
-        exits = parts.exits[code]
-    graph.before_first[nodes] = edges
-    turn_edges(graph, nodes, edges)
-    return nodes
 
 
 @shared

@@ -1,8 +1,10 @@
-"""Weight of a junction in the chain of weighted choices, with a fragment (D) and without.
+"""Weight of a junction in the chain of weighted choices: V, insertions, D, insertions and J, or without D.
 
-Suffixes carry contexts: one per fragment, or, where prefix and suffix are chosen together and there is no
-fragment, one per suffix. Lanes run over contexts, of which only those are read that some suffix of the text
-has.
+J carries a column of weights for every D or, where V and J are chosen together and there is no D, for every
+J. Lanes run over these columns, of which only those are read that some J of the junction has.
+
+The two are bodies of their own (design/0007): without D, insertions are worked out once for all columns,
+from V to J, which as a chain with an empty D would be once for each of up to 61 columns.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.chain.insertions import insert
-from plait.dp.chain.tables import enter_ends
 from plait.dp.chain.texts import (
     count_after,
     count_before,
@@ -18,28 +19,29 @@ from plait.dp.chain.texts import (
     node_after,
     node_before,
     place_of,
+    step_back,
     step_on,
 )
 from plait.lang.algebras import choice, extend, over_lanes
-from plait.lang.compile import shared
+from plait.lang.compile import by_type, by_type_of, kernel, shared
 from plait.lang.lanes import load, splat, store, width_of
 
 
 class WeightedChain(NamedTuple):
     """What the chain is made of; all weights are values of one algebra.
 
-    A level of `insertion` holds the insertions that begin at one place. `prefix`, `suffix`, `fragment` and
-    `words` are `EndTrees`; suffixes have a context for every fragment. `fragment` has all words in fragments,
-    a word weighing what all parts that read so weigh; `fragment_root`, int32 (fragments,), is the root of
-    each. `words` is all those tries as one with root 0, each fragment in its own context, contexts padded to
-    whole groups of lanes.
+    A level of `insertion` holds the insertions that begin at one place. `prefix` (V), `suffix` (J),
+    `fragment` (D) and `words` are `EndTrees`; J has a column for every D. `fragment` has all words in D
+    genes, a word weighing what all parts that read so weigh; `fragment_root`, int32 (D genes,), is the root
+    of each. `words` is all those tries as one with root 0, each D in its own column, columns padded to whole
+    groups of lanes.
 
     `left_none` and `right_none`, (1,): weight of no insertion. `left_length` and `right_length`, (1, ...):
     weight of 1, 2, ... insertions, of 2 and more backwards on the left, between `margin` zeros, so that any
     group of lanes that holds one of them lies within the table. `pick`, (1, ...), is a one in the middle of
     more zeros than there are lengths: it puts a value into one lane. `left_first` and `right_first`, (4,):
-    weight of the first inserted symbol, left the leftmost, right the rightmost; `left_step` and `right_step`,
-    (4, 4): weight of an inserted symbol (column) after the one inserted before it (row).
+    weight of the first inserted base, left the leftmost, right the rightmost; `left_step` and `right_step`,
+    (4, 4): weight of an inserted base (column) after the one inserted before it (row).
     """
 
     insertion: Any
@@ -63,11 +65,11 @@ class WeightedChain(NamedTuple):
 class WeightedScratch(NamedTuple):
     """Working memory of one worker; `graph` is a `plait.dp.chain.texts.TextGraph` or `PathGraph`.
 
-    `before` and `left`, (nodes, 1): everything before a node, the prefix alone and with insertions. `after`
-    and `right`, (nodes, contexts padded): everything behind a node, likewise. `left_levels` and
-    `right_levels`, (nodes, levels padded), and the latter as many for each context: by the place where
-    insertions begin. `inserted`, (nodes, contexts padded): insertions that begin with a node, and all behind
-    them. `stack`, int64 (most, 2): what is still to be visited.
+    `before` and `left`, (nodes, 1): everything before a node, V alone and with insertions. `after` and
+    `right`, (nodes, columns padded): everything behind a node, likewise. `left_levels` and `right_levels`,
+    (nodes, levels padded), and the latter as many for each column: by the place where insertions begin.
+    `inserted`, (nodes, columns padded): insertions that begin with a node, and all behind them. `stack`,
+    int64 (most, 2): what is still to be visited.
     """
 
     graph: Any
@@ -81,23 +83,116 @@ class WeightedScratch(NamedTuple):
     stack: Any
 
 
-@shared
-def weigh_text(
-    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, item: int, scratch: Any, out: Any
+class PairScratch(NamedTuple):
+    """Working memory of one worker without D: `graph`, `after` and `stack` as in `WeightedScratch`.
+
+    `before`, (nodes, columns padded): V before a node. `inserted`, (nodes, 1): bases inserted from one node
+    up to each other one. `span`, int64 (nodes, 3): whether V ends at a node, and from and up to which column
+    J begins behind it, in whole groups; for most nodes they are few.
+    """
+
+    graph: Any
+    before: Any
+    after: Any
+    inserted: Any
+    span: Any
+    stack: Any
+
+
+class Junction(NamedTuple):
+    """One junction with what it is weighed by: its graph, of `nodes` nodes, is in `scratch`."""
+
+    lanes: Any
+    alg: Any
+    chain: Any
+    graph: Any
+    nodes: Any
+    scratch: Any
+
+
+@kernel
+def weigh_kernel(
+    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
 ) -> None:
-    """Weight of everything that a text stands for, into ``out[item]``; scratch from the caller."""
-    graph = scratch.graph
-    nodes = lay_graph(parts, texts, item, graph)
-    enter_ends(alg, chain, texts, item, graph, nodes, scratch)
-    insert_left(lanes, alg, chain, graph, nodes, scratch)
-    insert_right(lanes, alg, chain, graph, nodes, scratch)
-    out[item] = join(lanes, alg, chain, graph, nodes, scratch)
+    """Weight of all that junctions `first` to `last` stand for, into `out`; scratch from the caller."""
+    for item in range(first, last):
+        junction = read_junction(lanes, alg, chain, parts, texts, item, scratch)
+        out[item] = weigh(scratch, junction)
 
 
 @shared
-def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
-    """Insertions behind the prefix: `left` of every node."""
-    low, high = places_entered(alg, graph, nodes, scratch.before, 1)
+def read_junction(
+    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, item: int, scratch: Any
+) -> Junction:
+    """Lay a junction's graph, with what V weighs before each node, and J behind it: `before` and `after`."""
+    graph = scratch.graph
+    junction = Junction(lanes, alg, chain, graph, lay_graph(graph, parts, texts, item), scratch)
+    for u in range(junction.nodes):
+        for c in range(scratch.before.shape[1]):
+            scratch.before[u, c] = alg.zero
+        for c in range(scratch.after.shape[1]):
+            scratch.after[u, c] = alg.zero
+    visit_v(AddWeights(alg, chain.prefix.weight, scratch.before), junction, texts, item)
+    visit_j(AddWeights(alg, chain.suffix.weight, scratch.after), junction, texts, item)
+    return junction
+
+
+class AddWeights(NamedTuple):
+    """Adds to `rows`, by node of the graph, what the nodes of a trie weigh."""
+
+    alg: Any
+    weight: Any
+    rows: Any
+
+    @staticmethod
+    def visit(visitor: AddWeights, t: int, u: int) -> None:
+        for c in range(visitor.weight.shape[1]):
+            visitor.rows[u, c] = choice(visitor.alg, visitor.rows[u, c], visitor.weight[t, c])
+
+
+@by_type
+def visit(visitor: Any, t: int, u: int) -> None:
+    """Do something about node t of a trie, of which a part of V, D or J ends at node u of the graph."""
+
+
+@shared
+def visit_v(visitor: Any, junction: Any, texts: Any, item: int) -> None:
+    """Visit all V with which the junction may begin."""
+    _, _, chain, graph, nodes, scratch = junction
+    for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
+        t, u, top = texts.prefix_root[k], 0, 0
+        while t >= 0:
+            visit(visitor, t, u)
+            t, u, top = step_on(chain.prefix, graph, nodes, t, u, scratch.stack, top)
+
+
+@shared
+def visit_j(visitor: Any, junction: Any, texts: Any, item: int) -> None:
+    """Visit all J with which the junction may end."""
+    _, _, chain, graph, nodes, scratch = junction
+    for k in range(texts.suffix_first[item], texts.suffix_first[item + 1]):
+        for end in range(nodes - 1, -1, -1):
+            if place_of(graph, end) != place_of(graph, nodes - 1):
+                break
+            t, u, top = texts.suffix_root[k], end, 0
+            while t >= 0:
+                visit(visitor, t, u)
+                t, u, top = step_back(chain.suffix, graph, t, u, scratch.stack, top)
+
+
+@shared
+def weigh_vdj(kind: Any, junction: Any) -> Any:
+    """Weight of V, insertions, D, insertions and J; picked by the type of `kind`."""
+    insert_left(junction)
+    insert_right(junction)
+    return join(junction)
+
+
+@shared
+def insert_left(junction: Any) -> None:
+    """Insertions behind V: `left` of every node."""
+    lanes, alg, chain, graph, nodes, scratch = junction
+    low, high = places_entered(junction, scratch.before, 1)
     levels = scratch.left_levels
     most = chain.left_length.shape[1] - 2 * chain.margin
     middle = chain.pick.shape[1] // 2
@@ -106,11 +201,11 @@ def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratc
         place = place_of(graph, u)
         total = extend(alg, scratch.before[u, 0], chain.left_none[0])
         if low < place <= high + most:
-            symbol = graph.symbol[u]
+            base = graph.symbol[u]
             entered = alg.zero
             for k in range(count_before(graph, u)):
                 entered = choice(alg, entered, scratch.before[node_before(graph, u, k), 0])
-            entered = splat(lanes, extend(alg, chain.left_first[symbol], entered))
+            entered = splat(lanes, extend(alg, chain.left_first[base], entered))
             found = splat(lanes, alg.zero)
             # Of the places where insertions begin, those that are near enough.
             here = place - low
@@ -120,7 +215,7 @@ def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratc
                 for k in range(count_before(graph, u)):
                     p = node_before(graph, u, k)
                     if x < place_of(graph, p) - low:
-                        step = splat(lanes, chain.left_step[graph.symbol[p], symbol])
+                        step = splat(lanes, chain.left_step[graph.symbol[p], base])
                         value = insert(chain.insertion, alg, value, load(lanes, levels, p, x), step)
                 store(lanes, levels, u, x, value)
                 length = load(lanes, chain.left_length, 0, chain.margin + most - here + x)
@@ -130,9 +225,10 @@ def insert_left(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratc
 
 
 @shared
-def insert_right(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> None:
-    """Insertions before the suffix: `right` of every node."""
-    low, high = places_entered(alg, graph, nodes, scratch.after, chain.suffix.weight.shape[1])
+def insert_right(junction: Any) -> None:
+    """Insertions before J: `right` of every node."""
+    _, alg, chain, graph, nodes, scratch = junction
+    low, high = places_entered(junction, scratch.after, chain.suffix.weight.shape[1])
     most = chain.right_length.shape[1] - 2 * chain.margin
     for u in range(nodes - 1, -1, -1):
         place = place_of(graph, u)
@@ -142,35 +238,22 @@ def insert_right(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scrat
                 right = choice(alg, right, scratch.inserted[node_after(graph, u, k), c])
             scratch.right[u, c] = right
             if max(0, low - most) < place <= high:
-                scratch.inserted[u, c] = step_right(
-                    lanes, alg, chain, graph, nodes, u, c, low, high, most, scratch
-                )
+                scratch.inserted[u, c] = step_right(junction, u, c, low, high, most)
             else:
                 scratch.inserted[u, c] = alg.zero
 
 
 @shared
-def step_right(
-    lanes: Any,
-    alg: Any,
-    chain: Any,
-    graph: Any,
-    nodes: int,
-    u: int,
-    c: int,
-    low: int,
-    high: int,
-    most: int,
-    scratch: Any,
-) -> Any:
-    """Insertions whose leftmost symbol is that of a node, and all behind them, in one context."""
+def step_right(junction: Any, u: int, c: int, low: int, high: int, most: int) -> Any:
+    """Insertions whose leftmost base is that of a node, and all behind them, in one column."""
+    lanes, alg, chain, graph, nodes, scratch = junction
     levels = scratch.right_levels
-    symbol = graph.symbol[u]
+    base = graph.symbol[u]
     middle = chain.pick.shape[1] // 2
     # Where insertions begin, counted from the first such place, this node is here.
     here = place_of(graph, u) - low
     lead = c * padded_to(lanes, high - low + 1)
-    entered = splat(lanes, extend(alg, chain.right_first[symbol], scratch.after[u, c]))
+    entered = splat(lanes, extend(alg, chain.right_first[base], scratch.after[u, c]))
     found = splat(lanes, alg.zero)
     width = width_of(lanes)
     for x in range(max(0, here) // width * width, min(high - low + 1, here + most), width):
@@ -178,7 +261,7 @@ def step_right(
         if x + width > here + 1 and here + low < high:
             for k in range(count_after(graph, nodes, u)):
                 y = node_after(graph, u, k)
-                step = splat(lanes, chain.right_step[graph.symbol[y], symbol])
+                step = splat(lanes, chain.right_step[graph.symbol[y], base])
                 value = insert(chain.insertion, alg, value, load(lanes, levels, y, lead + x), step)
         store(lanes, levels, u, lead + x, value)
         length = load(lanes, chain.right_length, 0, chain.margin + x - here)
@@ -187,24 +270,25 @@ def step_right(
 
 
 @shared
-def places_entered(alg: Any, graph: Any, nodes: int, rows: Any, contexts: int) -> Any:
+def places_entered(junction: Any, rows: Any, columns: int) -> Any:
     """The first and the last place at which a row is not zero; the last is before the first where all are."""
+    _, alg, _, graph, nodes, _ = junction
     low = 0
-    while low < nodes and not is_entered(alg, rows, low, contexts):
+    while low < nodes and not is_entered(alg, rows, low, columns):
         low += 1
     if low == nodes:
         return place_of(graph, nodes - 1) + 1, -1
     high = nodes - 1
-    while not is_entered(alg, rows, high, contexts):
+    while not is_entered(alg, rows, high, columns):
         high -= 1
     return place_of(graph, low), place_of(graph, high)
 
 
 @shared
-def is_entered(alg: Any, rows: Any, u: int, contexts: int) -> bool:
+def is_entered(alg: Any, rows: Any, u: int, columns: int) -> bool:
     """Whether a row is not zero."""
     entered = False
-    for c in range(contexts):
+    for c in range(columns):
         entered = entered or rows[u, c] != alg.zero
     return entered
 
@@ -218,28 +302,24 @@ def padded_to(lanes: Any, count: int) -> int:
 
 
 @shared
-def join(lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, scratch: Any) -> Any:
-    """Bring left and right together, with every part of every fragment between them."""
+def join(junction: Any) -> Any:
+    """Bring left and right together, with every part of every D between them."""
+    lanes, alg, chain, _, nodes, scratch = junction
     total = alg.zero
     for c in range(0, chain.suffix.weight.shape[1], width_of(lanes)):
         found = splat(lanes, alg.zero)
         for u in range(nodes):
             left = scratch.left[u, 0]
             if left != alg.zero:
-                inner = read_fragments(lanes, alg, chain, graph, nodes, u, c, scratch)
-                found = choice(alg, found, extend(alg, splat(lanes, left), inner))
+                found = choice(alg, found, extend(alg, splat(lanes, left), read_d(junction, u, c)))
         total = choice(alg, total, over_lanes(alg, found))
     return total
 
 
 @shared
-def read_fragments(
-    lanes: Any, alg: Any, chain: Any, graph: Any, nodes: int, start: int, c: int, scratch: Any
-) -> Any:
-    """Parts of fragments that begin behind a node, nothing of it included, each with all behind it.
-
-    In the contexts from `c`.
-    """
+def read_d(junction: Any, start: int, c: int) -> Any:
+    """Parts of D that begin behind a node, nothing included, each with all behind it; columns from c."""
+    lanes, alg, chain, graph, nodes, scratch = junction
     tree = chain.words
     found = splat(lanes, alg.zero)
     t, u, top = 0, start, 0
@@ -251,113 +331,92 @@ def read_fragments(
 
 
 @shared
-def weigh_pair_text(
-    lanes: Any, alg: Any, chain: Any, parts: Any, texts: Any, item: int, scratch: Any, out: Any
-) -> None:
-    """Weight of everything that a text stands for, into ``out[item]``, without fragments.
-
-    As `weigh_text`; `before` has as many contexts as `after`.
-    """
-    graph = scratch.graph
-    nodes = lay_graph(parts, texts, item, graph)
-    enter_ends(alg, chain, texts, item, graph, nodes, scratch)
-    low = sum_suffixes(lanes, alg, nodes, scratch)
-    first, last = contexts_entered(lanes, alg, scratch.right)
+def weigh_vj(kind: Any, junction: Any) -> Any:
+    """Weight of V, insertions and J; picked by the type of `kind`."""
+    lanes, alg, _, _, nodes, scratch = junction
+    find_spans(junction)
     total = splat(lanes, alg.zero)
     for u in range(nodes):
-        if sum_row(lanes, alg, scratch.before, u, first, last) != alg.zero:
-            found = insert_after(lanes, alg, chain, graph, nodes, u, low, first, last, scratch)
-            total = choice(alg, total, found)
-    out[item] = over_lanes(alg, total)
+        if scratch.span[u, 0] != 0:
+            total = choice(alg, total, join_from(junction, u))
+    return over_lanes(alg, total)
+
+
+#: Weight of a junction that has been read, by its scratch.
+weigh = by_type_of({WeightedScratch: weigh_vdj, PairScratch: weigh_vj})
 
 
 @shared
-def sum_suffixes(lanes: Any, alg: Any, nodes: int, scratch: Any) -> int:
-    """All suffixes by context into ``right[0]``; returns the first node behind which there is one."""
-    after = scratch.after
-    row = scratch.right
-    contexts = row.shape[1]
-    for x in range(0, contexts, width_of(lanes)):
-        store(lanes, row, 0, x, splat(lanes, alg.zero))
-    low = nodes
-    for u in range(nodes - 1, -1, -1):
-        if sum_row(lanes, alg, after, u, 0, contexts) != alg.zero:
-            low = u
-            for x in range(0, contexts, width_of(lanes)):
-                store(lanes, row, 0, x, choice(alg, load(lanes, row, 0, x), load(lanes, after, u, x)))
-    return low
-
-
-@shared
-def sum_row(lanes: Any, alg: Any, rows: Any, u: int, first: int, last: int) -> Any:
-    """The choice between some contexts of a row."""
-    found = splat(lanes, alg.zero)
-    for x in range(first, last, width_of(lanes)):
-        found = choice(alg, found, load(lanes, rows, u, x))
-    return over_lanes(alg, found)
-
-
-@shared
-def contexts_entered(lanes: Any, alg: Any, row: Any) -> Any:
-    """The groups of lanes from the first to the last that hold something."""
+def find_spans(junction: Any) -> None:
+    """`span` of every node."""
+    lanes, alg, _, _, nodes, scratch = junction
+    columns = scratch.after.shape[1]
     width = width_of(lanes)
-    first = 0
-    last = row.shape[1]
-    while first < last and sum_row(lanes, alg, row, 0, first, first + width) == alg.zero:
-        first += width
-    while first < last and sum_row(lanes, alg, row, 0, last - width, last) == alg.zero:
-        last -= width
-    return first, last
+    for u in range(nodes):
+        before = splat(lanes, alg.zero)
+        after = splat(lanes, alg.zero)
+        for x in range(0, columns, width):
+            before = choice(alg, before, load(lanes, scratch.before, u, x))
+            after = choice(alg, after, load(lanes, scratch.after, u, x))
+        low = 0
+        high = 0
+        if over_lanes(alg, after) != alg.zero:
+            high = columns
+            while over_lanes(alg, load(lanes, scratch.after, u, low)) == alg.zero:
+                low += width
+            while over_lanes(alg, load(lanes, scratch.after, u, high - width)) == alg.zero:
+                high -= width
+        scratch.span[u, 0] = 0 if over_lanes(alg, before) == alg.zero else 1
+        scratch.span[u, 1] = low
+        scratch.span[u, 2] = high
 
 
 @shared
-def insert_after(
-    lanes: Any,
-    alg: Any,
-    chain: Any,
-    graph: Any,
-    nodes: int,
-    start: int,
-    low: int,
-    first: int,
-    last: int,
-    scratch: Any,
-) -> Any:
-    """All prefixes that end at a node, with all insertions behind it and the suffixes behind those."""
+def insert_at(junction: Any, start: int, u: int) -> Any:
+    """Weight of the bases inserted behind a node up to another, u, but for their number."""
+    _, alg, chain, graph, _, scratch = junction
+    base = graph.symbol[u]
+    value = alg.zero
+    for k in range(count_before(graph, u)):
+        p = node_before(graph, u, k)
+        if p == start:
+            value = choice(alg, value, chain.left_first[base])
+        elif p > start:
+            step = chain.left_step[graph.symbol[p], base]
+            value = choice(alg, value, extend(alg, scratch.inserted[p, 0], step))
+    return value
+
+
+@shared
+def length_weight(chain: Any, number: int) -> Any:
+    """Weight of a number of insertions of at least 1, without D."""
+    return chain.left_length[0, chain.left_length.shape[1] - chain.margin - number]
+
+
+@shared
+def join_from(junction: Any, start: int) -> Any:
+    """All V that end at a node, with all insertions behind it and the J behind those."""
+    lanes, alg, chain, graph, nodes, scratch = junction
     most = chain.left_length.shape[1] - 2 * chain.margin
-    inserted = scratch.inserted
-    found = splat(lanes, alg.zero)
-    if start >= low:
-        found = extend(
-            alg, meet(lanes, alg, start, start, first, last, scratch), splat(lanes, chain.left_none[0])
-        )
+    found = extend(alg, meet(junction, start, start), splat(lanes, chain.left_none[0]))
     for u in range(start + 1, nodes):
         number = place_of(graph, u) - place_of(graph, start)
         if number > most:
             break
-        symbol = graph.symbol[u]
-        value = alg.zero
-        for k in range(count_before(graph, u)):
-            p = node_before(graph, u, k)
-            if p == start:
-                value = choice(alg, value, chain.left_first[symbol])
-            elif p > start and place_of(graph, p) > place_of(graph, start):
-                step = chain.left_step[graph.symbol[p], symbol]
-                value = choice(alg, value, extend(alg, inserted[p, 0], step))
-        inserted[u, 0] = value
-        if u >= low and number > 0 and value != alg.zero:
-            length = chain.left_length[0, chain.margin + most - number]
-            weight = splat(lanes, extend(alg, value, length))
-            here = meet(lanes, alg, start, u, first, last, scratch)
-            found = choice(alg, found, extend(alg, here, weight))
+        value = insert_at(junction, start, u)
+        scratch.inserted[u, 0] = value
+        if scratch.span[u, 2] > 0 and value != alg.zero:
+            weight = splat(lanes, extend(alg, value, length_weight(chain, number)))
+            found = choice(alg, found, extend(alg, meet(junction, start, u), weight))
     return found
 
 
 @shared
-def meet(lanes: Any, alg: Any, start: int, u: int, first: int, last: int, scratch: Any) -> Any:
-    """The prefixes that end at one node with the suffixes behind another, context by context."""
+def meet(junction: Any, start: int, u: int) -> Any:
+    """V that ends at one node with J behind another, column by column."""
+    lanes, alg, _, _, _, scratch = junction
     found = splat(lanes, alg.zero)
-    for x in range(first, last, width_of(lanes)):
+    for x in range(scratch.span[u, 1], scratch.span[u, 2], width_of(lanes)):
         before = load(lanes, scratch.before, start, x)
         found = choice(alg, found, extend(alg, before, load(lanes, scratch.after, u, x)))
     return found

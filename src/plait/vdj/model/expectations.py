@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.chain.adjoint import (
+    ChainAdjoint,
     ChainCounts,
-    ChoiceSummary,
-    ExpectationScratch,
+    PairAdjoint,
     PairCounts,
-    PairScratch,
     PartOwners,
+    PosteriorRows,
+    expect_kernel,
 )
 from plait.dp.chain.texts import GraphParts, WeightedTexts
-from plait.dp.chain.weigh import WeightedScratch
-from plait.dp.chain.weigh_kernels import expect_kernel, expect_pairs_kernel
+from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
 from plait.run.local import LocalExecutor
@@ -168,8 +168,8 @@ class _Memory(NamedTuple):
 
     kind: tuple[int, ...]
     longest: int
-    scratch: WeightedScratch
-    turned: Any
+    scratch: WeightedScratch | PairScratch
+    adjoint: Any
 
 
 class Counting(ABC):
@@ -178,8 +178,6 @@ class Counting(ABC):
     `chain` are the model's tables for the schedule, `weights` those of all parts of genes; `counts` in the
     methods are as of `empty`.
     """
-
-    _kernel: ClassVar[Callable[..., Any]]
 
     def __init__(self, model: RecombinationModel, shapes: ModelShapes) -> None:
         self._model = model
@@ -202,7 +200,7 @@ class Counting(ABC):
         """Numbers of insertions on the left and on the right, and of symbols, likewise."""
 
     @abstractmethod
-    def _turned(self, scratch: WeightedScratch) -> Any:
+    def _adjoint(self, scratch: Any) -> Any:
         """Memory for what the pass backwards needs."""
 
     def count(
@@ -221,28 +219,28 @@ class Counting(ABC):
             found[rows] = self._run(parts, some, shares[first + rows], counts, self._nothing, False, plain)
         return found
 
-    def tell(
+    def posterior(
         self, parts: GraphParts, texts: WeightedTexts, rows: NDArray[np.int64], *, plain: bool
-    ) -> tuple[_Floats, ChoiceSummary]:
+    ) -> tuple[_Floats, PosteriorRows]:
         """What each of the texts `rows` tells: how probable it is, and its choices.
 
         `plain` says whether they are made of codes for one symbol each, or others.
         """
-        told, ones = self.summary(rows.size), np.ones(rows.size)
+        posterior, ones = self.summary(rows.size), np.ones(rows.size)
         some = chosen_texts(texts, rows)
         try:
             counts = self._zeros.pop()
         except IndexError:
             counts = self.empty()
-        weight = self._run(parts, some, ones, counts, told, True, plain)
+        weight = self._run(parts, some, ones, counts, posterior, True, plain)
         # Every text leaves them as it found them.
         self._zeros.append(counts)
-        return weight, told
+        return weight, posterior
 
-    def summary(self, n: int) -> ChoiceSummary:
+    def summary(self, n: int) -> PosteriorRows:
         """Room for what n texts tell."""
         sizes, (v, d, j) = self._sizes, self._owners
-        return ChoiceSummary(
+        return PosteriorRows(
             prefix=v,
             words=d,
             suffix=j,
@@ -264,7 +262,7 @@ class Counting(ABC):
         return [table.size for table in self._flat(self.empty())]
 
     @cached_property
-    def _nothing(self) -> ChoiceSummary:
+    def _nothing(self) -> PosteriorRows:
         return self.summary(0)
 
     @cached_property
@@ -279,22 +277,22 @@ class Counting(ABC):
         texts: WeightedTexts,
         shares: _Floats,
         counts: Any,
-        told: ChoiceSummary,
+        posterior: PosteriorRows,
         each: bool,
         plain: bool,
     ) -> _Floats:
         n = texts.start.size
         out = np.zeros(n)
         with self._working(parts, int(texts.length.max(initial=1)), plain) as memory:
-            type(self)._kernel(
-                host_lanes(), self.chain, parts, texts, 0, n, shares, *memory, counts, out, told, each
+            expect_kernel(
+                host_lanes(), self.chain, parts, texts, 0, n, shares, *memory, counts, out, posterior, each
             )
         return out
 
     @contextmanager
     def _working(
         self, parts: GraphParts, longest: int, plain: bool
-    ) -> Generator[tuple[WeightedScratch, Any], None, None]:
+    ) -> Generator[tuple[WeightedScratch | PairScratch, Any], None, None]:
         """Memory for both passes over texts of up to `longest` codes, of one thread at a time."""
         # What memory depends on, besides the model; the largest numbers of anything that parts have.
         kind = (plain, *(int(table.max(initial=0)) for table in parts), parts.before.shape[1])
@@ -307,15 +305,13 @@ class Counting(ABC):
         if memory is None:
             room = -(-longest // _GRAIN) * _GRAIN
             scratch = make_scratch(self.chain, parts, room, plain=plain)
-            memory = _Memory(kind, room, scratch, self._turned(scratch))
-        yield memory.scratch, memory.turned
+            memory = _Memory(kind, room, scratch, self._adjoint(scratch))
+        yield memory.scratch, memory.adjoint
         self._memory.append(memory)
 
 
 class CountingWithD(Counting):
     """Counts choices of V, D and J."""
-
-    _kernel = staticmethod(expect_kernel)
 
     def empty(self) -> ChainCounts:
         """Counts of nothing."""
@@ -335,10 +331,8 @@ class CountingWithD(Counting):
     def _flat(self, counts: ChainCounts) -> tuple[NDArray[Any], ...]:
         return counts.left_length, counts.right_length, counts.left_step, counts.right_step
 
-    def _turned(self, scratch: WeightedScratch) -> ExpectationScratch:
-        return ExpectationScratch(
-            *(np.zeros_like(getattr(scratch, name)) for name in ExpectationScratch._fields)
-        )
+    def _adjoint(self, scratch: WeightedScratch) -> ChainAdjoint:
+        return ChainAdjoint(*(np.zeros_like(getattr(scratch, name)) for name in ChainAdjoint._fields))
 
     def evidence(self, counts: ChainCounts) -> Evidence:
         """Counts as tables of the model."""
@@ -370,8 +364,6 @@ class CountingWithD(Counting):
 class CountingPairs(Counting):
     """Counts choices of V and J."""
 
-    _kernel = staticmethod(expect_pairs_kernel)
-
     def empty(self) -> PairCounts:
         """Counts of nothing."""
         return PairCounts(
@@ -384,13 +376,9 @@ class CountingPairs(Counting):
     def _flat(self, counts: PairCounts) -> tuple[NDArray[Any], ...]:
         return counts.length, np.zeros(0), counts.step, np.zeros(0)
 
-    def _turned(self, scratch: WeightedScratch) -> PairScratch:
-        nodes = len(scratch.before)
-        return PairScratch(
-            np.zeros_like(scratch.before),
-            np.zeros_like(scratch.after),
-            np.zeros((nodes, 2)),
-            np.zeros((nodes, 3), np.int64),
+    def _adjoint(self, scratch: PairScratch) -> PairAdjoint:
+        return PairAdjoint(
+            *(np.zeros_like(rows) for rows in (scratch.before, scratch.after, scratch.inserted))
         )
 
     def evidence(self, counts: PairCounts) -> Evidence:

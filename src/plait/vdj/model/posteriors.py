@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.chain.adjoint import ChoiceSummary
+from plait.dp.chain.adjoint import PosteriorRows
 from plait.run.local import LocalExecutor
 from plait.settings import thread_count
 from plait.vdj.model.expectations import counting_of
@@ -105,8 +105,8 @@ class PosteriorFinder:
         def piece(first: int) -> None:
             last = min(first + _PIECE, batch.rows.size)
             for plain, rows in split_texts(batch.parts, batch.texts, first, last):
-                weight, told = counting.tell(batch.parts, batch.texts, first + rows, plain=plain)
-                _write(self.model, counting.chain.margin, weight, told, found, batch.rows[first + rows])
+                weight, posterior = counting.posterior(batch.parts, batch.texts, first + rows, plain=plain)
+                _write(self.model, counting.chain.margin, weight, posterior, found, batch.rows[first + rows])
 
         for _ in self._executor.map(piece, range(0, batch.rows.size, _PIECE)):
             pass
@@ -137,7 +137,7 @@ def _write(
     model: RecombinationModel,
     margin: int,
     weight: _Floats,
-    told: ChoiceSummary,
+    posterior: PosteriorRows,
     found: Posteriors,
     rows: NDArray[np.int64],
 ) -> None:
@@ -147,13 +147,13 @@ def _write(
     rows = rows[made]
     for k, segment in enumerate("vdj"):
         if segment != "d" or model.d:
-            getattr(found, segment)[rows] = told.best[made, k]
-            getattr(found, f"{segment}_probability")[rows] = told.share[made, k]
+            getattr(found, segment)[rows] = posterior.best[made, k]
+            getattr(found, f"{segment}_probability")[rows] = posterior.share[made, k]
     # Cuts count from the longest P extension.
     longest = np.array(model.palindromes) * [1, *[bool(model.d)] * 2, 1]
-    found.deletions[rows] = told.cut[made] - longest
-    mean, inserted = told.log[made], np.zeros((made.size, 4))
-    sides = _sides(model, margin, told)
+    found.deletions[rows] = posterior.cut[made] - longest
+    mean, inserted = posterior.log[made], np.zeros((made.size, 4))
+    sides = _sides(model, margin, posterior)
     for side, (lengths, steps, p_length, p_steps, p_first) in enumerate(sides):
         number = lengths[made] * np.arange(p_length.size)
         found.insertions[rows, side] = number.sum(axis=1)
@@ -166,13 +166,13 @@ def _write(
 
 
 def _sides(
-    model: RecombinationModel, margin: int, told: ChoiceSummary
+    model: RecombinationModel, margin: int, posterior: PosteriorRows
 ) -> list[tuple[_Floats, _Floats, _Floats, _Floats, _Floats]]:
     """Numbers of insertions (n, lengths) and of steps (n, 20), and their probabilities, for each side."""
-    left = told.left_length, told.left_step, model.p_vd_length, model.vd_steps, model.vd_first
+    left = posterior.left_length, posterior.left_step, model.p_vd_length, model.vd_steps, model.vd_first
     if not model.d:
         return [left]
-    right = told.right_length, told.right_step, model.p_dj_length, model.dj_steps, model.dj_first
+    right = posterior.right_length, posterior.right_step, model.p_dj_length, model.dj_steps, model.dj_first
     found = []
     for backwards, (numbers, lanes, *p) in ((True, left), (False, right)):
         some = numbers[:, margin : numbers.shape[1] - margin]

@@ -167,17 +167,17 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
         tables.extend(found)
 
     add("joint", [(given * j).ravel() for given in model.p_dj])
-    add("prefix_cut", list(model.p_v_deletions))
-    add("fragment_cut", [table.ravel() for table in model.p_d_deletions] if model.d else [])
-    add("suffix_cut", list(model.p_j_deletions))
+    add("v_deletion", list(model.p_v_deletions))
+    add("d_deletion", [table.ravel() for table in model.p_d_deletions] if model.d else [])
+    add("j_deletion", list(model.p_j_deletions))
     add("length", [model.p_vd_length, model.p_dj_length])
     add("left_step", [*model.vd_steps, model.vd_first])
     add("right_step", [*model.dj_steps, model.dj_first])
     made = [_alias(table) for table in tables]
     texts = {
-        "prefix": [model.extended("V", k) for k in range(len(model.v))],
-        "fragment": [model.extended("D", k) for k in range(len(model.d))],
-        "suffix": [model.extended("J", k) for k in range(len(model.j))],
+        "v": [model.extended("V", k) for k in range(len(model.v))],
+        "d": [model.extended("D", k) for k in range(len(model.d))],
+        "j": [model.extended("J", k) for k in range(len(model.j))],
     }
     symbols = "".join(text for kind in texts.values() for text in kind)
     edges: dict[str, Any] = {}
@@ -197,8 +197,8 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
             np.array([value for _, other in made for value in other], np.int64),
         ),
         joints=len(model.p_dj),
-        suffixes=len(model.j),
-        cuts_right=model.p_d_deletions.shape[-1] if model.d else 1,
+        j_genes=len(model.j),
+        d3_deletions=model.p_d_deletions.shape[-1] if model.d else 1,
         symbols=np.array(["ACGT".index(letter) for letter in symbols], np.uint8),
         **first,
         **edges,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.chain.best import (
     SCENARIO_FIELDS,
+    BestLists,
+    Heap,
+    InsertionWeights,
     ScenarioOutput,
     ScenarioQueries,
     ScenarioScratch,
     ScenarioTables,
+    SegmentWeights,
     scenario_kernel,
 )
 from plait.errors import InvalidInput
@@ -183,8 +186,8 @@ class ScenarioFinder:
             some = queries._replace(
                 start=queries.start[first:last],
                 length=queries.length[first:last],
-                prefix_first=queries.prefix_first[first : last + 1],
-                suffix_first=queries.suffix_first[first : last + 1],
+                v_first=queries.v_first[first : last + 1],
+                j_first=queries.j_first[first : last + 1],
             )
             scenario_kernel(self._tables, some, 0, last - first, scratch, out)
             there = np.arange(count) < out.count[: last - first, None]
@@ -223,54 +226,43 @@ class ScenarioFinder:
 
 
 def _tables(model: RecombinationModel) -> ScenarioTables:
-    texts = {
-        "prefix": [model.extended("V", k) for k in range(len(model.v))],
-        "suffix": [model.extended("J", k)[::-1] for k in range(len(model.j))],
-        "fragment": [model.extended("D", k) for k in range(len(model.d))],
-    }
-    found: dict[str, Any] = {}
-    for name, genes in texts.items():
-        found[name] = np.array(["ACGT".index(letter) for text in genes for letter in text], np.uint8)
-        found[f"{name}_first"] = np.concatenate([[0], np.cumsum([len(text) for text in genes])]).astype(
-            np.int64
-        )
     return ScenarioTables(
-        **found,
-        prefix_weight=model.p_v[:, None] * model.p_v_deletions,
-        suffix_weight=np.ascontiguousarray(model.p_j_deletions),
-        fragment_weight=np.ascontiguousarray(model.p_d_deletions),
+        v=_segment(
+            [model.extended("V", k) for k in range(len(model.v))], model.p_v[:, None] * model.p_v_deletions
+        ),
+        d=_segment([model.extended("D", k) for k in range(len(model.d))], model.p_d_deletions),
+        j=_segment([model.extended("J", k)[::-1] for k in range(len(model.j))], model.p_j_deletions),
         joint=np.ascontiguousarray(model.p_dj),
-        left_length=np.ascontiguousarray(model.p_vd_length),
-        left_step=np.ascontiguousarray(model.vd_steps),
-        left_first=model.vd_first,
-        right_length=np.ascontiguousarray(model.p_dj_length),
-        right_step=np.ascontiguousarray(model.dj_steps),
-        right_first=model.dj_first,
+        left=InsertionWeights(
+            np.ascontiguousarray(model.p_vd_length), model.vd_first, np.ascontiguousarray(model.vd_steps)
+        ),
+        right=InsertionWeights(
+            np.ascontiguousarray(model.p_dj_length), model.dj_first, np.ascontiguousarray(model.dj_steps)
+        ),
     )
 
 
+def _segment(genes: Sequence[str], weight: _Floats) -> SegmentWeights:
+    bases = np.array(["ACGT".index(letter) for text in genes for letter in text], np.uint8)
+    first = np.concatenate([[0], np.cumsum([len(text) for text in genes])]).astype(np.int64)
+    return SegmentWeights(bases, first, np.ascontiguousarray(weight))
+
+
 def _scratch(tables: ScenarioTables, longest: int, count: int) -> ScenarioScratch:
-    """Memory for texts of up to `longest` symbols."""
-    places = longest + 1 if tables.fragment_first.size > 1 else 1
-    rights = places * tables.joint.shape[1]
-    genes_v, genes_j = tables.prefix_first.size - 1, tables.suffix_first.size - 1
-    lists: dict[str, Any] = {}
-    for name, rows, most in (
-        ("ends", places, min(count, genes_v)),
-        ("rights", rights, min(count, genes_j)),
-        ("lists", places, min(count, genes_v * tables.prefix_weight.shape[1])),
-        ("right_lists", rights, min(count, genes_j * tables.suffix_weight.shape[1])),
-    ):
-        lists[f"{name}_count"] = np.zeros(rows, np.int64)
-        lists[f"{name}_value"] = np.zeros((rows, most))
-        lists[f"{name}_item"] = np.zeros((rows, most, 2), np.int32)
-    return ScenarioScratch(
-        left_inserted=np.zeros((longest + 1, longest + 1)),
-        right_inserted=np.zeros((longest + 1, longest + 1)),
-        **lists,
-        heap_value=np.zeros(count),
-        heap_order=np.zeros(count, np.int64),
-        heap_item=np.zeros((count, 6), np.int32),
+    """Memory for junctions of up to `longest` bases."""
+    places = longest + 1 if tables.d.first.size > 1 else 1
+    begins = places * tables.joint.shape[1]
+    (v, v_cuts), (j, j_cuts) = tables.v.weight.shape, tables.j.weight.shape
+    ends, starts = _lists(places, min(count, v)), _lists(begins, min(count, j))
+    left, right = _lists(places, min(count, v * v_cuts)), _lists(begins, min(count, j * j_cuts))
+    heap = Heap(np.zeros(count), np.zeros(count, np.int64), np.zeros((count, 6), np.int32))
+    inserted = np.zeros((2, longest + 1, longest + 1))
+    return ScenarioScratch(inserted[0], inserted[1], ends, starts, left, right, heap)
+
+
+def _lists(number: int, most: int) -> BestLists:
+    return BestLists(
+        np.zeros(number, np.int64), np.zeros((number, most)), np.zeros((number, most, 2), np.int32)
     )
 
 

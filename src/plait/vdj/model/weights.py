@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.texts import GraphParts, PathGraph, TextGraph
-from plait.dp.chain.weigh import WeightedChain, WeightedScratch
+from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.lang.algebras import PROBABILITY
 from plait.lang.lanes import PADDING, padded
 from plait.vdj.model.gene_ends import Amounts, ModelShapes, empty_table, values_of
@@ -187,7 +187,7 @@ def _depth(tree: EndTrees) -> int:
 
 def make_scratch(
     chain: WeightedChain, parts: GraphParts, longest: int, algebra: Any = PROBABILITY, *, plain: bool = False
-) -> WeightedScratch:
+) -> WeightedScratch | PairScratch:
     """Memory for texts of up to `longest` codes; `plain` if every code stands for a single symbol."""
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))
@@ -199,19 +199,24 @@ def make_scratch(
     deepest = int(parts.place.max()) * longest + 1
     graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
 
+    stack = np.zeros((deepest * widest + 8, 2), np.int64)
+
     def zeros(columns: int) -> NDArray[Any]:
         return empty_table(algebra, (nodes, columns))
 
+    before, after = zeros(chain.prefix.weight.shape[1]), zeros(width)
+    if not len(chain.fragment_root):
+        return PairScratch(graph, before, after, zeros(1), np.zeros((nodes, 3), np.int64), stack)
     return WeightedScratch(
         graph=graph,
-        before=zeros(chain.prefix.weight.shape[1]),
+        before=before,
         left=zeros(1),
-        after=zeros(width),
+        after=after,
         right=zeros(width),
         left_levels=zeros(left),
         right_levels=zeros(right * contexts),
         inserted=zeros(width),
-        stack=np.zeros((deepest * widest + 8, 2), np.int64),
+        stack=stack,
     )
 
 
