@@ -4,24 +4,31 @@ PYTEST_WORKERS ?= auto
 DEMO_OUTPUT ?= demo-output
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# Each worker begins with a part of its own, so that few kernels and fixtures are made twice.
-PARALLEL := -n $(PYTEST_WORKERS) --dist worksteal
+# The tests of a file, which share kernels and fixtures, run in one worker.
+PARALLEL := -n $(PYTEST_WORKERS) --dist loadfile
+# `make test-all` sets EVERY. Without it, tests marked `slow` are left out, and those in the CUDA simulator of
+# whose sources nothing has changed since they passed.
+FAST := $(if $(EVERY),, and not slow)
+SIMULATED := --simulated=$(if $(EVERY),all,changed)
 SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
+.PHONY: help demo test test-all simulated setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Study 12 human donors' repertoires; writes a report into demo-output/
 	@sh tools/environment.sh demo
 	@$(BIN)/plait demo --force -o "$(DEMO_OUTPUT)"
 
 test: lint types imports docs doctests interpreted cuda unit ## Every gate
+
+test-all: ## Every gate with every test and more random cases: nightly, or by hand
+	HYPOTHESIS_PROFILE=full $(MAKE) test EVERY=yes
 
 setup:
 	@sh tools/environment.sh demo test docs
@@ -50,14 +57,17 @@ doctests: setup ## Examples in the docstrings
 	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait
 
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m interpreted
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m "interpreted$(FAST)"
 
 cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
-	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m "cuda_simulator$(FAST)" $(SIMULATED)
 	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS)
 
+simulated: setup ## Run every test in the CUDA simulator, and keep for which sources they pass
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator --simulated=record
+
 unit: setup ## All other tests
-	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS)
+	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow")
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

@@ -43,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out tests marked interpreted(alone=True), which run with the compiler off",
     )
+    parser.addoption(
+        "--simulated",
+        choices=["all", "changed", "record"],
+        default="all",
+        help="tests in the CUDA simulator: of changed sources; or all, and keep with which sources they pass",
+    )
 
 
 def simulated() -> bool:
@@ -129,6 +135,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from support.simulator import quicken
 
         quicken()
+        if config.getoption("--simulated") == "record":
+            from support.simulated import Recorder
+
+            config.pluginmanager.register(Recorder(), "simulated")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -144,11 +154,41 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"cuda: {told}; driver for CUDA {'.'.join(map(str, facts.version or ()))}"
 
 
+def _left_out(config: pytest.Config) -> dict[str, int]:
+    """Files of simulator tests that need not run, with their numbers of tests."""
+    if config.getoption("--simulated") != "changed" or not simulated():
+        return {}
+    from support.simulated import unchanged
+
+    return unchanged()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests of the simulator were left out."""
+    if left := _left_out(config):
+        told = f"{sum(left.values())} simulator tests of {len(left)} files"
+        terminalreporter.write_line(
+            f"left out: {told}, of whose sources nothing has changed since they passed"
+        )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """That every test was left out is no failure."""
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and _left_out(session.config):
+        session.exitstatus = pytest.ExitCode.OK
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], which: Callable[[pytest.Item], bool]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if which(item)])
+    items[:] = [item for item in items if not which(item)]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has no device; a test with both markers runs on either one."""
     if config.getoption("--without-interpreted"):
-        config.hook.pytest_deselected(items=[item for item in items if _alone(item)])
-        items[:] = [item for item in items if not _alone(item)]
+        _leave_out(config, items, _alone)
+    if left := {_REPOSITORY / name for name in _left_out(config)}:
+        _leave_out(config, items, lambda item: item.path in left)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     small = [item for item in items if item.get_closest_marker("cuda_simulator")]
     on_device = missing_gpu() if marked else None

@@ -27,8 +27,6 @@ from support.alignment_solvers import as_told
 
 from plait.dp.pairs import tiles as tile_grid
 
-Prepare = Callable[[str], None]
-
 COMBINATIONS = list(alignment_combinations())
 ON_TARGETS = {
     key: list(group) for key, group in groupby(COMBINATIONS, key=lambda c: (c.problem, c.schedule, c.target))
@@ -118,8 +116,7 @@ def shared_out(combination: AlignmentCombination, number: int) -> Iterator[Align
     ("number", "combination"),
     [pytest.param(k, c, id=c.id, marks=marks(c.target)) for k, c in enumerate(COMBINATIONS)],
 )
-def test_edge_cases(number: int, combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
-    prepare_alignment(combination.target)
+def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
     most = 99
     if combination.target == "reference":
         most = 1 if combination.schedule in ONE_QUERY else 2
@@ -139,8 +136,7 @@ def test_edge_cases(number: int, combination: AlignmentCombination, prepare_alig
         if c.target == "cpu" and c.schedule in ("antidiagonal", "tiles", "public")
     ],
 )
-def test_several_stripes(combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
-    prepare_alignment(combination.target)
+def test_several_stripes(combination: AlignmentCombination) -> None:
     answered = [
         assert_parity(combination, batch, wanted_of_rows)
         for batch in long_batches(combination.problem, LONGEST)
@@ -154,8 +150,7 @@ def test_several_stripes(combination: AlignmentCombination, prepare_alignment: P
 )
 @given(data=st.data())
 @settings(max_examples=20)
-def test_drawn_cases(key: tuple[str, str, str], prepare_alignment: Prepare, data: st.DataObject) -> None:
-    prepare_alignment(key[2])
+def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = ALIGNMENT_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     if key[1] in ONE_QUERY:
@@ -170,8 +165,7 @@ def test_drawn_cases(key: tuple[str, str, str], prepare_alignment: Prepare, data
 
 @pytest.mark.parametrize("mode", ALIGNMENT_PROBLEMS)
 @pytest.mark.parametrize("target", [pytest.param(t, marks=marks(t)) for t in ALIGNMENT_TARGETS])
-def test_empty_sequences(mode: str, target: str, prepare_alignment: Prepare) -> None:
-    prepare_alignment(target)
+def test_empty_sequences(mode: str, target: str) -> None:
     for batch in ALIGNMENT_PROBLEMS[mode].edge_cases[: 3 if target == "reference" else 7]:
         query, one = batch.queries[3], batch.targets[3]
         queries, targets = ((), query, query, (), ()), (query, (), one, (), one)

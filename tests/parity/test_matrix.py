@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
@@ -37,8 +36,7 @@ def edge_cases(problem: str) -> list[tuple[Batch, Answer]]:
 @pytest.mark.parametrize(
     "combination", [pytest.param(c, id=c.id, marks=marks(c.target)) for c in COMBINATIONS]
 )
-def test_edge_cases(combination: Combination, prepare: Callable[[str], None]) -> None:
-    prepare(combination.target)
+def test_edge_cases(combination: Combination) -> None:
     for batch, wanted in edge_cases(combination.problem):
         assert_parity(combination, batch, wanted)
 
@@ -48,8 +46,7 @@ def test_edge_cases(combination: Combination, prepare: Callable[[str], None]) ->
 )
 @given(data=st.data())
 @settings(max_examples=25)
-def test_drawn_cases(key: tuple[str, str, str], prepare: Callable[[str], None], data: st.DataObject) -> None:
-    prepare(key[2])
+def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     wanted = problem.oracle(batch)

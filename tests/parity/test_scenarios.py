@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -109,8 +108,7 @@ def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
 
 @settings(max_examples=30)
 @given(batch=cases())
-def test_sum_and_best_scenario_compiled(prepare: Callable[[str], None], batch: Batch) -> None:
-    prepare("cpu")
+def test_sum_and_best_scenario_compiled(batch: Batch) -> None:
     assert_sums(batch, CpuTarget(1), host_lanes())
     assert_best(batch, CpuTarget(1), host_lanes())
 
@@ -133,9 +131,8 @@ def test_the_worked_example() -> None:
     assert_best(batch, ReferenceTarget(), LANES[8])
 
 
-def test_the_probabilities_of_all_reads_add_up_to_one(prepare: Callable[[str], None]) -> None:
+def test_the_probabilities_of_all_reads_add_up_to_one() -> None:
     # No palindromes: with them, some scenarios would have nothing to mirror.
-    prepare("cpu")
     germline = WORKED_EXAMPLE.germline
     small = [
         replace(allele, sequence=sequence, anchor=anchor)

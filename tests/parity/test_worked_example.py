@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -78,8 +77,7 @@ def on_every_target(algebras: tuple[str, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("target", "algebra", "width"), on_every_target(("count", "probability")))
-def test_dp2(target: str, algebra: str, width: int, prepare: Callable[[str], None]) -> None:
-    prepare(target)
+def test_dp2(target: str, algebra: str, width: int) -> None:
     choice = ALGEBRAS[algebra]
     for strands in (1, 2):
         pis = tuple(pi for s, pi in DP2 if s == strands)
@@ -92,16 +90,14 @@ def test_dp2(target: str, algebra: str, width: int, prepare: Callable[[str], Non
 
 @pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
 @pytest.mark.parametrize("empty_d", DP1)
-def test_dp1(target: str, empty_d: Any, prepare: Callable[[str], None]) -> None:
-    prepare(target)
+def test_dp1(target: str, empty_d: Any) -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="dp1", empty_d=empty_d))
     width = max(TARGETS[target].widths["count", "insertions"])
     found = run_chain(batch, TARGETS[target].make(), ALGEBRAS["count"].algebra, LANES[width])
     assert found["full"] == [[DP1[empty_d]]]
 
 
-def test_dp1_by_enumeration(prepare: Callable[[str], None]) -> None:
-    prepare("cpu")
+def test_dp1_by_enumeration() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="exhaustive", max_n=4))
     found = run_enumeration(batch, TARGETS["cpu"].make())
     assert found["full"] == [[DP1["positions"][:5]]]
