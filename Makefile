@@ -10,6 +10,8 @@ PARALLEL := -n $(PYTEST_WORKERS) --dist loadfile
 # whose sources nothing has changed since they passed.
 FAST := $(if $(EVERY),, and not slow)
 SIMULATED := --simulated=$(if $(EVERY),all,changed)
+# Hundreds of processes start in the tests: each would compile all sources of all packages to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
 SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 

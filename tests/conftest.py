@@ -141,6 +141,26 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(Recorder(), "simulated")
 
 
+@functools.cache
+def _left_out(config: pytest.Config) -> dict[str, int]:
+    """Files of simulator tests that need not run, with their numbers of tests."""
+    if config.getoption("--simulated") != "changed" or not simulated():
+        return {}
+    from support.simulated import unchanged
+
+    return unchanged()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In a lane of one marker, import no file of tests that does not name it, or that need not run."""
+    if collection_path in {_REPOSITORY / name for name in _left_out(config)}:
+        return True
+    for lane in ("interpreted", "cuda_simulator"):
+        if config.option.markexpr.startswith(lane) and collection_path.name.startswith("test_"):
+            return lane not in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
     """The devices, where tests may run on them."""
     if simulated():
@@ -152,15 +172,6 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     facts = probe()
     told = ", ".join(f"{d.number}: {d.name} ({d.capability[0]}.{d.capability[1]})" for d in facts.devices)
     return f"cuda: {told}; driver for CUDA {'.'.join(map(str, facts.version or ()))}"
-
-
-def _left_out(config: pytest.Config) -> dict[str, int]:
-    """Files of simulator tests that need not run, with their numbers of tests."""
-    if config.getoption("--simulated") != "changed" or not simulated():
-        return {}
-    from support.simulated import unchanged
-
-    return unchanged()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -178,17 +189,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.OK
 
 
-def _leave_out(config: pytest.Config, items: list[pytest.Item], which: Callable[[pytest.Item], bool]) -> None:
-    config.hook.pytest_deselected(items=[item for item in items if which(item)])
-    items[:] = [item for item in items if not which(item)]
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has no device; a test with both markers runs on either one."""
     if config.getoption("--without-interpreted"):
-        _leave_out(config, items, _alone)
-    if left := {_REPOSITORY / name for name in _left_out(config)}:
-        _leave_out(config, items, lambda item: item.path in left)
+        config.hook.pytest_deselected(items=[item for item in items if _alone(item)])
+        items[:] = [item for item in items if not _alone(item)]
     marked = [item for item in items if item.get_closest_marker("gpu")]
     small = [item for item in items if item.get_closest_marker("cuda_simulator")]
     on_device = missing_gpu() if marked else None
