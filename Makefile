@@ -6,10 +6,10 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 # The tests of a file, which share kernels and fixtures, run in one worker.
 PARALLEL := -n $(PYTEST_WORKERS) --dist loadfile
-# `make test-all` sets EVERY. Without it, tests marked `slow` are left out, and those in the CUDA simulator of
-# whose sources nothing has changed since they passed.
+# `make test-all` sets EVERY. Without it, tests marked `slow` are left out, and those of CUDA kernels of
+# which nothing has changed since they passed.
 FAST := $(if $(EVERY),, and not slow)
-SIMULATED := --simulated=$(if $(EVERY),all,changed)
+KERNELS := --kernels=$(if $(EVERY),all,changed)
 # Hundreds of processes start in the tests: each would compile all sources of all packages to bytecode again.
 unexport PYTHONDONTWRITEBYTECODE
 SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
@@ -18,7 +18,7 @@ CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all simulated setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
+.PHONY: help demo test test-all cuda-passed setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,11 +62,12 @@ interpreted: setup ## Recurrences and schedules as plain Python, without the com
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m "interpreted$(FAST)"
 
 cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
-	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m "cuda_simulator$(FAST)" $(SIMULATED)
-	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS)
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m "cuda_simulator$(FAST)" $(KERNELS)
+	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) $(KERNELS)
 
-simulated: setup ## Run every test in the CUDA simulator, and keep for which sources they pass
-	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator --simulated=record
+cuda-passed: setup ## Run all tests of CUDA kernels, and keep with what sources they pass
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator --kernels=record
+	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) --kernels=record
 
 unit: setup ## All other tests
 	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow")

@@ -44,10 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out tests marked interpreted(alone=True), which run with the compiler off",
     )
     parser.addoption(
-        "--simulated",
+        "--kernels",
         choices=["all", "changed", "record"],
         default="all",
-        help="tests in the CUDA simulator: of changed sources; or all, and keep with which sources they pass",
+        help="tests of CUDA kernels: all; those of changed sources; or all, and keep what passes",
     )
 
 
@@ -135,18 +135,18 @@ def pytest_configure(config: pytest.Config) -> None:
         from support.simulator import quicken
 
         quicken()
-        if config.getoption("--simulated") == "record":
-            from support.simulated import Recorder
+    if config.getoption("--kernels") == "record":
+        from support.cuda_passed import Recorder
 
-            config.pluginmanager.register(Recorder(), "simulated")
+        config.pluginmanager.register(Recorder(simulated=missing_simulator() is None), "cuda-passed")
 
 
 @functools.cache
 def _left_out(config: pytest.Config) -> dict[str, int]:
     """Files of simulator tests that need not run, with their numbers of tests."""
-    if config.getoption("--simulated") != "changed" or not simulated():
+    if config.getoption("--kernels") != "changed" or not simulated():
         return {}
-    from support.simulated import unchanged
+    from support.cuda_passed import unchanged
 
     return unchanged()
 
@@ -189,11 +189,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.OK
 
 
+def _leave_out_unchanged(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from support.cuda_passed import kept
+
+    digests = kept().digests
+    marked = [(item, item.get_closest_marker("made_of")) for item in items]
+    out = [item for item, marker in marked if marker and digests.get(item.nodeid) == marker.args[0]]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has no device; a test with both markers runs on either one."""
     if config.getoption("--without-interpreted"):
         config.hook.pytest_deselected(items=[item for item in items if _alone(item)])
         items[:] = [item for item in items if not _alone(item)]
+    if config.getoption("--kernels") == "changed":
+        _leave_out_unchanged(config, items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     small = [item for item in items if item.get_closest_marker("cuda_simulator")]
     on_device = missing_gpu() if marked else None
