@@ -12,7 +12,7 @@ FAST := $(if $(EVERY),, and not slow)
 KERNELS := --kernels=$(if $(EVERY),all,changed)
 # Hundreds of processes start in the tests: each would compile all sources of all packages to bytecode again.
 unexport PYTHONDONTWRITEBYTECODE
-SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
+SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -d docs/_build/doctrees
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
@@ -49,11 +49,10 @@ types: setup ## mypy --strict
 imports: setup ## Import contracts
 	$(BIN)/lint-imports
 
-# Side by side, because each of them keeps one processor busy.
+# One after the other, because the second need not read the pages again.
 docs: setup ## Build docs/_build/html, any warning being an error, and run the examples in the pages
-	$(SPHINX) -b doctest docs docs/_build/doctest & \
 	$(SPHINX) -b html docs docs/_build/html; pages=$$?; \
-	wait $$!; examples=$$?; exit $$((pages + examples))
+	$(SPHINX) -b doctest docs docs/_build/doctest; exit $$((pages + $$?))
 
 doctests: setup ## Examples in the docstrings
 	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait

@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from plait.run.dask import DaskExecutor
 
-# No deadline: the first example of a test may compile a kernel.
-settings.register_profile("dev", max_examples=30, deadline=None)
+# No deadline: the first example of a test may compile a kernel. Few random cases in every run, always others
+# but in continuous integration; many in `make test-all`. `support.examples` is for tests that say how many.
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("dev", max_examples=12, deadline=None)
 settings.register_profile(
-    "ci",
-    max_examples=75,
-    deadline=None,
-    print_blob=True,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "ci", max_examples=12, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "full", max_examples=75, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.alignment import AlignmentCase, BestAlignment, score_columns
 from support.alignment_batches import AlignmentBatch, long_batches
@@ -24,6 +24,7 @@ from support.alignment_problems import (
 )
 from support.alignment_runs import swept
 from support.alignment_solvers import as_told
+from support.examples import examples
 
 from plait.dp.pairs import tiles as tile_grid
 
@@ -79,6 +80,17 @@ def marks(target: str) -> list[Any]:
     return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
 
 
+def in_every_run(combination: AlignmentCombination) -> bool:
+    """Whether it is tried in every run: of the many interpreted ones a third, along diagonals."""
+    if combination.target != "reference" or combination.schedule not in ("antidiagonal", "tiles"):
+        return True
+    alike = [c for c in COMBINATIONS if c[1:3] == combination[1:3]]
+    kernels = list(dict.fromkeys(c[3:6] for c in alike))
+    splits = list(dict.fromkeys(c.split for c in alike))
+    mode = list(ALIGNMENT_PROBLEMS).index(combination.problem)
+    return (kernels.index(combination[3:6]) + splits.index(combination.split) + mode) % 3 == 0
+
+
 def compiled_already(combination: AlignmentCombination, batch: AlignmentBatch) -> bool:
     """Whether only those kernels run that stand in the matrix, not for example one for wider scores too."""
     if combination.target == "reference":
@@ -114,7 +126,12 @@ def shared_out(combination: AlignmentCombination, number: int) -> Iterator[Align
 
 @pytest.mark.parametrize(
     ("number", "combination"),
-    [pytest.param(k, c, id=c.id, marks=marks(c.target)) for k, c in enumerate(COMBINATIONS)],
+    [
+        pytest.param(
+            k, c, id=c.id, marks=[*marks(c.target), *([] if in_every_run(c) else [pytest.mark.slow])]
+        )
+        for k, c in enumerate(COMBINATIONS)
+    ],
 )
 def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
     most = 99
@@ -149,7 +166,7 @@ def test_several_stripes(combination: AlignmentCombination) -> None:
     "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
-@settings(max_examples=20)
+@examples(20)
 def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = ALIGNMENT_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
@@ -189,6 +206,14 @@ def test_the_matrix_has_every_part() -> None:
         kernels = {c.kernel for c in COMBINATIONS if c.schedule == schedule and c.target == "cpu"}
         assert kernels, f"{schedule} is never compiled"
     assert {problem.exactness for problem in ALIGNMENT_PROBLEMS.values()} == {"bitwise"}
+
+
+@pytest.mark.interpreted(alone=True)
+def test_every_run_has_all_but_some_modes() -> None:
+    some = [c for c in COMBINATIONS if in_every_run(c)]
+    assert {c[1:] for c in some} == {c[1:] for c in COMBINATIONS}
+    for one, other in ((1, 3), (1, 5), (1, 6)):
+        assert {(c[0], c[one], c[other]) for c in some} == {(c[0], c[one], c[other]) for c in COMBINATIONS}
 
 
 @pytest.mark.interpreted(alone=True)

@@ -11,8 +11,9 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.generation_problems import (
     GENERATION_ALGEBRAS,
     GENERATION_PROBLEMS,
@@ -71,7 +72,7 @@ def test_edge_cases(combination: GenerationCombination) -> None:
     "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
-@settings(max_examples=5)
+@examples(5)
 def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = GENERATION_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)

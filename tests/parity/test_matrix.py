@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch
+from support.examples import examples
 from support.problems import ALGEBRAS, PROBLEMS, TARGETS, Combination, combinations, solve
 
 COMBINATIONS = list(combinations())
@@ -45,7 +46,7 @@ def test_edge_cases(combination: Combination) -> None:
     "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)

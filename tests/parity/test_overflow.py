@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch, Junction, make_germline, run_chain
+from support.examples import examples
 from support.problems import WORKED_EXAMPLE
 from support.strategies import batches, dp1_models, dp2_models
 
@@ -56,7 +57,7 @@ LARGE = replace(
 
 
 @pytest.mark.interpreted(alone=True)
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.one_of(
         batches("vdj", dp2_models(), codes=True),
@@ -69,7 +70,7 @@ def test_any_limit(batch: Batch, limit: int) -> None:
     assert_sticks(batch, ReferenceTarget(), limit)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(batch=batches("vdj", dp2_models(), codes=True), limit=st.integers(1, 2000))
 def test_any_limit_compiled(batch: Batch, limit: int) -> None:
     assert_sticks(batch, CpuTarget(1), limit)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch, Junction, ends_of, run_chain
+from support.examples import examples
 from support.oracles import LETTERS, choices
 from support.problems import WORKED_EXAMPLE
 from support.scenarios import ScenarioModel, natural_model, scenario_weights, weighted_tables
@@ -106,7 +107,7 @@ def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
     assert_best(batch, ReferenceTarget(), LANES[width])
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(batch=cases())
 def test_sum_and_best_scenario_compiled(batch: Batch) -> None:
     assert_sums(batch, CpuTarget(1), host_lanes())
@@ -149,7 +150,7 @@ def test_the_probabilities_of_all_reads_add_up_to_one() -> None:
     assert 0 < with_paths < len(reads)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(cases())
 def test_the_distributions_are_distributions(batch: Batch) -> None:
     model = natural(batch, ANY_LETTER)
