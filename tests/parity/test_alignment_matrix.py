@@ -24,7 +24,7 @@ from support.alignment_problems import (
 )
 from support.alignment_runs import swept
 from support.alignment_solvers import as_told
-from support.examples import examples
+from support.examples import FULL, examples
 
 from plait.dp.pairs import tiles as tile_grid
 
@@ -82,6 +82,8 @@ def marks(target: str) -> list[Any]:
 
 def in_every_run(combination: AlignmentCombination) -> bool:
     """Whether it is tried in every run: of the many interpreted ones a third, along diagonals."""
+    if combination.seldom:
+        return False
     if combination.target != "reference" or combination.schedule not in ("antidiagonal", "tiles"):
         return True
     alike = ON_TARGETS[combination[:3]]
@@ -124,14 +126,13 @@ def shared_out(combination: AlignmentCombination, number: int) -> Iterator[Align
         yield batch
 
 
+def seldom(combination: AlignmentCombination) -> list[Any]:
+    return [] if in_every_run(combination) else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize(
     ("number", "combination"),
-    [
-        pytest.param(
-            k, c, id=c.id, marks=[*marks(c.target), *([] if in_every_run(c) else [pytest.mark.slow])]
-        )
-        for k, c in enumerate(COMBINATIONS)
-    ],
+    [pytest.param(k, c, id=c.id, marks=[*marks(c.target), *seldom(c)]) for k, c in enumerate(COMBINATIONS)],
 )
 def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
     most = 99
@@ -148,7 +149,7 @@ def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
 @pytest.mark.parametrize(
     "combination",
     [
-        pytest.param(c, id=c.id)
+        pytest.param(c, id=c.id, marks=seldom(c))
         for c in COMBINATIONS
         if c.target == "cpu" and c.schedule in ("antidiagonal", "tiles", "public")
     ],
@@ -172,7 +173,7 @@ def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     batch = data.draw(problem.inputs)
     if key[1] in ONE_QUERY:
         batch = batch.against(0)
-    combinations = ON_TARGETS[key]
+    combinations = [c for c in ON_TARGETS[key] if FULL or not c.seldom]
     if key[2] == "reference":
         combinations = [data.draw(st.sampled_from(combinations))]
     for combination in combinations:
@@ -209,11 +210,24 @@ def test_the_matrix_has_every_part() -> None:
 
 
 @pytest.mark.interpreted(alone=True)
-def test_every_run_has_all_but_some_modes() -> None:
+def test_every_run_has_every_part() -> None:
     some = [c for c in COMBINATIONS if in_every_run(c)]
-    assert {c[1:] for c in some} == {c[1:] for c in COMBINATIONS}
-    for part in (3, 6):
-        assert {(*c[:2], c[part]) for c in some} == {(*c[:2], c[part]) for c in COMBINATIONS}
+
+    def parts(combinations: list[AlignmentCombination], *places: int) -> set[tuple[Any, ...]]:
+        return {tuple(c[place] for place in (1, 2, *places)) for c in combinations}
+
+    # In modes, numbers and splits every schedule has all; interpreted, all but some modes.
+    for place in (0, 3, 6):
+        assert parts(some, place) == parts(COMBINATIONS, place)
+    interpreted = [[c for c in of if c.target == "reference"] for of in (some, COMBINATIONS)]
+    assert parts(interpreted[0], 3, 4, 5, 6) == parts(interpreted[1], 3, 4, 5, 6)
+    assert {c.form for c in some if c.target == "cpu"} >= {
+        "affine",
+        "linear",
+        "table8",
+        "table16",
+        "profile8",
+    }
 
 
 @pytest.mark.interpreted(alone=True)

@@ -107,6 +107,8 @@ def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
     assert_best(batch, ReferenceTarget(), LANES[width])
 
 
+# The package calls no compiled chain of counts in these algebras, which take half a minute to compile.
+@pytest.mark.slow
 @examples(30)
 @given(batch=cases())
 def test_sum_and_best_scenario_compiled(batch: Batch) -> None:
@@ -132,6 +134,7 @@ def test_the_worked_example() -> None:
     assert_best(batch, ReferenceTarget(), LANES[8])
 
 
+@pytest.mark.slow  # As above.
 def test_the_probabilities_of_all_reads_add_up_to_one() -> None:
     # No palindromes: with them, some scenarios would have nothing to mirror.
     germline = WORKED_EXAMPLE.germline

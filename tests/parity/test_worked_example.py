@@ -16,7 +16,7 @@ from support.oracles import (
     extended_d,
     fragment_ways,
 )
-from support.problems import ALGEBRAS, TARGETS, WORKED_EXAMPLE
+from support.problems import ALGEBRAS, SELDOM, TARGETS, WORKED_EXAMPLE
 from support.simulation import simulate_dp2
 
 from plait.lang.lanes import LANES
@@ -69,7 +69,8 @@ def test_dp2_oracles(strands: int, pi: int, count: Any) -> None:
 def on_every_target(algebras: tuple[str, ...]) -> list[Any]:
     return [
         pytest.param(target, algebra, width, id=f"{target}-{algebra}-{width}",
-                     marks=[pytest.mark.interpreted] if target == "reference" else [])
+                     marks=[pytest.mark.interpreted] if target == "reference"
+                     else [pytest.mark.slow] * ((target, algebra, width) in SELDOM))
         for target, choice in TARGETS.items()
         for algebra in algebras
         for width in sorted({min(choice.widths[algebra, "models"]), max(choice.widths[algebra, "models"])})
