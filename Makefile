@@ -4,24 +4,33 @@ PYTEST_WORKERS ?= auto
 DEMO_OUTPUT ?= demo-output
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-# Each worker begins with a part of its own, so that few kernels and fixtures are made twice.
-PARALLEL := -n $(PYTEST_WORKERS) --dist worksteal
-SPHINX := $(BIN)/python -m sphinx -q -W --keep-going
+# The tests of a file, which share kernels and fixtures, run in one worker.
+PARALLEL := -n $(PYTEST_WORKERS) --dist loadfile
+# `make test-all` sets EVERY. Without it, tests marked `slow` are left out, and those of CUDA kernels of
+# which nothing has changed since they passed.
+FAST := $(if $(EVERY),, and not slow)
+KERNELS := --kernels=$(if $(EVERY),all,changed)
+# Hundreds of processes start in the tests: each would compile all sources of all packages to bytecode again.
+unexport PYTHONDONTWRITEBYTECODE
+SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -d docs/_build/doctrees
 CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
+.PHONY: help demo test test-all cuda-passed setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: ## Study 12 human donors' repertoires; writes a report into demo-output/
 	@sh tools/environment.sh demo
 	@$(BIN)/plait demo --force -o "$(DEMO_OUTPUT)"
 
 test: lint types imports docs doctests interpreted cuda unit ## Every gate
+
+test-all: ## Every gate with every test and more random cases: nightly, or by hand
+	HYPOTHESIS_PROFILE=full $(MAKE) test EVERY=yes
 
 setup:
 	@sh tools/environment.sh demo test docs
@@ -40,24 +49,27 @@ types: setup ## mypy --strict
 imports: setup ## Import contracts
 	$(BIN)/lint-imports
 
-# Side by side, because each of them keeps one processor busy.
+# One after the other, because the second need not read the pages again.
 docs: setup ## Build docs/_build/html, any warning being an error, and run the examples in the pages
-	$(SPHINX) -b doctest docs docs/_build/doctest & \
 	$(SPHINX) -b html docs docs/_build/html; pages=$$?; \
-	wait $$!; examples=$$?; exit $$((pages + examples))
+	$(SPHINX) -b doctest docs docs/_build/doctest; exit $$((pages + $$?))
 
 doctests: setup ## Examples in the docstrings
 	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait
 
 interpreted: setup ## Recurrences and schedules as plain Python, without the compiler
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m interpreted
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q $(PARALLEL) -m "interpreted$(FAST)"
 
 cuda: setup ## CUDA kernels without a GPU: in the simulator, and compiled for three generations
-	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator
-	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS)
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m "cuda_simulator$(FAST)" $(KERNELS)
+	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) $(KERNELS)
+
+cuda-passed: setup ## Run all tests of CUDA kernels, and keep with what sources they pass
+	NUMBA_ENABLE_CUDASIM=1 $(PYTEST) -q $(PARALLEL) -m cuda_simulator --kernels=record
+	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) --kernels=record
 
 unit: setup ## All other tests
-	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS)
+	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow")
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

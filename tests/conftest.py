@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from plait.run.dask import DaskExecutor
 
-# No deadline: the first example of a test may compile a kernel.
-settings.register_profile("dev", max_examples=30, deadline=None)
+# No deadline: the first example of a test may compile a kernel. Few random cases in every run, always others
+# but in continuous integration; many in `make test-all`. `support.examples` is for tests that say how many.
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("dev", max_examples=12, deadline=None)
 settings.register_profile(
-    "ci",
-    max_examples=75,
-    deadline=None,
-    print_blob=True,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "ci", max_examples=12, deadline=None, derandomize=True, print_blob=True, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "full", max_examples=75, deadline=None, print_blob=True, suppress_health_check=_SLOW
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
@@ -42,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--without-interpreted",
         action="store_true",
         help="leave out tests marked interpreted(alone=True), which run with the compiler off",
+    )
+    parser.addoption(
+        "--kernels",
+        choices=["all", "changed", "record"],
+        default="all",
+        help="tests of CUDA kernels: all; those of changed sources; or all, and keep what passes",
     )
 
 
@@ -129,6 +135,30 @@ def pytest_configure(config: pytest.Config) -> None:
         from support.simulator import quicken
 
         quicken()
+    if config.getoption("--kernels") == "record":
+        from support.cuda_passed import Recorder
+
+        config.pluginmanager.register(Recorder(simulated=missing_simulator() is None), "cuda-passed")
+
+
+@functools.cache
+def _left_out(config: pytest.Config) -> dict[str, int]:
+    """Files of simulator tests that need not run, with their numbers of tests."""
+    if config.getoption("--kernels") != "changed" or not simulated():
+        return {}
+    from support.cuda_passed import unchanged
+
+    return unchanged()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In a lane of one marker, import no file of tests that does not name it, or that need not run."""
+    if collection_path in {_REPOSITORY / name for name in _left_out(config)}:
+        return True
+    for lane in ("interpreted", "cuda_simulator"):
+        if config.option.markexpr.startswith(lane) and collection_path.name.startswith("test_"):
+            return lane not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -144,11 +174,38 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return f"cuda: {told}; driver for CUDA {'.'.join(map(str, facts.version or ()))}"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests of the simulator were left out."""
+    if left := _left_out(config):
+        told = f"{sum(left.values())} simulator tests of {len(left)} files"
+        terminalreporter.write_line(
+            f"left out: {told}, of whose sources nothing has changed since they passed"
+        )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """That every test was left out is no failure."""
+    if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and _left_out(session.config):
+        session.exitstatus = pytest.ExitCode.OK
+
+
+def _leave_out_unchanged(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from support.cuda_passed import kept
+
+    digests = kept().digests
+    marked = [(item, item.get_closest_marker("made_of")) for item in items]
+    out = [item for item, marker in marked if marker and digests.get(item.nodeid) == marker.args[0]]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has no device; a test with both markers runs on either one."""
     if config.getoption("--without-interpreted"):
         config.hook.pytest_deselected(items=[item for item in items if _alone(item)])
         items[:] = [item for item in items if not _alone(item)]
+    if config.getoption("--kernels") == "changed":
+        _leave_out_unchanged(config, items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     small = [item for item in items if item.get_closest_marker("cuda_simulator")]
     on_device = missing_gpu() if marked else None

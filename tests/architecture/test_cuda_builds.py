@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +25,10 @@ if importlib.util.find_spec("numba_cuda") is None:
         allow_module_level=True,
     )
 
+from plait.devices import cuda, cuda_build
 from plait.devices.cuda import KERNELS, SIMULATED
 from plait.devices.cuda_build import assemble
+from plait.lang.compile import closure
 
 if SIMULATED:
     pytest.skip("nothing is compiled in the CUDA simulator", allow_module_level=True)
@@ -44,6 +48,19 @@ EXAMPLES = [
 ]
 
 
+#: What compiles and assembles.
+VERSIONS = [f"{name} {metadata.version(name)}" for name in ("numba", "numba-cuda", "nvidia-nvjitlink")]
+
+
+def digest(name: str, number: int) -> str:
+    """Of all that the machine code of a kernel, and this test of it, are made of."""
+    kernel = KERNELS[name]
+    sources = closure(kernel.py_func, kernel.examples()[number])
+    # What the modules of this target say of operations may be said of any kernel.
+    sources.add([*Path(cuda.__file__).parent.glob("cuda*.py"), Path(cuda_build.__file__), Path(__file__)])
+    return sources.digest(repr(kernel.options), *VERSIONS)
+
+
 def test_every_kernel_has_examples() -> None:
     names = {name for name in KERNELS if name.startswith("plait.")}
     assert names and {name for name, _ in EXAMPLES} == names
@@ -61,7 +78,12 @@ def test_loaded_code_is_not_given_back_twice() -> None:
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [pytest.param(*of, id=f"{of[0].removeprefix('plait.')}-{of[1]}") for of in EXAMPLES],
+    [
+        pytest.param(
+            *of, id=f"{of[0].removeprefix('plait.')}-{of[1]}", marks=pytest.mark.made_of(digest(*of))
+        )
+        for of in EXAMPLES
+    ],
 )
 def test_it_compiles(name: str, number: int) -> None:
     kernel = KERNELS[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -66,10 +66,7 @@ def assert_scored(found: Alignment, query: str, target: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_way_finds_one_alignment(
-    name: str, mode: Any, prepare_alignment: Callable[[str], None]
-) -> None:
-    prepare_alignment("cpu")
+def test_every_way_finds_one_alignment(name: str, mode: Any) -> None:
     query, target = PAIRS[name]
     how: dict[str, Any] = {"mode": mode, "kind": "dna"}
     for costs in ({}, {"gap_open": 3, "gap_extend": 3}, {"gap_open": 40, "gap_extend": 0}):
@@ -82,8 +79,7 @@ def test_every_way_finds_one_alignment(
         assert score(query, target, **how, **costs) == found.score
 
 
-def test_threads_do_not_change_which_alignment(prepare_alignment: Callable[[str], None]) -> None:
-    prepare_alignment("cpu")
+def test_threads_do_not_change_which_alignment() -> None:
     query, target = PAIRS["repeats"]
     found = {
         align(query, target, mode="local", traceback="linear", threads=threads).cigar
@@ -93,8 +89,7 @@ def test_threads_do_not_change_which_alignment(prepare_alignment: Callable[[str]
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_laws(name: str, prepare_alignment: Callable[[str], None]) -> None:
-    prepare_alignment("cpu")
+def test_laws(name: str) -> None:
     query, target = PAIRS[name]
 
     def best(query: str, target: str, mode: Any, **how: Any) -> int:

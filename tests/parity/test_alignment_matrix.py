@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.alignment import AlignmentCase, BestAlignment, score_columns
 from support.alignment_batches import AlignmentBatch, long_batches
@@ -24,10 +24,9 @@ from support.alignment_problems import (
 )
 from support.alignment_runs import swept
 from support.alignment_solvers import as_told
+from support.examples import FULL, examples
 
 from plait.dp.pairs import tiles as tile_grid
-
-Prepare = Callable[[str], None]
 
 COMBINATIONS = list(alignment_combinations())
 ON_TARGETS = {
@@ -81,6 +80,19 @@ def marks(target: str) -> list[Any]:
     return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
 
 
+def in_every_run(combination: AlignmentCombination) -> bool:
+    """Whether it is tried in every run: of the many interpreted ones a third, along diagonals."""
+    if combination.seldom:
+        return False
+    if combination.target != "reference" or combination.schedule not in ("antidiagonal", "tiles"):
+        return True
+    alike = ON_TARGETS[combination[:3]]
+    kernels = list(dict.fromkeys(c[3:6] for c in alike))
+    splits = list(dict.fromkeys(c.split for c in alike))
+    mode = list(ALIGNMENT_PROBLEMS).index(combination.problem)
+    return (kernels.index(combination[3:6]) + splits.index(combination.split) + mode) % 3 == 0
+
+
 def compiled_already(combination: AlignmentCombination, batch: AlignmentBatch) -> bool:
     """Whether only those kernels run that stand in the matrix, not for example one for wider scores too."""
     if combination.target == "reference":
@@ -114,12 +126,15 @@ def shared_out(combination: AlignmentCombination, number: int) -> Iterator[Align
         yield batch
 
 
+def seldom(combination: AlignmentCombination) -> list[Any]:
+    return [] if in_every_run(combination) else [pytest.mark.slow]
+
+
 @pytest.mark.parametrize(
     ("number", "combination"),
-    [pytest.param(k, c, id=c.id, marks=marks(c.target)) for k, c in enumerate(COMBINATIONS)],
+    [pytest.param(k, c, id=c.id, marks=[*marks(c.target), *seldom(c)]) for k, c in enumerate(COMBINATIONS)],
 )
-def test_edge_cases(number: int, combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
-    prepare_alignment(combination.target)
+def test_edge_cases(number: int, combination: AlignmentCombination) -> None:
     most = 99
     if combination.target == "reference":
         most = 1 if combination.schedule in ONE_QUERY else 2
@@ -134,13 +149,12 @@ def test_edge_cases(number: int, combination: AlignmentCombination, prepare_alig
 @pytest.mark.parametrize(
     "combination",
     [
-        pytest.param(c, id=c.id)
+        pytest.param(c, id=c.id, marks=seldom(c))
         for c in COMBINATIONS
         if c.target == "cpu" and c.schedule in ("antidiagonal", "tiles", "public")
     ],
 )
-def test_several_stripes(combination: AlignmentCombination, prepare_alignment: Prepare) -> None:
-    prepare_alignment(combination.target)
+def test_several_stripes(combination: AlignmentCombination) -> None:
     answered = [
         assert_parity(combination, batch, wanted_of_rows)
         for batch in long_batches(combination.problem, LONGEST)
@@ -153,14 +167,13 @@ def test_several_stripes(combination: AlignmentCombination, prepare_alignment: P
     "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
-@settings(max_examples=20)
-def test_drawn_cases(key: tuple[str, str, str], prepare_alignment: Prepare, data: st.DataObject) -> None:
-    prepare_alignment(key[2])
+@examples(20)
+def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = ALIGNMENT_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     if key[1] in ONE_QUERY:
         batch = batch.against(0)
-    combinations = ON_TARGETS[key]
+    combinations = [c for c in ON_TARGETS[key] if FULL or not c.seldom]
     if key[2] == "reference":
         combinations = [data.draw(st.sampled_from(combinations))]
     for combination in combinations:
@@ -170,8 +183,7 @@ def test_drawn_cases(key: tuple[str, str, str], prepare_alignment: Prepare, data
 
 @pytest.mark.parametrize("mode", ALIGNMENT_PROBLEMS)
 @pytest.mark.parametrize("target", [pytest.param(t, marks=marks(t)) for t in ALIGNMENT_TARGETS])
-def test_empty_sequences(mode: str, target: str, prepare_alignment: Prepare) -> None:
-    prepare_alignment(target)
+def test_empty_sequences(mode: str, target: str) -> None:
     for batch in ALIGNMENT_PROBLEMS[mode].edge_cases[: 3 if target == "reference" else 7]:
         query, one = batch.queries[3], batch.targets[3]
         queries, targets = ((), query, query, (), ()), (query, (), one, (), one)
@@ -195,6 +207,27 @@ def test_the_matrix_has_every_part() -> None:
         kernels = {c.kernel for c in COMBINATIONS if c.schedule == schedule and c.target == "cpu"}
         assert kernels, f"{schedule} is never compiled"
     assert {problem.exactness for problem in ALIGNMENT_PROBLEMS.values()} == {"bitwise"}
+
+
+@pytest.mark.interpreted(alone=True)
+def test_every_run_has_every_part() -> None:
+    some = [c for c in COMBINATIONS if in_every_run(c)]
+
+    def parts(combinations: list[AlignmentCombination], *places: int) -> set[tuple[Any, ...]]:
+        return {tuple(c[place] for place in (1, 2, *places)) for c in combinations}
+
+    # In modes, numbers and splits every schedule has all; interpreted, all but some modes.
+    for place in (0, 3, 6):
+        assert parts(some, place) == parts(COMBINATIONS, place)
+    interpreted = [[c for c in of if c.target == "reference"] for of in (some, COMBINATIONS)]
+    assert parts(interpreted[0], 3, 4, 5, 6) == parts(interpreted[1], 3, 4, 5, 6)
+    assert {c.form for c in some if c.target == "cpu"} >= {
+        "affine",
+        "linear",
+        "table8",
+        "table16",
+        "profile8",
+    }
 
 
 @pytest.mark.interpreted(alone=True)

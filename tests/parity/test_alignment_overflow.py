@@ -87,17 +87,14 @@ def test_local_overflow_is_found_again(
     score: int,
     lengths: tuple[int, ...],
     ran: list[tuple[Any, int]],
-    prepare_alignment: Callable[[str], None],
 ) -> None:
-    prepare_alignment("cpu" if call is score_blocks_kernel else "reference")
     batch = matches(score, *lengths)
     scores, types = searched(batch, call)
     assert scores == [score * length for length in lengths]
     assert types == ran
 
 
-def test_two_overflows_of_one_target(prepare_alignment: Callable[[str], None]) -> None:
-    prepare_alignment("cpu")
+def test_two_overflows_of_one_target() -> None:
     # 520 matches of 127 do not fit 16 bits either; of 64 targets and more, some in each block are redone.
     rng = random.Random(1)
     lengths = tuple(rng.choice((1, 2, 3, 200, 516, 517, 520)) for _ in range(150))
@@ -228,10 +225,7 @@ def at_the_limits(score: int, gap_extend: int, columns: int, width: int) -> list
     ("score", "gap_extend"),
     [(1, 0), (1, 160), (5, 1), (120, 20), (300, 0), (330, 2), (200, 60), (0, 165), (340, 0)],
 )
-def test_anti_diagonals_where_16_bits_just_do(
-    score: int, gap_extend: int, prepare_alignment: Callable[[str], None]
-) -> None:
-    prepare_alignment("cpu")
+def test_anti_diagonals_where_16_bits_just_do(score: int, gap_extend: int) -> None:
     lanes = host_lanes(16)
     form = SweepForm(np.int16, lanes.width, "table16")
     for batch in at_the_limits(score, gap_extend, 64, lanes.width):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -37,8 +36,7 @@ def run(batch: Batch, threads: int, pieces: list[tuple[int, int]] | None = None)
 
 
 @pytest.mark.parametrize("problem", ["dp1", "dp2-one-strand", "vj-dp2", "vddj-dp2"])
-def test_threads_and_pieces(problem: str, prepare: Callable[[str], None]) -> None:
-    prepare("cpu")
+def test_threads_and_pieces(problem: str) -> None:
     batch = many(problem, TEXTS)
     whole = run(batch, 1)
     assert any(any(row) for row in whole["none"])
@@ -48,14 +46,12 @@ def test_threads_and_pieces(problem: str, prepare: Callable[[str], None]) -> Non
     assert {name: rows[::-1] for name, rows in run(backwards, 3).items()} == whole
 
 
-def test_enumeration_by_threads(prepare: Callable[[str], None]) -> None:
-    prepare("cpu")
+def test_enumeration_by_threads() -> None:
     batch = replace(many("dp1", 40), model=PathModel(name="exhaustive", pi=2, max_n=2))
     whole = run_enumeration(batch, CpuTarget(1))
     assert run_enumeration(batch, CpuTarget(3)) == whole
 
 
-def test_no_texts(prepare: Callable[[str], None]) -> None:
-    prepare("cpu")
+def test_no_texts() -> None:
     batch = replace(many("dp2-one-strand", 1), junctions=())
     assert not any(run(batch, 3).values())

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.answers import expected
 from support.cases import Answer, Batch
+from support.examples import examples
 from support.problems import PROBLEMS, WORKED_EXAMPLE
 
 from plait.vdj import PathCounts, count_paths
@@ -67,7 +68,7 @@ def assert_by_n(found: PathCounts, wanted: Answer) -> None:
 
 
 @pytest.mark.parametrize("problem", COUNTED)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_counts(problem: str, data: st.DataObject) -> None:
     drawn = data.draw(PROBLEMS[problem].inputs)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
 from plait.dp.chain.adjoint import expect_kernel
@@ -86,7 +87,7 @@ def assert_alike(found: Evidence, expected: Evidence) -> None:
 
 
 @pytest.mark.interpreted
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=seeds, d=st.booleans())
 def test_expected_numbers(seed: int, d: bool) -> None:
     model = small_model(seed, d=d, genes=2, most=3)

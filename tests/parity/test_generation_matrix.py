@@ -7,13 +7,13 @@ it is compared within 1e-12, relative. Counts are equal, and so are the bits for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.generation_problems import (
     GENERATION_ALGEBRAS,
     GENERATION_PROBLEMS,
@@ -24,8 +24,6 @@ from support.generation_problems import (
     solve_generation,
 )
 from support.problems import SPLITS
-
-Prepare = Callable[[str], None]
 
 BOUND = 1e-12
 COMBINATIONS = list(generation_combinations())
@@ -65,8 +63,7 @@ def edge_cases(problem: str) -> list[tuple[GenerationBatch, list[Any]]]:
 @pytest.mark.parametrize(
     "combination", [pytest.param(c, id=c.id, marks=marks(c.target)) for c in COMBINATIONS]
 )
-def test_edge_cases(combination: GenerationCombination, prepare_generation: Prepare) -> None:
-    prepare_generation(combination.target)
+def test_edge_cases(combination: GenerationCombination) -> None:
     answered = [assert_parity(combination, *case) for case in edge_cases(combination.problem)]
     assert any(answered)
 
@@ -75,9 +72,8 @@ def test_edge_cases(combination: GenerationCombination, prepare_generation: Prep
     "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
 )
 @given(data=st.data())
-@settings(max_examples=5)
-def test_drawn_cases(key: tuple[str, str, str], prepare_generation: Prepare, data: st.DataObject) -> None:
-    prepare_generation(key[2])
+@examples(5)
+def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = GENERATION_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     ways = problem.oracle(batch)

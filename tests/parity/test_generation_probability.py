@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import make_germline
+from support.examples import examples
 from support.generation_problems import GenerationBatch, insertion_amounts, weigh_batch
 from support.recombination import (
     GENETIC_CODE,
@@ -59,7 +60,7 @@ def spelled(text: str) -> list[str]:
 
 
 @pytest.mark.interpreted
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(seed=seeds, d=st.booleans())
 def test_nucleotides(seed: int, d: bool) -> None:
     model = small_model(seed, d=d)
@@ -69,7 +70,7 @@ def test_nucleotides(seed: int, d: bool) -> None:
 
 
 @pytest.mark.interpreted
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=seeds, d=st.booleans(), data=st.data())
 def test_amino_acids_and_motifs_are_sums_over_codings(seed: int, d: bool, data: st.DataObject) -> None:
     model = small_model(seed, d=d, letters=2)
@@ -83,7 +84,7 @@ def test_amino_acids_and_motifs_are_sums_over_codings(seed: int, d: bool, data: 
     assert values(model, [f"[{sets[0]}]{acids[1:]}"], "motif") == pytest.approx([expected], rel=BOUND, abs=0)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=seeds, d=st.booleans())
 def test_codings_one_by_one(seed: int, d: bool) -> None:
     model = small_model(seed, d=d, genes=3, letters=4, most=6)
@@ -115,7 +116,7 @@ def test_calls_restrict_the_sum(d: bool) -> None:
     assert np.sum(single, axis=0) == pytest.approx(values(model, texts), rel=BOUND, abs=0)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(seed=seeds, d=st.booleans())
 def test_uniform_weights_are_path_counts(seed: int, d: bool) -> None:
     rng = np.random.default_rng(seed)

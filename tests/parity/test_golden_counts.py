@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ def golden(repository: Path) -> dict[str, Any]:
     return found
 
 
-def run(golden: dict[str, Any], model: PathModel, target: str, prepare: Callable[[str], None]) -> Answer:
-    prepare(target)
+def run(golden: dict[str, Any], model: PathModel, target: str) -> Answer:
     v, d, j = (list(golden[segment]) for segment in "vdj")
     order = {
         f"TRBD{k + 1}": tuple(f"TRBJ{n + 1}" for n, j_name in enumerate(j) if name in golden["joins"][j_name])
@@ -52,16 +50,16 @@ def of_allowed(golden: dict[str, Any], rows: list[list[list[int]]]) -> list[list
 
 
 @ON_TARGETS
-def test_dp1(golden: dict[str, Any], target: str, prepare: Callable[[str], None]) -> None:
-    found = run(golden, PathModel(name="dp1"), target, prepare)
+def test_dp1(golden: dict[str, Any], target: str) -> None:
+    found = run(golden, PathModel(name="dp1"), target)
     assert of_allowed(golden, found["full"]) == [item["dp1"] for item in golden["junctions"]]
 
 
 @ON_TARGETS
 @pytest.mark.parametrize("strands", [1, 2])
-def test_dp2_sweep(golden: dict[str, Any], target: str, strands: int, prepare: Callable[[str], None]) -> None:
+def test_dp2_sweep(golden: dict[str, Any], target: str, strands: int) -> None:
     model = PathModel(strands=strands, sweep_pi=(0, 2, 4), sweep_nu=(0, 3, 10))
-    found = run(golden, model, target, prepare)
+    found = run(golden, model, target)
     names = [f"strands {strands}, pi {pi}, nu {nu}" for pi in model.pis for nu in model.nus]
     for kind, counts in (("full", found["full"]), ("zero_d", found["empty"])):
         wanted = [
@@ -73,17 +71,15 @@ def test_dp2_sweep(golden: dict[str, Any], target: str, strands: int, prepare: C
 
 
 @ON_TARGETS
-def test_dp2_with_a_limit_for_each_junction(
-    golden: dict[str, Any], target: str, prepare: Callable[[str], None]
-) -> None:
-    found = run(golden, PathModel(nu_vd=2, nu_dj=6), target, prepare)
+def test_dp2_with_a_limit_for_each_junction(golden: dict[str, Any], target: str) -> None:
+    found = run(golden, PathModel(nu_vd=2, nu_dj=6), target)
     wanted = [[[count] for count in item["dp2_apart"]] for item in golden["junctions"]]
     assert of_allowed(golden, found["full"]) == wanted
 
 
 @ON_TARGETS
-def test_regions(golden: dict[str, Any], target: str, prepare: Callable[[str], None]) -> None:
-    found = run(golden, PathModel(), target, prepare)
+def test_regions(golden: dict[str, Any], target: str) -> None:
+    found = run(golden, PathModel(), target)
     for item, row in zip(golden["junctions"], found["regions"], strict=True):
         wanted = dict(item["regions"])
         for part in ("before", "after", "between"):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch
+from support.examples import FULL, examples
 from support.problems import ALGEBRAS, PROBLEMS, TARGETS, Combination, combinations, solve
 
 COMBINATIONS = list(combinations())
@@ -19,8 +19,10 @@ ON_TARGETS = {
 }
 
 
-def marks(target: str) -> list[Any]:
-    return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
+def marks(combinations: list[Combination]) -> list[Any]:
+    if combinations[0].target == "reference":
+        return [pytest.mark.interpreted(alone=True)]
+    return [pytest.mark.slow] if all(c.seldom for c in combinations) else []
 
 
 def assert_parity(combination: Combination, batch: Batch, wanted: Answer) -> None:
@@ -34,26 +36,22 @@ def edge_cases(problem: str) -> list[tuple[Batch, Answer]]:
     return [(batch, PROBLEMS[problem].oracle(batch)) for batch in PROBLEMS[problem].edge_cases]
 
 
-@pytest.mark.parametrize(
-    "combination", [pytest.param(c, id=c.id, marks=marks(c.target)) for c in COMBINATIONS]
-)
-def test_edge_cases(combination: Combination, prepare: Callable[[str], None]) -> None:
-    prepare(combination.target)
+@pytest.mark.parametrize("combination", [pytest.param(c, id=c.id, marks=marks([c])) for c in COMBINATIONS])
+def test_edge_cases(combination: Combination) -> None:
     for batch, wanted in edge_cases(combination.problem):
         assert_parity(combination, batch, wanted)
 
 
 @pytest.mark.parametrize(
-    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
+    "key", [pytest.param(key, id="-".join(key), marks=marks(of)) for key, of in ON_TARGETS.items()]
 )
 @given(data=st.data())
-@settings(max_examples=25)
-def test_drawn_cases(key: tuple[str, str, str], prepare: Callable[[str], None], data: st.DataObject) -> None:
-    prepare(key[2])
+@examples(25)
+def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     wanted = problem.oracle(batch)
-    for combination in ON_TARGETS[key]:
+    for combination in (c for c in ON_TARGETS[key] if FULL or not c.seldom):
         assert_parity(combination, batch, wanted)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch, Junction, make_germline, run_chain
+from support.examples import examples
 from support.problems import WORKED_EXAMPLE
 from support.strategies import batches, dp1_models, dp2_models
 
@@ -55,7 +56,7 @@ LARGE = replace(
 
 
 @pytest.mark.interpreted(alone=True)
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.one_of(
         batches("vdj", dp2_models(), codes=True),
@@ -68,27 +69,24 @@ def test_any_limit(batch: Batch, limit: int) -> None:
     assert_sticks(batch, ReferenceTarget(), limit)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(batch=batches("vdj", dp2_models(), codes=True), limit=st.integers(1, 2000))
-def test_any_limit_compiled(prepare: Callable[[str], None], batch: Batch, limit: int) -> None:
-    prepare("cpu")
+def test_any_limit_compiled(batch: Batch, limit: int) -> None:
     assert_sticks(batch, CpuTarget(1), limit)
 
 
 @pytest.mark.parametrize(
     "target", [pytest.param("reference", marks=pytest.mark.interpreted(alone=True)), "cpu"]
 )
-def test_the_limit_of_64_bits(target: str, prepare: Callable[[str], None]) -> None:
-    prepare(target)
+def test_the_limit_of_64_bits(target: str) -> None:
     true = list(flat(big(LARGE)["full"]))
     assert any(0 < count < LIMIT for count in true)
     assert any(count > LIMIT for count in true)
     assert_sticks(LARGE, ReferenceTarget() if target == "reference" else CpuTarget(1), LIMIT)
 
 
-def test_what_the_limit_itself_means(prepare: Callable[[str], None]) -> None:
+def test_what_the_limit_itself_means() -> None:
     # A count one below a limit is exact, one at it is not told from a larger one.
-    prepare("cpu")
     (count,) = flat(run_chain(WORKED_EXAMPLE, CpuTarget(1), COUNT, host_lanes())["full"])
     for limit, seen in ((count + 1, count), (count, count), (count - 1, count - 1)):
         assert list(flat(saturating(WORKED_EXAMPLE, CpuTarget(1), limit)["full"])) == [seen]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,9 +88,7 @@ def test_assembled(
     model: PathModel,
     germline: GermlineSet,
     assembled_junctions: tuple[Junction, ...],
-    prepare: Callable[[str], None],
 ) -> None:
-    prepare("cpu")
     batch = Batch(germline, model, assembled_junctions)
     assert_right(batch)
     counts = run_chain(batch, CpuTarget(1), COUNT, host_lanes())["full"]
@@ -99,10 +96,7 @@ def test_assembled(
 
 
 @pytest.mark.parametrize("model", MODELS[:3], ids=lambda m: f"{m.name}-{m.strands}")
-def test_real(
-    model: PathModel, germline: GermlineSet, shared_data: Path, prepare: Callable[[str], None]
-) -> None:
-    prepare("cpu")
+def test_real(model: PathModel, germline: GermlineSet, shared_data: Path) -> None:
     junctions = real_junctions(shared_data, germline, 1500)
     assert len(junctions) == 40
     assert_right(Batch(germline, model, junctions[::4]))
@@ -113,9 +107,7 @@ def test_dp1_is_the_enumeration(
     empty_d: str,
     germline: GermlineSet,
     assembled_junctions: tuple[Junction, ...],
-    prepare: Callable[[str], None],
 ) -> None:
-    prepare("cpu")
     dp1 = PathModel(name="dp1", max_n=3, empty_d=empty_d)
     batch = Batch(germline, dp1, assembled_junctions)
     counts = run_chain(batch, CpuTarget(1), COUNT, host_lanes())

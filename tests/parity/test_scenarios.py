@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import Answer, Batch, Junction, ends_of, run_chain
+from support.examples import examples
 from support.oracles import LETTERS, choices
 from support.problems import WORKED_EXAMPLE
 from support.scenarios import ScenarioModel, natural_model, scenario_weights, weighted_tables
@@ -106,10 +106,11 @@ def test_sum_and_best_scenario(batch: Batch, width: int) -> None:
     assert_best(batch, ReferenceTarget(), LANES[width])
 
 
-@settings(max_examples=30)
+# The package calls no compiled chain of counts in these algebras, which take half a minute to compile.
+@pytest.mark.slow
+@examples(30)
 @given(batch=cases())
-def test_sum_and_best_scenario_compiled(prepare: Callable[[str], None], batch: Batch) -> None:
-    prepare("cpu")
+def test_sum_and_best_scenario_compiled(batch: Batch) -> None:
     assert_sums(batch, CpuTarget(1), host_lanes())
     assert_best(batch, CpuTarget(1), host_lanes())
 
@@ -132,9 +133,9 @@ def test_the_worked_example() -> None:
     assert_best(batch, ReferenceTarget(), LANES[8])
 
 
-def test_the_probabilities_of_all_reads_add_up_to_one(prepare: Callable[[str], None]) -> None:
+@pytest.mark.slow  # As above.
+def test_the_probabilities_of_all_reads_add_up_to_one() -> None:
     # No palindromes: with them, some scenarios would have nothing to mirror.
-    prepare("cpu")
     germline = WORKED_EXAMPLE.germline
     small = [
         replace(allele, sequence=sequence, anchor=anchor)
@@ -151,7 +152,7 @@ def test_the_probabilities_of_all_reads_add_up_to_one(prepare: Callable[[str], N
     assert 0 < with_paths < len(reads)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(cases())
 def test_the_distributions_are_distributions(batch: Batch) -> None:
     model = natural(batch, ANY_LETTER)

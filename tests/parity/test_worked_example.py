@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from support.oracles import (
     extended_d,
     fragment_ways,
 )
-from support.problems import ALGEBRAS, TARGETS, WORKED_EXAMPLE
+from support.problems import ALGEBRAS, SELDOM, TARGETS, WORKED_EXAMPLE
 from support.simulation import simulate_dp2
 
 from plait.lang.lanes import LANES
@@ -70,7 +69,8 @@ def test_dp2_oracles(strands: int, pi: int, count: Any) -> None:
 def on_every_target(algebras: tuple[str, ...]) -> list[Any]:
     return [
         pytest.param(target, algebra, width, id=f"{target}-{algebra}-{width}",
-                     marks=[pytest.mark.interpreted] if target == "reference" else [])
+                     marks=[pytest.mark.interpreted] if target == "reference"
+                     else [pytest.mark.slow] * ((target, algebra, width) in SELDOM))
         for target, choice in TARGETS.items()
         for algebra in algebras
         for width in sorted({min(choice.widths[algebra, "models"]), max(choice.widths[algebra, "models"])})
@@ -78,8 +78,7 @@ def on_every_target(algebras: tuple[str, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("target", "algebra", "width"), on_every_target(("count", "probability")))
-def test_dp2(target: str, algebra: str, width: int, prepare: Callable[[str], None]) -> None:
-    prepare(target)
+def test_dp2(target: str, algebra: str, width: int) -> None:
     choice = ALGEBRAS[algebra]
     for strands in (1, 2):
         pis = tuple(pi for s, pi in DP2 if s == strands)
@@ -92,16 +91,14 @@ def test_dp2(target: str, algebra: str, width: int, prepare: Callable[[str], Non
 
 @pytest.mark.parametrize("target", [pytest.param("reference", marks=pytest.mark.interpreted), "cpu"])
 @pytest.mark.parametrize("empty_d", DP1)
-def test_dp1(target: str, empty_d: Any, prepare: Callable[[str], None]) -> None:
-    prepare(target)
+def test_dp1(target: str, empty_d: Any) -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="dp1", empty_d=empty_d))
     width = max(TARGETS[target].widths["count", "insertions"])
     found = run_chain(batch, TARGETS[target].make(), ALGEBRAS["count"].algebra, LANES[width])
     assert found["full"] == [[DP1[empty_d]]]
 
 
-def test_dp1_by_enumeration(prepare: Callable[[str], None]) -> None:
-    prepare("cpu")
+def test_dp1_by_enumeration() -> None:
     batch = replace(WORKED_EXAMPLE, model=PathModel(name="exhaustive", max_n=4))
     found = run_enumeration(batch, TARGETS["cpu"].make())
     assert found["full"] == [[DP1["positions"][:5]]]

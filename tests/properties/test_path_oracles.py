@@ -56,6 +56,8 @@ def test_dp1_is_what_building_every_string_finds(batch: Batch) -> None:
     )
 
 
+# It tests what inputs the other tests draw, which changes only with their strategies.
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_most_drawn_junctions_have_paths(problem: str) -> None:
     """Inputs without any path would prove nothing."""

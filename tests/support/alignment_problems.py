@@ -116,6 +116,11 @@ class AlignmentCombination(NamedTuple):
         return "-".join(map(str, self))
 
     @property
+    def seldom(self) -> bool:
+        """Whether what it runs is compiled in ``make test-all`` alone."""
+        return self.target == "cpu" and self.kernel in _SELDOM
+
+    @property
     def kernel(self) -> tuple[Any, ...]:
         """The same for combinations that run the same compiled code."""
         ends = ALIGNMENT_PROBLEMS[self.problem].ends(self.schedule)
@@ -206,6 +211,25 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
     ("tiles", "local"): (("int16", _W16, "table16"),),
     ("tiles", "extension"): (("int32", _W32, "table16"),),
+}
+
+
+#: Those that only ``make test-all`` compiles (last: scores alone); all that they are made of is in others.
+_SELDOM: set[tuple[Any, ...]] = {
+    ("inter_sequence", "cells", "int16", 1, "affine", False),
+    ("inter_sequence", "cells", "int32", 64, "linear", False),
+    ("inter_sequence", "rows", "int8", _W8, "affine", False),
+    ("inter_sequence", "rows", "int16", _W16, "linear", False),
+    ("inter_sequence", "columns", "int16", _W16, "affine", False),
+    ("lanes_back", "rows", "int16", _W16, "linear", False),
+    ("antidiagonal", "edges", "int16", _W16, "profile8", False),
+    ("antidiagonal", "edges", "int16", _W16, "profile8", True),
+    ("antidiagonal", "edges", "int16", 8, "profile16", False),
+    ("antidiagonal", "local", "int16", _W16, "profile8", True),
+    ("antidiagonal", "local", "int32", _W32, "table16", False),
+    ("antidiagonal", "extension", "int16", _W16, "table16", True),
+    ("tiles", "edges", "int16", 8, "profile8", False),
+    ("tiles", "local", "int16", _W16, "table16", True),
 }
 
 

@@ -27,6 +27,7 @@ from plait.vdj.models import PathModel
 __all__ = [
     "ALGEBRAS",
     "PROBLEMS",
+    "SELDOM",
     "SPLITS",
     "TARGETS",
     "WORKED_EXAMPLE",
@@ -144,6 +145,11 @@ class Combination(NamedTuple):
         """Name of a test of it."""
         return f"{self.problem}-{self.schedule}-{self.target}-{self.algebra}-{self.width}-{self.split}"
 
+    @property
+    def seldom(self) -> bool:
+        """Whether what it runs is compiled in ``make test-all`` alone."""
+        return self.schedule != "enumeration" and (self.target, self.algebra, self.width) in SELDOM
+
 
 ALGEBRAS = {
     "count": AlgebraChoice(COUNT, np.int64, True),
@@ -174,6 +180,10 @@ TARGETS = {
         },
     ),
 }
+
+#: Kernels that the package never calls, by target, algebra and width: 15 s each, in ``make test-all`` alone.
+#: These algebras are compiled in the weighted chain, and lanes of one number with saturating counts.
+SELDOM = {("cpu", "count", 1), ("cpu", "probability", _HOST), ("cpu", "max_product", _HOST)}
 
 #: How a batch of n junctions is cut up, and what runs the pieces.
 SPLITS: Mapping[str, SplitChoice] = {

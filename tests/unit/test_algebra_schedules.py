@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.alignment import AlignmentCase, all_alignments, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_runs import prepare
 from support.alignment_solvers import pair_list
 from support.alignment_strategies import alignment_cases
+from support.examples import examples
 from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
 from plait.devices.target import CpuTarget, ReferenceTarget
@@ -160,7 +161,7 @@ def test_rows_in_an_ordered_algebra(name: str, compiled: bool) -> None:
     written = ORDERED[name]
     call: Any = _sweep_rows if compiled else sweep_rows
 
-    @settings(max_examples=120 if compiled else 60)
+    @examples(120 if compiled else 60)
     @given(alignment_cases(longest=8, modes=written.modes, banded=True, dropped=True))
     def check(case: AlignmentCase) -> None:
         wanted = best_by_gotoh(case)
@@ -274,7 +275,7 @@ def _interpreted_blocks(*arguments: Any) -> None:
 def test_lanes_in_an_ordered_algebra(name: str, compiled: bool) -> None:
     kind, sign = (MaxPlus, 1) if name == "max plus" else (MinPlus, -1)
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(alignment_cases(longest=6, modes=("global", "local")))
     def check(case: AlignmentCase) -> None:
         if not case.query or not case.target:
@@ -336,7 +337,7 @@ def test_states_in_any_algebra(name: str, compiled: bool) -> None:
     algebra, write, tables, answer = SUMS[name]
     call: Any = _sweep_states if compiled else sweep_states
 
-    @settings(max_examples=25)
+    @examples(25)
     @given(alignment_cases(longest=4, modes=("global",)))
     def check(case: AlignmentCase) -> None:
         scores = [found.score for found in all_alignments(case)]

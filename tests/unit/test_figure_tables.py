@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from plait.stats.contingency import ContingencyTable
 from plait.stats.rank_correlation import kendall, spearman
@@ -328,7 +329,7 @@ BYTES = st.integers(0, 3).flatmap(lambda k: st.lists(st.integers(0, 40), min_siz
 
 
 @pytest.mark.parametrize("bounds", [(1 << 20, 1 << 18), (25, 3), (12, 25)], ids=["exact", "rounded", "mixed"])
-@settings(max_examples=8)
+@examples(8)
 @given(seed=st.integers(0, 10**6), cuts=BYTES, block=st.sampled_from([7, 1 << 17]))
 def test_parts_and_order_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory, bounds: tuple[int, int], seed: int, cuts: list[int], block: int

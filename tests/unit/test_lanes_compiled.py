@@ -18,6 +18,7 @@ from plait.lang.lanes import (
     any_bits,
     equal,
     greater,
+    host_lanes,
     lanes_of,
     largest_lane,
     last_lane,
@@ -135,6 +136,14 @@ KINDS = [
     for place, width in enumerate(WIDTHS)
     if dtype in (*SIGNED, "float64") or width == 1 or (place + number) % 2
 ]
+#: Those of every run: one lane, a full register, and one other width by turns. The rest is compiled for the
+#: same operations and takes seconds each.
+OFTEN = [
+    (dtype, width)
+    for number, dtype in enumerate(DEFINITIONS)
+    for place, width in enumerate(WIDTHS)
+    if width in (1, host_lanes(8 * np.dtype(dtype).itemsize).width) or place == 1 + number % 6
+]
 COMPILED = {function: kernel(function) for function in (signed, unsigned, floating)}
 
 
@@ -204,7 +213,10 @@ def results(function: Any, width: int, drawn: tuple[Any, ...]) -> tuple[Any, Any
     return out, words
 
 
-@pytest.mark.parametrize(("dtype", "width"), KINDS)
+@pytest.mark.parametrize(
+    ("dtype", "width"),
+    [pytest.param(*kind, marks=[] if kind in OFTEN else [pytest.mark.slow]) for kind in KINDS],
+)
 def test_compiled_operations_are_the_definitions(dtype: str, width: int) -> None:
     definition = DEFINITIONS[dtype]
     drawn = inputs(np.dtype(dtype), width)
@@ -218,3 +230,9 @@ def test_compiled_operations_are_the_definitions(dtype: str, width: int) -> None
             same |= np.isnan(out[row]) & np.isnan(wanted_out[row])
         assert same.all(), (row, np.flatnonzero(~same)[:5])
     assert np.array_equal(words, wanted_words)
+
+
+def test_every_run_has_every_type_and_width() -> None:
+    some = set(OFTEN) & set(KINDS)
+    assert {dtype for dtype, _ in some} == set(DEFINITIONS)
+    assert {width for _, width in some} == set(WIDTHS)

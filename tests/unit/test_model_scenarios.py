@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.recombination import drawn_junctions, probability_of, small_model, ways_of
 
 from plait.errors import InvalidInput
@@ -14,7 +15,7 @@ from plait.vdj.model import ScenarioFinder
 pytestmark = pytest.mark.interpreted
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(seed=st.integers(0, 1 << 30), d=st.booleans(), count=st.integers(1, 30))
 def test_the_best_of_all(seed: int, d: bool, count: int) -> None:
     model = small_model(seed, d=d)

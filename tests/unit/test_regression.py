@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.examples import examples
 
 from plait.errors import InvalidInput
 from plait.run.local import LocalExecutor
@@ -132,7 +133,7 @@ def test_folds_and_halves_are_fits_of_their_rows(tmp_path: Path) -> None:
     assert found.stability.tolist() == (chosen / 4).tolist()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     n=st.integers(30, 150),
     p=st.integers(1, 6),
