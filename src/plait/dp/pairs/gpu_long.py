@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.cuda_devices import device_facts, least_free_memory, on_device
 from plait.dp.pairs import gpu_stripes as kernel
-from plait.dp.pairs.diagonals import Anywhere, AtEdges
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_search import SlotArrays
-from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, NarrowScores, WideScores
+from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
 from plait.dp.pairs.tiles import Grid, LongPair, Tile, Visit, cuts
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
