@@ -344,7 +344,8 @@ def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
     return [*found, (first, sizes.size)]
 
 
-def _against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
+def against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
+    """A query, as codes, with each of many targets."""
     return PairBatch(code_list([query] * len(targets)), targets)
 
 
@@ -359,7 +360,7 @@ def score_many_codes(
     """Best score of a query, uint8 codes, with each of many targets; the rest as for `score_batch`."""
     longest = int(targets.sizes.max(initial=0))
     if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
-        return score_batch(_against(query, targets), scoring, free, target, progress)
+        return score_batch(against(query, targets), scoring, free, target, progress)
     scores = np.zeros(len(targets), np.int64)
     own = block_query(query, scoring, free)
     for first, last in _stretches(targets.sizes):
@@ -384,7 +385,7 @@ def align_many_codes(
     in_lanes = len(targets) >= _FEWEST_TARGETS and whole and query.size > 0 and bool(sizes.all())
     bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
     if bits is None or bits > _MOST_CHOICES:
-        return align_batch(_against(query, targets), scoring, free, target, progress)
+        return align_batch(against(query, targets), scoring, free, target, progress)
     task = PairList(
         query,
         np.array([0, query.size], np.int64),

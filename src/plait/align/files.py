@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.batches import align_many_codes, score_many_codes
 from plait.align.codes import PairBatch, code_list
 from plait.align.file_inputs import CodedBlock, CodedFile
 from plait.align.results import Alignment
@@ -469,10 +468,9 @@ class FileRun:
             return self._align(codes_of(part))
         query = part[0].queries.codes[int(part[0].query_rows[0])]
         targets = part[0].targets.codes.between(*part[0].target_range)
-        how = self._aligner.scoring, self._aligner.free, self._aligner.target, self._meter.add
         if self._scores_only:
-            return _scores_alone(score_many_codes(query, targets, *how))
-        return _with_scores(align_many_codes(query, targets, *how))
+            return _scores_alone(self._aligner.score_many(query, targets, self._meter.add))
+        return _with_scores(self._aligner.align_many(query, targets, self._meter.add))
 
     def _align(self, codes: PairBatch) -> _Results:
         if self._aligner.limited:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -423,7 +423,7 @@ def _shares(task: PairList, threads: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-T = TypeVar("T", bound=NamedTuple)
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def read_only(values: T) -> T:
@@ -432,7 +432,8 @@ def read_only(values: T) -> T:
     for value in kept:
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
-    return type(values)(*kept)
+    made: Any = type(values)
+    return cast(T, made(*kept))
 
 
 def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, threads: int) -> PairResults:
