@@ -21,7 +21,7 @@ from plait.dp.pairs.blocks import BLOCK_LANES, TargetBlocks, arrange, packed_col
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.lists import FreeEnds, PairList, PairResults, choice_bytes, make_setup
 from plait.dp.pairs.tiles import LongPair, Tile, TileSteps, align_long, score_long
-from plait.dp.pairs.traceback import Costs
+from plait.dp.pairs.traceback import Costs, Paths
 from plait.dp.protocol import Target
 from plait.errors import DeviceFailure, DeviceMemoryError
 
@@ -248,18 +248,11 @@ def align_batch(
     results = _sweep(batch, scoring, free, target, True, progress, tiled)
     runs, counts = _runs_of_empty(batch, results)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return make_alignments(
-        batch.queries.codes,
-        batch.queries.starts[:-1],
-        batch.targets.codes,
-        batch.targets.starts[:-1],
-        scoring,
-        results.scores,
-        results.ends[:, 1],
-        results.ends[:, 3],
-        runs,
-        offsets,
-    )
+    starts = (batch.queries.starts[:-1], batch.targets.starts[:-1])
+    ends = (results.ends[:, 1], results.ends[:, 3])
+    codes = (batch.queries.codes, batch.targets.codes)
+    paths = Paths(*codes, *starts, *ends, scoring.matrix.scores, runs, offsets)
+    return make_alignments(paths, scoring, results.scores)
 
 
 def align_long_pair(
@@ -398,18 +391,11 @@ def align_many_codes(
     )
     results = target.trace_targets(own, task)
     progress(int(sizes.sum()) * query.size)
-    return make_alignments(
-        query,
-        np.zeros(len(targets), np.int64),
-        targets.codes,
-        targets.starts[:-1],
-        scoring,
-        results.scores,
-        results.ends[:, 1],
-        results.ends[:, 3],
-        results.runs,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(results.run_counts)]),
-    )
+    starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
+    ends = (results.ends[:, 1], results.ends[:, 3])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(results.run_counts)])
+    paths = Paths(query, targets.codes, *starts, *ends, scoring.matrix.scores, results.runs, offsets)
+    return make_alignments(paths, scoring, results.scores)
 
 
 def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBatch], Any]) -> Any:
