@@ -93,7 +93,7 @@ class _Called:
 
 
 #: What the public functions call whatever the target: its compiled form has tests enough.
-_OF_EVERY_TARGET = {"describe_kernel"}
+_OF_EVERY_TARGET = {"describe_paths"}
 
 
 def _watch_kernels() -> None:

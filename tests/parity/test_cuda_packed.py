@@ -20,6 +20,8 @@ from plait.align.sweeps import LOCAL
 from plait.devices.cuda import SIMULATED, cuda
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.gpu_packed import (
+    GAP,
+    PADDING_LETTER,
     PackedQuery,
     PackedTargets,
     Shape,
@@ -28,10 +30,11 @@ from plait.dp.pairs.gpu_packed import (
     packed_scores,
     pieces_of,
     scores_in_shape,
+    search_kernel,
     shape_of,
     shared_bytes,
+    striped_kernel,
 )
-from plait.dp.pairs.gpu_packed_kernels import GAP, PADDING_LETTER, search_kernel, striped_kernel
 from plait.errors import InvalidInput, Unsupported
 
 on_either = [pytest.mark.cuda_simulator, pytest.mark.gpu]

@@ -23,12 +23,13 @@ from support.generation_problems import GENERATION_PROBLEMS, weigh_batch
 
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.pairs.gaps import AffineGap, GapStates, LinearGap
-from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, Forget, RowEnds, block_scores
+from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, RowEnds, block_scores
 from plait.dp.pairs.launches import PAIR_LIST, ListBatch
 from plait.dp.pairs.lists import make_setup
 from plait.dp.pairs.rows import Drop, NoDirections, Rows, _sweep_rows, sweep_rows
 from plait.dp.pairs.states import COLUMNS, Paired, Plain, Scope, StatePair, _sweep_states, sweep_states
 from plait.dp.pairs.states import Forget as ForgetVertices
+from plait.dp.pairs.traceback import ScoresOnly
 from plait.errors import Unsupported
 from plait.lang.algebras import (
     BIG_COUNT,
@@ -231,7 +232,7 @@ def test_pairs_refuse_what_is_no_score(name: str, target: Any) -> None:
 def _block_scores(
     lanes: Any, gap: Any, algebra: Any, ends: Any, query: Any, table: Any, block: Any, scratch: Any, out: Any
 ) -> None:
-    out[0] = block_scores(lanes, gap, algebra, ends, Forget(), query, table, block, scratch, out)
+    out[0] = block_scores(lanes, gap, algebra, ends, ScoresOnly(), query, table, block, scratch, out)
 
 
 def in_lane(case: AlignmentCase, sign: int, algebra: Any, call: Any) -> int:
@@ -267,7 +268,7 @@ def in_lane(case: AlignmentCase, sign: int, algebra: Any, call: Any) -> int:
 
 def _interpreted_blocks(*arguments: Any) -> None:
     *first, block, scratch, out = arguments
-    out[0] = np.asarray(block_scores(*first[:4], Forget(), *first[4:], block, scratch, out)).ravel()[0]
+    out[0] = np.asarray(block_scores(*first[:4], ScoresOnly(), *first[4:], block, scratch, out)).ravel()[0]
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["interpreted", "compiled"])

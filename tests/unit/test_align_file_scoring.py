@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.align.file_inputs import scoring_of_files
+from plait.align.files import scoring_of_files
 from plait.errors import InvalidInput
 
 Records = Sequence[tuple[str, str]]

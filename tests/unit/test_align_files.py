@@ -15,8 +15,15 @@ import pytest
 
 from plait.align import align, make_aligner
 from plait.align.aligner import Aligner
-from plait.align.file_inputs import CodedFile
-from plait.align.files import AlignedFiles, AlignProgress, FilePairs, align_files, batches_of, codes_of
+from plait.align.files import (
+    AlignedFiles,
+    AlignProgress,
+    CodedFile,
+    FilePairs,
+    align_files,
+    batches_of,
+    codes_of,
+)
 from plait.align.scoring import make_scoring
 from plait.align.statistics import karlin_altschul
 from plait.align.writers import COLUMNS, needs_alignment
@@ -55,7 +62,7 @@ def fasta(tmp_path: Path) -> Callable[..., Path]:
 def most_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     if request.param == "kept":
         return 1 << 20
-    monkeypatch.setattr("plait.align.file_inputs._BLOCK_BYTES", 40)
+    monkeypatch.setattr("plait.align.files._BLOCK_BYTES", 40)
     return 0
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from plait.align.matrices import load_matrix, match_mismatch
 from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar, rescore
 from plait.align.scoring import Scoring
+from plait.dp.pairs.traceback import Paths
 from plait.errors import InvalidInput
 
 DNA = Scoring(match_mismatch(2, -3), 7, 2)
@@ -137,17 +138,9 @@ def test_many_at_once_are_as_one_by_one(many: list[tuple[bytes, bytes, list[tupl
     offsets = [np.cumsum([0, *(len(pair[side]) for pair in many)])[:-1] for side in (0, 1)]
     ends = [np.array([len(pair[side]) for pair in many], np.int64) for side in (0, 1)]
     runs = as_array([run for pair in many for run in pair[2]])
-    found = make_alignments(
-        codes[0],
-        offsets[0],
-        codes[1],
-        offsets[1],
-        PROTEIN,
-        np.array([item["score"] for item in expected], np.int64),
-        *ends,
-        runs,
-        np.cumsum([0, *(len(pair[2]) for pair in many)]),
-    )
+    bounds = np.cumsum([0, *(len(pair[2]) for pair in many)])
+    paths = Paths(*codes, *offsets, *ends, PROTEIN.matrix.scores, runs, bounds)
+    found = make_alignments(paths, PROTEIN, np.array([item["score"] for item in expected], np.int64))
     assert [{name: getattr(a, name) for name in e} for a, e in zip(found, expected, strict=True)] == expected
     assert found == [
         aligned(*pair, PROTEIN, item["score"]) for pair, item in zip(many, expected, strict=True)
@@ -156,9 +149,11 @@ def test_many_at_once_are_as_one_by_one(many: list[tuple[bytes, bytes, list[tupl
 
 def test_pairs_may_share_sequences() -> None:
     codes, offsets = DNA.encode("ACGTACGT"), np.array([4, 0, 4], np.int64)
-    targets = DNA.encode("ACGA"), np.zeros(3, np.int64)
+    target, target_offsets = DNA.encode("ACGA"), np.zeros(3, np.int64)
     ends, runs = np.full(3, 4, np.int64), as_array([(0, 4)] * 3)
-    found = make_alignments(codes, offsets, *targets, DNA, ends, ends, ends, runs, np.arange(4))
+    places = (offsets, target_offsets, ends, ends)
+    paths = Paths(codes, target, *places, DNA.matrix.scores, runs, np.arange(4))
+    found = make_alignments(paths, DNA, ends)
     assert [a.cigar for a in found] == ["3=1X"] * 3
 
 
@@ -172,11 +167,9 @@ def test_without_columns() -> None:
     found = aligned(b"", b"", [])
     assert (found.cigar, found.length, found.identity, found.similarity) == ("", 0, 0.0, 0.0)
     assert rescore(found, *[DNA.encode("ACGT")] * 2, DNA) == 0
-    zero = np.zeros(0, np.int64)
-    assert (
-        make_alignments(*[DNA.encode(""), zero] * 2, DNA, zero, zero, zero, as_array([]), np.zeros(1, int))
-        == []
-    )
+    none, codes = np.zeros(0, np.int64), DNA.encode("")
+    paths = Paths(codes, codes, *[none] * 4, DNA.matrix.scores, as_array([]), np.zeros(1, int))
+    assert make_alignments(paths, DNA, none) == []
 
 
 def test_what_is_identical_and_what_similar() -> None:
@@ -240,9 +233,9 @@ def test_long_and_many() -> None:
     assert (long.length, long.gap_openings, long.gaps) == (n + 400, 400, 800)
     places, ends = 100 * np.arange(900), np.full(900, 100, np.int64)
     runs = as_array([(0, 40), (1, 5), (0, 50), (2, 10)] * 900)
-    short = make_alignments(
-        query, places, target, places, DNA, ends, ends, ends - 5, runs, 4 * np.arange(901)
-    )
+    bounds = 4 * np.arange(901)
+    paths = Paths(query, target, places, places, ends, ends - 5, DNA.matrix.scores, runs, bounds)
+    short = make_alignments(paths, DNA, ends)
     assert len(short) == 900 and {(a.length, a.gaps) for a in short} == {(105, 15)}
 
 

@@ -12,13 +12,13 @@ import pytest
 
 #: Tests that compile kernels of every kind, with the kernels that they are known to compile.
 TESTS = {
-    "tests/unit/test_align_sums.py::test_compiled_counts": {"_sweep_states"},
+    "tests/unit/test_align_sums.py::test_compiled_counts": {"sweep_states"},
     "tests/unit/test_model_sampling.py::test_frequencies": {
         "draw_kernel",
         "weigh_kernel",
     },
     "tests/unit/test_model_scenarios.py::test_the_best_of_all": {"scenario_kernel"},
-    "tests/unit/test_row_sweep.py::test_read_only_codes": {"_sweep_rows"},
+    "tests/unit/test_row_sweep.py::test_read_only_codes": {"sweep_rows"},
 }
 
 

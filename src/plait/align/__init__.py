@@ -5,7 +5,15 @@ Costs of gaps are positive numbers, and the first residue of a gap costs `gap_op
 """
 
 from plait.align.aligner import Aligner, make_aligner
-from plait.align.alignments import align, align_many, align_pairs, score, score_many, score_pairs
+from plait.align.alignments import (
+    AlignmentSettings,
+    align,
+    align_many,
+    align_pairs,
+    score,
+    score_many,
+    score_pairs,
+)
 from plait.align.matrices import SubstitutionMatrix, bundled_matrices, load_matrix, match_mismatch
 from plait.align.results import Alignment
 from plait.align.scoring import Scoring, make_scoring
@@ -14,6 +22,7 @@ from plait.align.sums import count_alignments, count_optimal, log_partition, mat
 __all__ = [
     "Aligner",
     "Alignment",
+    "AlignmentSettings",
     "Scoring",
     "SubstitutionMatrix",
     "align",

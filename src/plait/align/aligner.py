@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.batches import (
+    against,
     align_batch,
     align_long_pair,
+    align_many_codes,
     align_pair_codes,
     choose_target,
     ignore_progress,
     needs_bytes,
+    score_many_codes,
     score_pair_codes,
 )
 from plait.align.codes import CodeList, PairBatch, code_list, common_kind, count_letters, encode_list
@@ -157,6 +160,36 @@ class Aligner:
         if self.traceback == "auto":
             return align_pair_codes(batch, self.scoring, self.free, self.target, progress)
         return [self._align_one(batch.only(np.array([k])), progress) for k in pairs]
+
+    def score_many(
+        self, query: NDArray[np.uint8], targets: CodeList, progress: Callable[[int], None] = ignore_progress
+    ) -> NDArray[np.int64]:
+        """Scores of one query with each of many targets.
+
+        Parameters
+        ----------
+        query, targets
+            Codes.
+        progress
+            As for `score_codes`.
+        """
+        if self.limited:
+            return self.score_codes(against(query, targets), progress)
+        return score_many_codes(query, targets, self.scoring, self.free, self.target, progress)
+
+    def align_many(
+        self, query: NDArray[np.uint8], targets: CodeList, progress: Callable[[int], None] = ignore_progress
+    ) -> list[Alignment]:
+        """Alignments of one query with each of many targets.
+
+        Parameters
+        ----------
+        query, targets, progress
+            As for `score_many`.
+        """
+        if self.limited or self.traceback != "auto":
+            return self.align_codes(against(query, targets), progress)
+        return align_many_codes(query, targets, self.scoring, self.free, self.target, progress)
 
     def _align_one(self, batch: PairBatch, progress: Callable[[int], None]) -> Alignment:
         some = bool(batch.cells[0])

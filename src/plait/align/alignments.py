@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.aligner import Letters, Matrix, Traceback, guess_scoring, make_aligner
-from plait.align.batches import align_many_codes, score_many_codes
+from plait.align.aligner import Aligner, Letters, Matrix, Traceback, guess_scoring, make_aligner
 from plait.align.codes import PairBatch
 from plait.align.matrices import Kind
 from plait.align.results import Alignment
@@ -16,81 +16,11 @@ from plait.align.scoring import FreeEnd, Mode
 from plait.errors import InvalidInput
 
 
-def score(
-    query: Letters,
-    target: Letters,
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    band: tuple[int, int] | int | None = None,
-    x_drop: int | None = None,
-    threads: int | None = None,
-    device: str = "auto",
-) -> int:
-    """Score of a best alignment of two sequences.
+class AlignmentSettings(TypedDict, total=False):
+    """Settings of alignments, all optional.
 
-    Parameters
+    Attributes
     ----------
-    query, target
-        Sequences; either may be empty.
-    mode, free_ends, matrix, gap_open, gap_extend, kind, band, x_drop, threads, device
-        As for `align`.
-
-    Returns
-    -------
-    int
-        The score.
-
-    Raises
-    ------
-    InvalidInput
-        If a setting or a letter is wrong.
-
-    Examples
-    --------
-    >>> score("ACGTACGT", "ACGTCGT")
-    7
-    >>> score("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
-    28
-    """
-    scoring = guess_scoring([query], [target], matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(
-        scoring, mode=mode, free_ends=free_ends, band=band, x_drop=x_drop, threads=threads, device=device
-    )
-    return int(aligner.score_codes(aligner.pair(query, target))[0])
-
-
-def align(
-    query: Letters,
-    target: Letters,
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    band: tuple[int, int] | int | None = None,
-    x_drop: int | None = None,
-    traceback: Traceback = "auto",
-    threads: int | None = None,
-    device: str = "auto",
-) -> Alignment:
-    """A best alignment of two sequences.
-
-    Of several best alignments always the same one is given, whatever the schedule: it ends at the earliest
-    query residue, then at the earliest target residue; in the traceback from there, two residues are aligned
-    where that is best, else a residue of the target stands alone, else one of the query; and a gap is closed
-    as soon as that is best.
-
-    Parameters
-    ----------
-    query, target
-        Sequences; either may be empty.
     mode
         ``"global"``, ``"local"``, ``"semiglobal"``, ``"overlap"`` or ``"extension"``: see
         `plait.align.scoring.free_ends_of`.
@@ -121,6 +51,85 @@ def align(
     device
         ``"auto"`` (the first GPU that can be used, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:N"``,
         ``"cuda:all"`` or ``"reference"`` (plain Python).
+    """
+
+    mode: Mode
+    free_ends: Iterable[FreeEnd] | None
+    matrix: Matrix | None
+    gap_open: int | None
+    gap_extend: int | None
+    kind: Kind | None
+    band: tuple[int, int] | int | None
+    x_drop: int | None
+    traceback: Traceback
+    threads: int | None
+    device: str
+
+
+#: Those of the scoring; the others are of the aligner.
+_OF_SCORING: Final = ("matrix", "gap_open", "gap_extend", "kind")
+
+
+def _aligner(queries: Sequence[Letters], targets: Sequence[Letters], settings: AlignmentSettings) -> Aligner:
+    """The aligner that is asked for, with a scoring that suits the sequences."""
+    given: dict[str, Any] = dict(settings)
+    scoring = {name: given.pop(name) for name in _OF_SCORING if name in given}
+    return make_aligner(guess_scoring(queries, targets, **scoring), **given)
+
+
+def score(
+    query: Letters,
+    target: Letters,
+    **settings: Unpack[AlignmentSettings],
+) -> int:
+    """Score of a best alignment of two sequences.
+
+    Parameters
+    ----------
+    query, target
+        Sequences; either may be empty.
+    **settings
+        See `AlignmentSettings`.
+
+    Returns
+    -------
+    int
+        The score.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting or a letter is wrong.
+
+    Examples
+    --------
+    >>> score("ACGTACGT", "ACGTCGT")
+    7
+    >>> score("HEAGAWGHEE", "PAWHEAE", mode="local", matrix="BLOSUM50", gap_open=8, gap_extend=8)
+    28
+    """
+    aligner = _aligner([query], [target], settings)
+    return int(aligner.score_codes(aligner.pair(query, target))[0])
+
+
+def align(
+    query: Letters,
+    target: Letters,
+    **settings: Unpack[AlignmentSettings],
+) -> Alignment:
+    """A best alignment of two sequences.
+
+    Of several best alignments always the same one is given, whatever the schedule: it ends at the earliest
+    query residue, then at the earliest target residue; in the traceback from there, two residues are aligned
+    where that is best, else a residue of the target stands alone, else one of the query; and a gap is closed
+    as soon as that is best.
+
+    Parameters
+    ----------
+    query, target
+        Sequences; either may be empty.
+    **settings
+        See `AlignmentSettings`.
 
     Returns
     -------
@@ -143,17 +152,7 @@ def align(
     >>> found.cigar, found.query_start, found.target_start
     ('2=1I2=', 4, 1)
     """
-    scoring = guess_scoring([query], [target], matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(
-        scoring,
-        mode=mode,
-        free_ends=free_ends,
-        band=band,
-        x_drop=x_drop,
-        traceback=traceback,
-        threads=threads,
-        device=device,
-    )
+    aligner = _aligner([query], [target], settings)
     return aligner.align_codes(aligner.pair(query, target))[0]
 
 
@@ -181,15 +180,7 @@ def _pairs(queries: Iterable[Letters], targets: Iterable[Letters]) -> tuple[list
 def score_pairs(
     queries: Iterable[Letters],
     targets: Iterable[Letters],
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    threads: int | None = None,
-    device: str = "auto",
+    **settings: Unpack[AlignmentSettings],
 ) -> NDArray[np.int64]:
     """Scores of best alignments: the first query with the first target, and so on.
 
@@ -197,8 +188,8 @@ def score_pairs(
     ----------
     queries, targets
         Sequences, as many of each.
-    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
-        As for `align`.
+    **settings
+        See `AlignmentSettings`.
 
     Returns
     -------
@@ -211,23 +202,14 @@ def score_pairs(
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
     queries, targets = _pairs(queries, targets)
-    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    aligner = _aligner(queries, targets, settings)
     return aligner.score_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
 
 
 def align_pairs(
     queries: Iterable[Letters],
     targets: Iterable[Letters],
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    threads: int | None = None,
-    device: str = "auto",
+    **settings: Unpack[AlignmentSettings],
 ) -> list[Alignment]:
     """Best alignments: of the first query with the first target, and so on.
 
@@ -235,8 +217,8 @@ def align_pairs(
     ----------
     queries, targets
         Sequences, as many of each. A query that comes with many targets is aligned with all of them at once.
-    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
-        As for `align`.
+    **settings
+        See `AlignmentSettings`.
 
     Returns
     -------
@@ -249,23 +231,14 @@ def align_pairs(
         If a setting or a letter is wrong, or the numbers of sequences differ.
     """
     queries, targets = _pairs(queries, targets)
-    scoring = guess_scoring(queries, targets, matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
+    aligner = _aligner(queries, targets, settings)
     return aligner.align_codes(PairBatch(aligner.encode(queries, "query"), aligner.encode(targets, "target")))
 
 
 def score_many(
     query: Letters,
     targets: Iterable[Letters],
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    threads: int | None = None,
-    device: str = "auto",
+    **settings: Unpack[AlignmentSettings],
 ) -> NDArray[np.int64]:
     """Scores of best alignments of one query with each of many targets.
 
@@ -275,8 +248,8 @@ def score_many(
         A sequence.
     targets
         Sequences.
-    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
-        As for `align`.
+    **settings
+        See `AlignmentSettings`.
 
     Returns
     -------
@@ -289,24 +262,14 @@ def score_many(
         If a setting or a letter is wrong.
     """
     targets = _listed("targets", targets)
-    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
-    codes = aligner.encode(targets, "target")
-    return score_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)
+    aligner = _aligner([query], targets, settings)
+    return aligner.score_many(aligner.scoring.encode(query), aligner.encode(targets, "target"))
 
 
 def align_many(
     query: Letters,
     targets: Iterable[Letters],
-    *,
-    mode: Mode = "global",
-    free_ends: Iterable[FreeEnd] | None = None,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    threads: int | None = None,
-    device: str = "auto",
+    **settings: Unpack[AlignmentSettings],
 ) -> list[Alignment]:
     """Best alignments of one query with each of many targets.
 
@@ -316,8 +279,8 @@ def align_many(
         A sequence.
     targets
         Sequences.
-    mode, free_ends, matrix, gap_open, gap_extend, kind, threads, device
-        As for `align`.
+    **settings
+        See `AlignmentSettings`.
 
     Returns
     -------
@@ -330,7 +293,5 @@ def align_many(
         If a setting or a letter is wrong.
     """
     targets = _listed("targets", targets)
-    scoring = guess_scoring([query], targets, matrix, gap_open, gap_extend, kind)
-    aligner = make_aligner(scoring, mode=mode, free_ends=free_ends, threads=threads, device=device)
-    codes = aligner.encode(targets, "target")
-    return align_many_codes(scoring.encode(query, "query"), codes, scoring, aligner.free, aligner.target)
+    aligner = _aligner([query], targets, settings)
+    return aligner.align_many(aligner.scoring.encode(query), aligner.encode(targets, "target"))

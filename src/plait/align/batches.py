@@ -29,7 +29,7 @@ from plait.dp.pairs.launches import (
     TraceBatch,
 )
 from plait.dp.pairs.lists import FreeEnds, PairList, PairResults, choice_bytes, make_setup
-from plait.dp.pairs.traceback import Costs
+from plait.dp.pairs.traceback import Costs, Paths
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26
@@ -182,18 +182,11 @@ def align_batch(
     results = _sweep(batch, scoring, free, target, True, progress, tiled)
     runs, counts = _runs_of_empty(batch, results)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return make_alignments(
-        batch.queries.codes,
-        batch.queries.starts[:-1],
-        batch.targets.codes,
-        batch.targets.starts[:-1],
-        scoring,
-        results.scores,
-        results.ends[:, 1],
-        results.ends[:, 3],
-        runs,
-        offsets,
-    )
+    starts = (batch.queries.starts[:-1], batch.targets.starts[:-1])
+    ends = (results.ends[:, 1], results.ends[:, 3])
+    codes = (batch.queries.codes, batch.targets.codes)
+    paths = Paths(*codes, *starts, *ends, scoring.matrix.scores, runs, offsets)
+    return make_alignments(paths, scoring, results.scores)
 
 
 def align_long_pair(
@@ -278,7 +271,8 @@ def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
     return [*found, (first, sizes.size)]
 
 
-def _against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
+def against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
+    """A query, as codes, with each of many targets."""
     return PairBatch(code_list([query] * len(targets)), targets)
 
 
@@ -293,7 +287,7 @@ def score_many_codes(
     """Best score of a query, uint8 codes, with each of many targets; the rest as for `score_batch`."""
     longest = int(targets.sizes.max(initial=0))
     if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
-        return score_batch(_against(query, targets), scoring, free, target, progress)
+        return score_batch(against(query, targets), scoring, free, target, progress)
     scores = np.zeros(len(targets), np.int64)
     own = block_query(query, scoring, free)
     for first, last in _stretches(targets.sizes):
@@ -318,7 +312,7 @@ def align_many_codes(
     in_lanes = len(targets) >= _FEWEST_TARGETS and whole and query.size > 0 and bool(sizes.all())
     bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
     if bits is None or bits > _MOST_CHOICES:
-        return align_batch(_against(query, targets), scoring, free, target, progress)
+        return align_batch(against(query, targets), scoring, free, target, progress)
     task = PairList(
         query,
         np.array([0, query.size], np.int64),
@@ -331,18 +325,11 @@ def align_many_codes(
     )
     results = target.launch(BLOCK_TRACES, TraceBatch(own, task))
     progress(int(sizes.sum()) * query.size)
-    return make_alignments(
-        query,
-        np.zeros(len(targets), np.int64),
-        targets.codes,
-        targets.starts[:-1],
-        scoring,
-        results.scores,
-        results.ends[:, 1],
-        results.ends[:, 3],
-        results.runs,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(results.run_counts)]),
-    )
+    starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
+    ends = (results.ends[:, 1], results.ends[:, 3])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(results.run_counts)])
+    paths = Paths(query, targets.codes, *starts, *ends, scoring.matrix.scores, results.runs, offsets)
+    return make_alignments(paths, scoring, results.scores)
 
 
 def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBatch], Any]) -> Any:

@@ -388,54 +388,20 @@ def make_alignment(
     alone. Runs may be empty, and neighbours may be of one operation; they are one run of the alignment then.
     `InvalidInput` if the path is longer than the sequences before its end.
     """
-    zero = np.zeros(1, np.int64)
-    return make_alignments(
-        query_codes,
-        zero,
-        target_codes,
-        zero,
-        scoring,
-        np.array([score], np.int64),
-        np.array([query_end], np.int64),
-        np.array([target_end], np.int64),
-        runs,
-        np.array([0, len(runs)], np.int64),
-    )[0]
+    zero, ends = np.zeros(1, np.int64), np.array([query_end, target_end], np.int64)
+    places = (zero, zero, ends[:1], ends[1:])
+    bounds = np.array([0, len(runs)], np.int64)
+    paths = Paths(query_codes, target_codes, *places, scoring.matrix.scores, runs, bounds)
+    return make_alignments(paths, scoring, np.array([score], np.int64))[0]
 
 
-def make_alignments(
-    query_codes: NDArray[np.uint8],
-    query_offsets: NDArray[np.int64],
-    target_codes: NDArray[np.uint8],
-    target_offsets: NDArray[np.int64],
-    scoring: Scoring,
-    scores: NDArray[np.int64],
-    query_ends: NDArray[np.int64],
-    target_ends: NDArray[np.int64],
-    runs: NDArray[np.int64],
-    run_offsets: NDArray[np.int64],
-) -> list[Alignment]:
-    """Alignments from the paths of n pairs, all at once, in order of the pairs.
+def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -> list[Alignment]:
+    """Alignments from the paths of n pairs, all at once, in order of the pairs; `scores` are (n,).
 
-    Codes are indices into the matrix, sequences one behind the other; `query_offsets` and `target_offsets`,
-    (n,), say where those of each pair start; pairs may share them. `scores` and the ends, exclusive, are
-    (n,). `runs`, (r, 2), are the paths as `make_alignment` takes them, one behind the other; `run_offsets`,
-    (n + 1,), are the first run of each pair, and r. `InvalidInput` if a path is longer than the sequences
-    before its end.
+    Pairs may share sequences. `InvalidInput` if a path is longer than the sequences before its end.
     """
-    paths = Paths(
-        query_codes,
-        target_codes,
-        np.ascontiguousarray(query_offsets),
-        np.ascontiguousarray(target_offsets),
-        np.ascontiguousarray(query_ends),
-        np.ascontiguousarray(target_ends),
-        scoring.matrix.scores,
-        np.ascontiguousarray(runs),
-        run_offsets,
-    )
-    found = describe(paths)
-    columns = (scores.tolist(), query_ends.tolist(), target_ends.tolist(), found.counts.tolist())
+    found = describe(Paths(*map(np.ascontiguousarray, paths)))
+    columns = (scores.tolist(), paths.query_ends.tolist(), paths.target_ends.tolist(), found.counts.tolist())
     return [
         Alignment(
             score=score,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,7 +214,11 @@ class SearchSettings:
                 raise InvalidInput(what, found=repr(value), expected=f"a whole number of at least {least}")
         if self.evalue is not None and not self.evalue >= 0:
             raise InvalidInput("evalue", found=repr(self.evalue), expected="a number of at least 0")
-        choose_target(self.device, self.threads)
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> SearchSettings:
+        """The settings among some values by name."""
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
 
 
 class QueryHits(NamedTuple):
@@ -265,8 +269,10 @@ class SearchRun:
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
         self.settings = settings
-        self._threads = thread_count() if settings.threads is None else settings.threads
-        self._target = choose_target(settings.device, self._threads)
+        threads = thread_count() if settings.threads is None else settings.threads
+        self._target = choose_target(settings.device, threads)
+        # Tasks of a sweep have a thread each; alignments share all of them.
+        self._threads, self._one_thread = threads, choose_target(settings.device, 1)
         matrix = settings.matrix
         if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
             matrix = load_matrix(matrix)
@@ -328,7 +334,7 @@ class SearchRun:
             most=max(_RANKED // settings.top, 1),
             allow_duplicate_names=settings.allow_duplicate_names,
         )
-        how = Sweep(self.scoring, settings.top, settings.device, self._threads)
+        how = Sweep(self.scoring, settings.top, self._one_thread, self._threads)
         first = 0
         for batch in batches:
             least = settings.min_score or 1
@@ -551,20 +557,7 @@ def search(
     >>> [(hit.target_name, hit.score, hit.alignment.cigar) for hit in result.hits[0]]
     [('b', 46, '6=1X3=')]
     """
-    settings = SearchSettings(
-        matrix=matrix,
-        gap_open=gap_open,
-        gap_extend=gap_extend,
-        kind=kind,
-        top=top,
-        evalue=evalue,
-        min_score=min_score,
-        align=align,
-        allow_duplicate_names=allow_duplicate_names,
-        threads=threads,
-        device=device,
-    )
-    run = SearchRun(database, settings)
+    run = SearchRun(database, SearchSettings.among(locals()))
     every = _AllScores() if scores else None
     names: list[str] = []
     hits: list[tuple[AlignedPair, ...]] = []

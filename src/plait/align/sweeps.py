@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import block_query, choose_target, score_batch
+from plait.align.batches import block_query, score_batch
 from plait.align.codes import PairBatch, code_list
 from plait.align.layout import LoneTarget, TargetChunk, TargetPart, reach_of, score_pieces, stretches
 from plait.align.scoring import Scoring, free_ends_of
@@ -151,12 +151,12 @@ def search_query(
 class Sweep:
     """How to sweep: `most` targets of a query are wanted, `threads` tasks run at a time.
 
-    `device` is as for `plait.align.batches.choose_target`.
+    `target` is what each of them uses, with one thread.
     """
 
     scoring: Scoring
     most: int
-    device: str
+    target: Target
     threads: int
 
 
@@ -264,7 +264,7 @@ class _Worker:
         self._rankings = rankings
         self._columns = columns
         self._keep_all = keep_all
-        self._target: Target = choose_target(how.device, 1)
+        self._target = how.target
         self.shape = sweep_shape(self._target)
 
     def run(self, task: _Task) -> _Done:

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from plait.align.writers import AlignedPair, AlignmentWriter, PairColumn
+from plait.align.writers import AlignedPair, AlignmentWriter, Output, PairColumn
 from plait.formats.output import TextOutput
 from plait.formats.tables import header, rows_as_text
 
@@ -22,27 +22,18 @@ def table_schema(columns: Mapping[str, PairColumn]) -> pa.Schema:
     return pa.schema([(name, _ARROW[column.kind]) for name, column in columns.items()])
 
 
-class Batches(Protocol):
+class Batches(Output, Protocol):
     """What takes a table batch by batch, such as `plait.formats.tables.TableWriter`."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        ...
-
-    def close(self) -> None:
-        """Finish."""
-        ...
-
-    def discard(self) -> None:
-        """Remove what is unfinished."""
-        ...
 
 
 class PairTableWriter(AlignmentWriter):
     """Pairs as rows of a table, of which the schema is that of `table_schema`."""
 
     def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
-        super().__init__()
+        super().__init__(table)
         self._table = table
         self._schema = table_schema(columns)
         self._values = [column.value for column in columns.values()]
@@ -75,13 +66,15 @@ class PairTableWriter(AlignmentWriter):
             self._cells, self._letters = [[] for _ in self._cells], 0
             self._table.write(pa.record_batch(columns, schema=self._schema))
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Finish the table."""
         self._pass_on()
-        self._table.close()
+        super().close()
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Remove what is unfinished."""
         self._cells = [[] for _ in self._cells]
-        self._table.discard()
+        super().discard()
 
 
 class PrintedTable:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from plait.align.results import (
     DELETION,
@@ -268,6 +268,16 @@ def _md(pair: AlignedPair, alignment: Alignment) -> str:
     return f"{''.join(parts)}{same}"
 
 
+class Output(Protocol):
+    """What is written to."""
+
+    def close(self) -> None:
+        """Finish."""
+
+    def discard(self) -> None:
+        """Remove what is unfinished."""
+
+
 class AlignmentWriter(ABC):
     """Aligned pairs being written; a context manager made by `open_alignments`.
 
@@ -276,9 +286,10 @@ class AlignmentWriter(ABC):
     has a single line.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, output: Output) -> None:
         self.pairs = 0
         self.left_out = 0
+        self._output = output
 
     def write(self, pair: AlignedPair) -> None:
         """Append a pair; in SAM, pairs of one query stand together, and its first line is the primary one.
@@ -290,22 +301,16 @@ class AlignmentWriter(ABC):
         self._write(pair)
         self.pairs += 1
 
-    def close(self) -> None:
-        """Finish the output and make it appear under its name."""
-        self._close()
-
-    def discard(self) -> None:
-        """Remove the unfinished file; an older one of the same name stays as it was."""
-        self._discard()
-
     @abstractmethod
     def _write(self, pair: AlignedPair) -> None: ...
 
-    @abstractmethod
-    def _close(self) -> None: ...
+    def close(self) -> None:
+        """Finish the output and make it appear under its name."""
+        self._output.close()
 
-    @abstractmethod
-    def _discard(self) -> None: ...
+    def discard(self) -> None:
+        """Remove the unfinished file; an older one of the same name stays as it was."""
+        self._output.discard()
 
     def __enter__(self) -> AlignmentWriter:
         return self
@@ -327,8 +332,8 @@ class TextWriter(AlignmentWriter):
     """Pairs in EMBOSS's pair format (srspair); `command`, unless empty, is the command line."""
 
     def __init__(self, output: TextOutput, version: str, command: str) -> None:
-        super().__init__()
-        self._output = output
+        super().__init__(output)
+        self._text = output
         rule = 40 * "#"
         called = f"# Commandline: {' '.join(command.split())}\n" if command else ""
         start = f"{rule}\n# Program: plait {version}\n{called}# Align_format: srspair\n{rule}\n\n"
@@ -338,14 +343,12 @@ class TextWriter(AlignmentWriter):
     def _write(self, pair: AlignedPair) -> None:
         names = (pair.query_name, pair.target_name)
         for line in alignment_lines(_alignment(pair), pair.query, pair.target, names=names):
-            self._output.write(line.encode("utf-8"))
+            self._text.write(line.encode("utf-8"))
 
-    def _close(self) -> None:
-        self._output.write(2 * f"#{39 * '-'}\n".encode())
-        self._output.close()
-
-    def _discard(self) -> None:
-        self._output.discard()
+    def close(self) -> None:
+        """Finish the output and make it appear under its name."""
+        self._text.write(2 * f"#{39 * '-'}\n".encode())
+        super().close()
 
 
 class SamWriter(AlignmentWriter):
@@ -355,8 +358,8 @@ class SamWriter(AlignmentWriter):
     """
 
     def __init__(self, output: TextOutput, header: Iterable[str], md: bool) -> None:
-        super().__init__()
-        self._output = output
+        super().__init__(output)
+        self._text = output
         self._md = md
         #: First pair of the query whose pairs are being written, and whether the query has a line.
         self._first: AlignedPair | None = None
@@ -378,19 +381,17 @@ class SamWriter(AlignmentWriter):
             return
         line = sam_line(pair, alignment, secondary=self._mapped, md=self._md)
         self._mapped = True
-        self._output.write(line.encode("ascii"))
+        self._text.write(line.encode("ascii"))
 
     def _end_query(self) -> None:
         if self._first is not None and not self._mapped:
-            self._output.write(unmapped_sam_line(self._first).encode("ascii"))
+            self._text.write(unmapped_sam_line(self._first).encode("ascii"))
             self.left_out -= 1
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Finish the output and make it appear under its name."""
         self._end_query()
-        self._output.close()
-
-    def _discard(self) -> None:
-        self._output.discard()
+        super().close()
 
 
 class LinesWriter(AlignmentWriter):
@@ -408,23 +409,21 @@ class LinesWriter(AlignmentWriter):
         *,
         header: str = "",
     ) -> None:
-        super().__init__()
-        self._output = output
+        super().__init__(output)
+        self._text = output
         self._line = line
         self._facts = facts
         self._provenance = provenance
         output.write(header.encode("utf-8"))
 
     def _write(self, pair: AlignedPair) -> None:
-        self._output.write((self._line(pair) + "\n").encode("utf-8"))
+        self._text.write((self._line(pair) + "\n").encode("utf-8"))
 
-    def _close(self) -> None:
-        self._output.close()
+    def close(self) -> None:
+        """Finish the output and make it appear under its name."""
+        super().close()
         if self._facts is not None:
             write_json(self._facts, {"pairs": self.pairs, "provenance": self._provenance.as_dict()})
-
-    def _discard(self) -> None:
-        self._output.discard()
 
 
 def json_line(columns: Mapping[str, PairColumn]) -> Callable[[AlignedPair], str]:

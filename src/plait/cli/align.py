@@ -140,8 +140,7 @@ def align(
 
 def _align(given: Mapping[str, Any], files: Sequence[Path]) -> None:
     from plait.align.aligner import make_aligner
-    from plait.align.file_inputs import scoring_of_files
-    from plait.align.files import align_files
+    from plait.align.files import align_files, scoring_of_files
 
     scoring = scoring_of_files(files, **asdict(given["scores"]))
     aligner = make_aligner(

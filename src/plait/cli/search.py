@@ -94,24 +94,13 @@ def search(
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
     """
+    given = locals()
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
     from plait.align.search import SearchSettings
     from plait.align.search_files import search_files
 
-    settings = SearchSettings(
-        matrix=matrix,
-        gap_open=gap_open,
-        gap_extend=gap_extend,
-        kind=kind,
-        top=top,
-        evalue=evalue,
-        min_score=min_score,
-        align=not score_only,
-        allow_duplicate_names=allow_duplicate_names,
-        threads=threads,
-        device=device,
-    )
+    settings = SearchSettings.among(given | {"align": not score_only})
     start = work_time()
     with files_of([query, *database]) as files, CellProgress("searching") as progress:
         done = search_files(

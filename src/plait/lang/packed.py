@@ -13,7 +13,7 @@ said by the type of what is added:
 - `maximum` of two `HalfPair` compares integers and gives at least 0. Negative numbers of either kind are thus
   equal: as good as 0.
 
-The definitions here serve interpreted Python; `plait.dp.pairs.gpu_packed_kernels` has the instructions.
+The definitions here serve interpreted Python; `plait.dp.pairs.gpu_packed` has the instructions.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from plait.dp.pairs.inter_sequence import (
     block_memory,
     block_setup,
 )
-from plait.dp.pairs.lists import PairList, PairResults
+from plait.dp.pairs.lists import PairList, PairResults, read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
@@ -93,6 +93,7 @@ def _score(
     threads: int,
     progress: Callable[[int], None],
 ) -> NDArray[np.int64]:
+    blocks = read_only(blocks)
     kind = setup.border.top.dtype
     info = np.iinfo(kind)
     lengths = np.minimum(blocks.lengths, info.max).astype(kind)
@@ -353,6 +354,7 @@ def trace_targets(call: Callable[..., Any], query: BlockQuery, task: PairList, t
     query once and the targets, none empty; their codes are score columns of `query`, below `PAD`. ValueError
     if no type of lanes holds the scores, see `trace_bytes`.
     """
+    task = read_only(task)
     lengths = np.diff(task.target_starts)
     setup = _setup(query, int(lengths.max()))
     if setup is None:

@@ -4,63 +4,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait.dp.pairs.gaps import cell, choices, gaps, in_lanes
+from plait.dp.pairs.gaps import cell, gaps, in_lanes
 from plait.dp.pairs.scores import enter, prepare, scores
+from plait.dp.pairs.traceback import note
 from plait.lang.algebras import adds_scores, algebra_in_lanes, with_zero
-from plait.lang.compile import by_type, shared
+from plait.lang.compile import shared
 from plait.lang.lanes import (
     OneLane,
     greater,
     last_lane,
     load,
-    mask_bits,
     maximum,
     select,
     shift_in,
     splat,
     store,
 )
-
-
-class ScoresOnly(NamedTuple):
-    """Keep nothing but scores."""
-
-    @staticmethod
-    def note(keep: ScoresOnly, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
-        return 0
-
-    @staticmethod
-    def keeps(keep: ScoresOnly) -> Any:
-        return False
-
-
-class KeepChoices(NamedTuple):
-    """What was best in each cell: ``bits[step, v, choice]``, bit k for lane k."""
-
-    @staticmethod
-    def note(keep: KeepChoices, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
-        p, alg = step
-        diag, e, s, h, e_next, f_next = state
-        by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
-        bits[at, v, 0] = mask_bits(by_diag)
-        bits[at, v, 1] = mask_bits(by_e)
-        bits[at, v, 2] = mask_bits(e_opened)
-        bits[at, v, 3] = mask_bits(f_opened)
-        return 0
-
-    @staticmethod
-    def keeps(keep: KeepChoices) -> Any:
-        return True
-
-
-@by_type
-def keeps(keep: Any) -> Any:
-    """Whether choices are noted."""
-
-
-@by_type
-def note(keep: Any, step: Any, bits: Any, at: Any, v: Any, state: Any) -> Any:
-    """Note the choices of row `v` of every lane, if they are wanted."""
 
 
 @shared
@@ -76,40 +35,6 @@ def _record_best(scratch: Any, base: int, stripe: Any, best: Any) -> None:
             best[0] = value
             best[1] = i
             best[2] = j
-
-
-class AtEdges(NamedTuple):
-    """An alignment ends at the edge of the matrix, where its value is found in the edges."""
-
-    @staticmethod
-    def watch(ends: AtEdges, best: Any, where: Any, h: Any, number: Any) -> Any:
-        return best, where
-
-    @staticmethod
-    def record(ends: AtEdges, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
-        return 0
-
-
-class Anywhere(NamedTuple):
-    """An alignment may end in any cell: keep the best value of each row, and the step when it first came."""
-
-    @staticmethod
-    def watch(ends: Anywhere, best: Any, where: Any, h: Any, number: Any) -> Any:
-        return maximum(best, h), select(greater(h, best), number, where)
-
-    @staticmethod
-    def record(ends: Anywhere, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
-        return _record_best(scratch, base, stripe, best)
-
-
-@by_type
-def watch(ends: Any, best: Any, where: Any, h: Any, number: Any) -> Any:
-    """The best value of a row in every lane and its step, after a step."""
-
-
-@by_type
-def record(ends: Any, scratch: Any, base: Any, stripe: Any, best: Any) -> Any:
-    """Take the best cell of a stretch over into that of the region."""
 
 
 class Edges(NamedTuple):
@@ -230,12 +155,20 @@ def _inside(lanes: Any, score: Any, t: int, columns: int, before: Any, after: An
 
 
 @shared
-def _watch_rows(ends: Any, best: Any, where: Any, h: Any, number: Any) -> Any:
-    b0, w0 = watch(ends, best[0], where[0], h[0], number)
-    b1, w1 = watch(ends, best[1], where[1], h[1], number)
-    b2, w2 = watch(ends, best[2], where[2], h[2], number)
-    b3, w3 = watch(ends, best[3], where[3], h[3], number)
-    return (b0, b1, b2, b3), (w0, w1, w2, w3)
+def _watch_row(best: Any, where: Any, h: Any, number: Any) -> Any:
+    return maximum(best, h), select(greater(h, best), number, where)
+
+
+@shared
+def _watch_rows(anywhere: bool, best: Any, where: Any, h: Any, number: Any) -> Any:
+    """The best value of each row in every lane and the step when it first came, if ends are `anywhere`."""
+    if anywhere:
+        b0, w0 = _watch_row(best[0], where[0], h[0], number)
+        b1, w1 = _watch_row(best[1], where[1], h[1], number)
+        b2, w2 = _watch_row(best[2], where[2], h[2], number)
+        b3, w3 = _watch_row(best[3], where[3], h[3], number)
+        return (b0, b1, b2, b3), (w0, w1, w2, w3)
+    return best, where
 
 
 @shared
@@ -309,7 +242,7 @@ def _leave_stretch(lanes: Any, edges: Any, scratch: Any, stripe: Any, base: int)
 @shared
 def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, stripe: Any) -> None:
     """Visit the rows of a stripe in a stretch of columns."""
-    source, ends, keep = rules
+    source, anywhere, keep = rules
     score, groups = scratch.score, scratch.groups
     _, rows, first, last = stripe
     columns = last - first
@@ -341,10 +274,10 @@ def _sweep_stretch(lanes: Any, step: Any, rules: Any, scratch: Any, bits: Any, s
         after = _rows_of_lanes(step, keep, bits, t, state, (up, f), s, (complete, exist))
         if t >= width - 1 and t < columns:
             state = after
-            best, where = _watch_rows(ends, best, where, after[0], number)
+            best, where = _watch_rows(anywhere, best, where, after[0], number)
         else:
             state, seen = _inside(lanes, score, t, columns, state, after, least)
-            best, where = _watch_rows(ends, best, where, seen, number)
+            best, where = _watch_rows(anywhere, best, where, seen, number)
         number = number + one
         store(single, scratch.below, 0, t, last_lane(after[0][3]))
         store(single, scratch.below, 1, t, last_lane(after[2]))
@@ -370,9 +303,10 @@ def sweep_region(
 
     Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
     zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. `rules` are score source,
-    then `AtEdges` or `Anywhere`, then `ScoresOnly` or `KeepChoices`. Changed in place: `edges`; for
-    `KeepChoices` `bits`, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4); for `Anywhere` `best`,
-    int64: best value, its row and its column. `scratch` is this thread's.
+    whether an alignment may end in any cell, not at the edges alone, and `ScoresOnly` or `KeepChoices`.
+    Changed in place: `edges`; `bits`, for `KeepChoices`, unsigned (stripes, stretches, stretch + lanes - 1,
+    ROWS, 4); `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this
+    thread's.
     """
     adds_scores(algebra)
     p = in_lanes(gap, lanes)
@@ -397,4 +331,5 @@ def sweep_region(
             _enter_stretch(lanes, region, edges, scratch, stripe, base)
             _sweep_stretch(lanes, (p, alg), rules, scratch, here, stripe)
             _leave_stretch(lanes, edges, scratch, stripe, base)
-            record(rules[1], scratch, base, stripe, best)
+            if rules[1]:
+                _record_best(scratch, base, stripe, best)

@@ -1,31 +1,573 @@
-"""Local scores of one query against many targets on a GPU, two targets to a 32-bit word."""
+"""Local scores of one query against many targets on a GPU, two 16-bit targets to a word.
+
+With DPX instructions where there are any. First what a thread does, then how targets and query are laid out.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from plait.devices.cuda import SIMULATED, cuda
-from plait.dp.pairs.gaps import AffineGap
-from plait.dp.pairs.gpu_packed_kernels import (
-    BLOCK,
-    BLOCKS,
-    GAP,
-    LETTERS,
-    PADDING_LETTER,
-    ROWS,
-    Costs,
-    bundle,
-    clear,
-    flag,
-    search_kernel,
-    striped_kernel,
-)
+from plait.devices.cuda import SIMULATED, CudaKernel, capability_of_code, cuda, cuda_kernel
+from plait.dp.pairs.gaps import AffineGap, cell, gaps
 from plait.errors import InvalidInput, Unsupported
-from plait.lang.packed import PACKED_LIMIT, IntegerStep, half_bits, pack
+from plait.lang import compile as _jit
+from plait.lang.algebras import SaturatingMaxPlus, choice, extend
+from plait.lang.compile import by_type, shared, specialise
+from plait.lang.lanes import add_saturating, maximum
+from plait.lang.packed import (
+    PACKED_LIMIT,
+    AddedBefore,
+    HalfPair,
+    HighScores,
+    IntegerStep,
+    LowScores,
+    half_bits,
+    pack,
+)
+from plait.lang.warps import lane_index, shuffle, shuffle_up, shuffle_xor
+
+intrinsic: Callable[[Callable[..., Any]], Any] = _jit.intrinsic
+ir: Any = _jit.ir
+types: Any = _jit.types
+#: Numba's type of a word.
+WORD_TYPE: Any = types.int32
+
+_HOPPER = (9, 0)
+
+
+#: How far apart the places of neighbouring words in shared memory are.
+WORD = 1 if SIMULATED else 4
+
+
+def shared_place(words: Any) -> Any:
+    """The place of the first word of an array in shared memory: its address, if compiled."""
+    return np.uint32(0)
+
+
+def four_words(words: Any, place: Any) -> Any:
+    """Four words of an array in shared memory, from a place on that is a multiple of four words away."""
+    if place % 4:
+        raise IndexError(f"words from {place} on are not read together")
+    return words[place], words[place + 1], words[place + 2], words[place + 3]
+
+
+def two_letters(letters: Any, place: Any) -> Any:
+    """The number of 16 bits at `place`, of an array that nobody writes to while the kernel runs."""
+    return np.int32(letters[place])
+
+
+def _instruction(text: str, earlier: str | None = None) -> Any:
+    """PTX code for two 32-bit words, and what to do before Hopper."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = ir.IntType(32)
+            code = text if earlier is None or capability_of_code() >= _HOPPER else earlier
+            return builder.asm(ir.FunctionType(word, [word, word]), code, "=r,r,r", args, False)
+
+        return types.int32(types.int32, types.int32), generate
+
+    return operation
+
+
+def _score(half: str, one: str) -> str:
+    """Add one half of the first word to the half of the second word in which `one` has a one."""
+    return (
+        f"{{.reg .b16 l,h; .reg .b32 both,one; mov.b32 {{l,h}},$1; mov.b32 both,{{{half},{half}}}; "
+        f"mov.b32 one,{one}; fma.rn.f16x2 $0,both,one,$2;}}"
+    )
+
+
+_ONE_LOW, _ONE_HIGH = "0x00003c00", "0x3c000000"
+_low_to_low = _instruction(_score("l", _ONE_LOW))
+_low_to_high = _instruction(_score("l", _ONE_HIGH))
+_high_to_low = _instruction(_score("h", _ONE_LOW))
+_high_to_high = _instruction(_score("h", _ONE_HIGH))
+_add_integers = _instruction(
+    "add.s16x2 $0,$1,$2;",
+    "{.reg .b16 a,b,c,d; mov.b32 {a,b},$1; mov.b32 {c,d},$2; "
+    "add.s16 a,a,c; add.s16 b,b,d; mov.b32 $0,{a,b};}",
+)
+_maximum_and_0 = _instruction(
+    "max.s16x2.relu $0,$1,$2;",
+    "{.reg .b32 m,zero; mov.b32 zero,0; max.f16x2 m,$1,$2; max.f16x2 $0,m,zero;}",
+)
+
+
+_SHARED = 3
+
+
+@intrinsic
+def _address(typing_context: Any, words: Any) -> Any:
+    """Where an array in shared memory begins, among the bytes of shared memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        inside = builder.addrspacecast(view.data, ir.IntType(32).as_pointer(_SHARED))
+        return builder.ptrtoint(inside, ir.IntType(32))
+
+    return types.uint32(words), generate
+
+
+@intrinsic
+def _load_four_words(typing_context: Any, address: Any) -> Any:
+    """One load of 16 bytes."""
+    four = types.UniTuple(types.int32, 4)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(32), 4)
+        value = builder.load(builder.inttoptr(args[0], vector.as_pointer(_SHARED)))
+        value.align = 16
+        parts = [builder.extract_element(value, ir.Constant(ir.IntType(32), k)) for k in range(4)]
+        return context.make_tuple(builder, four, parts)
+
+    return four(types.uint32), generate
+
+
+@intrinsic
+def _load_two_letters(typing_context: Any, letters: Any, place: Any) -> Any:
+    """One load into a word; seen as 16 bits, the compiler would go on with 16-bit arithmetic."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(view.data, [builder.zext(args[1], ir.IntType(64))])
+        kind = ir.FunctionType(ir.IntType(32), [pointer.type])
+        return builder.asm(kind, _LETTERS, "=r,l", [pointer], False)
+
+    return types.int32(letters, types.uint32), generate
+
+
+_LETTERS = "{.reg .b16 h; ld.global.nc.u16 h,[$1]; cvt.u32.u16 $0,h;}"
+
+
+def _two_letters(letters, place):  # type: ignore[no-untyped-def]
+    return _load_two_letters(letters, place)
+
+
+def _four_words(words, place):  # type: ignore[no-untyped-def]
+    return _load_four_words(place)
+
+
+def _shared_place(words):  # type: ignore[no-untyped-def]
+    return _address(words)
+
+
+def _add_nothing(a, b):  # type: ignore[no-untyped-def]
+    return a
+
+
+def _add_integer_step(a, b):  # type: ignore[no-untyped-def]
+    return HalfPair(_add_integers(a.bits, b.bits))
+
+
+def _add_low_scores(a, b):  # type: ignore[no-untyped-def]
+    return HalfPair(_low_to_high(b.second, _low_to_low(b.first, a.bits)))
+
+
+def _add_high_scores(a, b):  # type: ignore[no-untyped-def]
+    return HalfPair(_high_to_high(b.second, _high_to_low(b.first, a.bits)))
+
+
+def _maximum(a, b):  # type: ignore[no-untyped-def]
+    return HalfPair(_maximum_and_0(a.bits, b.bits))
+
+
+_SUMS: dict[type, Callable[..., Any]] = {
+    AddedBefore: _add_nothing,
+    IntegerStep: _add_integer_step,
+    LowScores: _add_low_scores,
+    HighScores: _add_high_scores,
+}
+
+
+def _sum_of(a: Any, b: Any) -> Callable[..., Any] | None:
+    is_pair = getattr(a, "instance_class", None) is HalfPair
+    return _SUMS.get(getattr(b, "instance_class", None)) if is_pair else None  # type: ignore[arg-type]
+
+
+def _maximum_of(a: Any, b: Any) -> Callable[..., Any] | None:
+    return _maximum if getattr(a, "instance_class", None) is HalfPair else None
+
+
+if not SIMULATED:
+    specialise(shared_place, lambda words: _shared_place, target="cuda")
+    specialise(four_words, lambda words, place: _four_words, target="cuda")
+    specialise(two_letters, lambda letters, place: _two_letters, target="cuda")
+    specialise(add_saturating, _sum_of, target="cuda")
+    specialise(maximum, _maximum_of, target="cuda")
+
+
+#: The letter of padding, the one after those of sequences.
+PADDING_LETTER = 32
+#: Letters of the profile, padding included.
+LETTERS = 33
+#: Most rows of a thread, for which there are registers.
+ROWS = 44
+
+
+class Costs(NamedTuple):
+    """The recurrence, and a zero of which the compiler does not know that it is one."""
+
+    gaps: Any
+    nothing: Any
+
+
+class NoEdge(NamedTuple):
+    """Nothing lies above the first row and below the last."""
+
+    @staticmethod
+    def above(edge: NoEdge, thread: Any, column: Any) -> Any:
+        """Values of no alignment."""
+        return np.int32(0), np.int32(0)
+
+    @staticmethod
+    def hand_down(edge: NoEdge, thread: Any, column: Any, h: Any, f: Any) -> None:
+        """Nobody wants them."""
+        return None
+
+
+class Edge(NamedTuple):
+    """Values of the row above a stripe of the query, which those of its last row replace.
+
+    ``words`` has h and f of every column, those of four pairs side by side, from ``first`` on; the stripe
+    before wrote ``columns`` of them.
+    """
+
+    words: Any
+    first: Any
+    columns: Any
+    last_thread: Any
+
+    @staticmethod
+    def above(edge: Edge, thread: Any, column: Any) -> Any:
+        """Read what the stripe before has left."""
+        h, f = np.int32(0), np.int32(0)
+        if thread == 0 and column < edge.columns:
+            place = np.uint32(edge.first + np.uint32(8 * column))
+            h, f = edge.words[place], edge.words[np.uint32(place + np.uint32(1))]
+        return h, f
+
+    @staticmethod
+    def hand_down(edge: Edge, thread: Any, column: Any, h: Any, f: Any) -> None:
+        """Leave them to the next stripe."""
+        if thread == edge.last_thread and column >= 0:
+            place = np.uint32(edge.first + np.uint32(8 * column))
+            edge.words[place] = h
+            edge.words[np.uint32(place + np.uint32(1))] = f
+
+
+@by_type
+def above(edge: Any, thread: Any, column: Any) -> Any:
+    """What the first row of all needs, h and f of the row above, as far as this thread has that row."""
+
+
+@by_type
+def hand_down(edge: Any, thread: Any, column: Any, h: Any, f: Any) -> Any:
+    """Keep h and f of the last row, where this thread has that row."""
+
+
+@shared
+def costs_after(costs: Any, done: Any) -> Any:
+    """The costs of gaps, known once `done` is."""
+    prolong = np.int32(costs.gaps.prolong.bits + done * costs.nothing)
+    return AffineGap(costs.gaps.open, IntegerStep(prolong))
+
+
+@shared
+def two_rows(p: Any, alg: Any, states: Any, row: Any, words: Any, diag: Any, f: Any, best: Any) -> Any:
+    """Two rows of a column: h and f for the row below, and the best value."""
+    next_u, next_e = states
+    e = HalfPair(next_e[row])
+    h = cell(p, alg, HalfPair(next_u[row]), e, f, AddedBefore())
+    next_u[row] = extend(alg, diag, LowScores(words[0], words[1])).bits
+    e, f = gaps(p, alg, h, e, f)
+    next_e[row] = e.bits
+    e = HalfPair(next_e[row + 1])
+    last = cell(p, alg, HalfPair(next_u[row + 1]), e, f, AddedBefore())
+    next_u[row + 1] = extend(alg, h, HighScores(words[0], words[1])).bits
+    e, f = gaps(p, alg, last, e, f)
+    next_e[row + 1] = e.bits
+    return last, f, choice(alg, choice(alg, best, h), last)
+
+
+@shared
+def eight_rows(costs: Any, alg: Any, profile: Any, places: Any, states: Any, rows: Any, handed: Any) -> Any:
+    """Eight rows of a column, or the four that are left: h and f for the row below, and the best value."""
+    first, last_row, chunk = rows
+    diag, f, best = handed
+    a = four_words(profile, np.uint32(places[0] + chunk))
+    b = four_words(profile, np.uint32(places[1] + chunk))
+    p = costs.gaps if first == 0 else costs_after(costs, states[0][first - 1])
+    diag, f, best = two_rows(p, alg, states, first, (a[0], b[0]), diag, f, best)
+    diag, f, best = two_rows(p, alg, states, first + 2, (a[1], b[1]), diag, f, best)
+    if first + 4 < last_row:
+        p = costs_after(costs, states[0][first + 3])
+        diag, f, best = two_rows(p, alg, states, first + 4, (a[2], b[2]), diag, f, best)
+        diag, f, best = two_rows(p, alg, states, first + 6, (a[3], b[3]), diag, f, best)
+    return diag, f, best
+
+
+@shared
+def column(costs: Any, alg: Any, profile: Any, places: Any, states: Any, shape: Any, handed: Any) -> Any:
+    """All rows of a column that a thread has.
+
+    One call for every eight rows, because a loop over them would not be unrolled.
+    """
+    threads, rows = shape
+    chunk = np.uint32(4 * threads * WORD)
+    handed = eight_rows(costs, alg, profile, places, states, (0, rows, np.uint32(0)), handed)
+    if rows > 8:
+        handed = eight_rows(costs, alg, profile, places, states, (8, rows, chunk), handed)
+    if rows > 16:
+        handed = eight_rows(costs, alg, profile, places, states, (16, rows, np.uint32(2 * chunk)), handed)
+    if rows > 24:
+        handed = eight_rows(costs, alg, profile, places, states, (24, rows, np.uint32(3 * chunk)), handed)
+    if rows > 32:
+        handed = eight_rows(costs, alg, profile, places, states, (32, rows, np.uint32(4 * chunk)), handed)
+    if rows > 40:
+        handed = eight_rows(costs, alg, profile, places, states, (40, rows, np.uint32(5 * chunk)), handed)
+    return handed
+
+
+@shared
+def sweep(
+    costs: Any, targets: Any, profile: Any, states: Any, shape: Any, thread: Any, edge: Any, best: Any
+) -> Any:
+    """All columns of one piece of the targets; the best value so far.
+
+    `targets` are letters, the place of this thread's first one, and the number of columns; `profile` the
+    scores, in shared memory; `states` int32 arrays with, for every row, the diagonal value with score and the
+    gap value of the next column; `shape` threads of the group and rows of each, `thread` the place in it;
+    `best` that of the stripes before.
+    """
+    threads, rows = shape
+    letters, place, columns = targets
+    zero = HalfPair(np.int32(0))
+    alg = SaturatingMaxPlus(zero, zero)
+    for row in range(rows):
+        states[0][row] = 0
+        states[1][row] = 0
+    stride = np.uint32((rows + 7) // 8 * 4 * threads * WORD)
+    own = np.uint32(shared_place(profile) + np.uint32(4 * WORD) * np.uint32(thread))
+    last, f = zero, zero
+    ahead = np.int32(0), np.int32(0)
+    letter = two_letters(letters, place)
+    steps = np.int32(columns + threads)
+    step = np.int32(-steps)
+    while step < 0:
+        place = np.uint32(place + np.uint32(4))
+        next_letter = two_letters(letters, place)
+        places = np.uint32((letter & 255) * stride + own), np.uint32((letter >> 8) * stride + own)
+        letter = next_letter
+        last, f = HalfPair(shuffle_up(last.bits, 1)), HalfPair(shuffle_up(f.bits, 1))
+        if thread == 0:
+            last, f = HalfPair(ahead[0]), HalfPair(ahead[1])
+        ahead = above(edge, thread, np.int32(steps + step))
+        last, f, best = column(costs, alg, profile, places, states, shape, (last, f, best))
+        hand_down(edge, thread, np.int32(columns + step), last.bits, f.bits)
+        step = np.int32(step + 1)
+    return best
+
+
+#: Columns of padding between bundles: as many as the last thread of a warp lags behind the first.
+GAP = 32
+#: Threads of a block, and blocks that a multiprocessor runs at a time.
+BLOCK, BLOCKS = 256, 2
+
+
+def _layout_examples() -> tuple[Any, ...]:
+    words = np.zeros(4, np.int32)
+    return np.zeros(4, np.uint16), np.zeros(4, np.int64), words, words
+
+
+def _costs_examples() -> Costs:
+    return Costs(AffineGap(IntegerStep(np.int32(0)), IntegerStep(np.int32(0))), np.int32(0))
+
+
+def _examples() -> list[tuple[Any, ...]]:
+    words, pieces = np.zeros(4, np.int32), np.zeros((1, 3), np.int32)
+    numbers = np.int32(0), np.int32(0), np.int32(1)
+    return [(*_layout_examples(), pieces, *numbers, words, _costs_examples(), words, words)]
+
+
+def _striped_examples() -> list[tuple[Any, ...]]:
+    words = np.zeros(4, np.int32)
+    numbers = np.int32(2), np.int32(1)
+    return [(*_layout_examples(), *numbers, words, _costs_examples(), words, words, words)]
+
+
+@shared
+def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: Any) -> None:
+    """Bring the best values of a group together, and to the two targets from `target` on."""
+    zero = HalfPair(np.int32(0))
+    alg = SaturatingMaxPlus(zero, zero)
+    distance = 1
+    while distance < threads:
+        best = choice(alg, best, HalfPair(shuffle_xor(best.bits, distance)))
+        distance *= 2
+    if thread == 0:
+        if target < order.size:
+            cuda.atomic.max(out, order[target], np.int32(best.bits & 0xFFFF))
+        if target + 1 < order.size:
+            cuda.atomic.max(out, order[target + 1], np.int32((best.bits >> 16) & 0xFFFF))
+
+
+@shared
+def fill_profile(profile: Any, words: Any, first: Any, count: Any) -> None:
+    """Copy words to shared memory, all threads of the block together."""
+    place = cuda.threadIdx.x
+    while place < count:
+        profile[place] = words[first + place]
+        place += cuda.blockDim.x
+    cuda.syncthreads()
+
+
+@functools.cache
+def search_kernel(threads: int, rows: int) -> CudaKernel:
+    """The kernel for queries of up to ``threads * rows`` residues."""
+    pairs = 32 // threads
+
+    def search(  # type: ignore[no-untyped-def]
+        letters, bases, lengths, order, pieces, cut, whole, items, words, costs, counter, out
+    ):
+        """Items are pieces first, then units that are not cut."""
+        profile = cuda.shared.array(0, WORD_TYPE)
+        fill_profile(profile, words, 0, words.size)
+        states = cuda.local.array(rows, WORD_TYPE), cuda.local.array(rows, WORD_TYPE)
+        lane = lane_index()
+        # Written with bits, so that the compiler sees that it is small.
+        thread = np.int32(lane & (threads - 1))
+        item = np.int32((cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // 32)
+        while item < items:
+            if item < cut:
+                unit, start, columns = pieces[item, 0], pieces[item, 1], pieces[item, 2]
+            else:
+                unit, start = np.int32(whole + item - cut), np.int32(0)
+                columns = lengths[unit * (2 * pairs)]
+            pair = unit * pairs + lane // threads
+            place = np.uint32((bases[pair >> 2] + start - thread) * 4 + (pair & 3))
+            targets = letters, place, columns
+            best = HalfPair(np.int32(0))
+            best = sweep(costs, targets, profile, states, (threads, rows), thread, NoEdge(), best)
+            settle(best, threads, thread, 2 * pair, order, out)
+            if lane == 0:
+                item = cuda.atomic.add(counter, 0, 1)
+            item = np.int32(shuffle(item, 0))
+
+    search.__qualname__ = search.__name__ = f"search_{threads}_{rows}"
+    return cuda_kernel(_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+
+
+@functools.cache
+def striped_kernel(threads: int, rows: int) -> CudaKernel:
+    """The kernel for longer queries, in stripes of ``threads * rows`` residues."""
+    pairs = 32 // threads
+    per_stripe = LETTERS * ((rows + 7) // 8) * 4 * threads
+
+    def search(  # type: ignore[no-untyped-def]
+        letters, bases, lengths, order, stripes, items, words, costs, edges, counter, out
+    ):
+        """Blocks take as many units as they have warps, and go through the stripes of the query together."""
+        profile = cuda.shared.array(0, WORD_TYPE)
+        states = cuda.local.array(rows, WORD_TYPE), cuda.local.array(rows, WORD_TYPE)
+        lane = lane_index()
+        thread = np.int32(lane & (threads - 1))
+        warp = np.int32(cuda.threadIdx.x // 32)
+        warps = np.int32(cuda.blockDim.x // 32)
+        # Later units are shorter, so the room of the first one serves all.
+        pair = np.int32((cuda.blockIdx.x * warps + warp) * pairs + lane // threads)
+        room = np.uint32(0)
+        if 2 * pair < lengths.size:
+            room = np.uint32(8 * bases[pair >> 2] + 2 * (pair & 3))
+        batch = np.int32(cuda.blockIdx.x)
+        while batch * warps < items:
+            unit = np.int32(batch * warps + warp)
+            pair = np.int32(unit * pairs + lane // threads)
+            best = HalfPair(np.int32(0))
+            for stripe in range(stripes):
+                fill_profile(profile, words, stripe * per_stripe, per_stripe)
+                if unit < items:
+                    columns = lengths[unit * (2 * pairs)]
+                    place = np.uint32((bases[pair >> 2] - thread) * 4 + (pair & 3))
+                    targets = letters, place, columns
+                    edge = Edge(edges, room, columns if stripe > 0 else np.int32(0), np.int32(threads - 1))
+                    best = sweep(costs, targets, profile, states, (threads, rows), thread, edge, best)
+                cuda.syncthreads()
+            if unit < items:
+                settle(best, threads, thread, 2 * pair, order, out)
+            # All are done with the profile, and on some devices the largest one leaves no room beside it.
+            if cuda.threadIdx.x == 0:
+                profile[0] = cuda.atomic.add(counter, 0, 1)
+            cuda.syncthreads()
+            batch = np.int32(profile[0])
+            cuda.syncthreads()
+
+    search.__qualname__ = search.__name__ = f"striped_{threads}_{rows}"
+    return cuda_kernel(_striped_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+
+
+#: Some of them, which are compiled in the tests.
+EXAMPLES = search_kernel(8, 44), search_kernel(16, 24), search_kernel(32, 8), striped_kernel(8, 40)
+
+
+def _bundle_examples() -> list[tuple[Any, ...]]:
+    words, places = np.zeros(4, np.int32), np.zeros(4, np.int64)
+    return [(np.zeros(4, np.uint8), places, words, places, words, np.zeros(4, np.uint16))]
+
+
+@cuda_kernel(_bundle_examples)
+def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-untyped-def]
+    """Lay the targets out, one block for each bundle; the block after them writes the last padding."""
+    own = cuda.blockIdx.x
+    pair = cuda.threadIdx.x % 4
+    column = np.int64(cuda.threadIdx.x // 4) - GAP
+    width = np.int64(0)
+    starts = (np.int64(0), np.int64(0))
+    ends = (np.int32(0), np.int32(0))
+    target = 8 * own + 2 * pair
+    base = np.int64(bases[own])
+    if 8 * own < order.size:
+        width = np.int64(lengths[8 * own])
+        ends = (lengths[target], lengths[target + 1])
+        first = offsets[order[target]] if target < order.size else np.int64(0)
+        starts = (first, offsets[order[target + 1]] if target + 1 < order.size else np.int64(0))
+    else:
+        width = np.int64(GAP)
+    while column < width:
+        low = np.int64(PADDING_LETTER)
+        high = np.int64(PADDING_LETTER)
+        if column >= 0:
+            if column < ends[0]:
+                low = np.int64(min(codes[starts[0] + column], PADDING_LETTER))
+            if column < ends[1]:
+                high = np.int64(min(codes[starts[1] + column], PADDING_LETTER))
+        letters[(base + column) * 4 + pair] = low | (high << 8)
+        column += cuda.blockDim.x // 4
+
+
+@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0), np.zeros(4, np.int32))])
+def clear(out, taken, counter):  # type: ignore[no-untyped-def]
+    """Set the scores to 0, and the number of items that are taken."""
+    place = cuda.grid(1)
+    if place < out.size:
+        out[place] = 0
+    if place == 0:
+        counter[0] = taken
+
+
+@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0))])
+def flag(out, limit):  # type: ignore[no-untyped-def]
+    """Say of scores that reached the limit that they are not exact."""
+    place = cuda.grid(1)
+    if place < out.size and out[place] >= limit:
+        out[place] = -1
+
 
 #: Threads per pair of targets, and rows per thread, for which kernels are made.
 _THREADS = (8, 16, 32)

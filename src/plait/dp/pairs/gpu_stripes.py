@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.dp.pairs.diagonals import Anywhere, AtEdges, watch
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
 from plait.lang import compile as _jit
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import by_type, by_type_of, shared
+from plait.lang.lanes import maximum
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
 
 #: Costs up to which marks leave room for what goes on in a gap, and stripes that have different marks.
@@ -76,6 +76,27 @@ def blend(mask: Any, a: Any, b: Any) -> Any:
     it, one for each of its values, and the warp runs one after the other.
     """
     return np.int32((a & mask) | (b & ~mask))
+
+
+class AtEdges(NamedTuple):
+    """An alignment ends at the edge of the matrix, where its value is found in the edges."""
+
+    @staticmethod
+    def watch(ends: AtEdges, best: Any, h: Any) -> Any:
+        return best
+
+
+class Anywhere(NamedTuple):
+    """An alignment may end in any cell: keep the best value."""
+
+    @staticmethod
+    def watch(ends: Anywhere, best: Any, h: Any) -> Any:
+        return maximum(best, h)
+
+
+@by_type
+def watch(ends: Any, best: Any, h: Any) -> Any:
+    """The best value of a tile, after a cell."""
 
 
 class WideScores(NamedTuple):
@@ -313,11 +334,11 @@ def _fill_profile(kind: Any, task: Any, stripe: Any, lane: Any, profile: Any) ->
 def _visit_rows(extent: Any, step: Any, memory: Any, place: Any, state: Any, entering: Any) -> Any:
     """Visit a column in the rows of this thread, from top to bottom.
 
-    `state` is h and e of the rows, and the best value; `entering` the column, diag of the first row, and f.
+    `state` is h and e of the rows, and the best value; `entering` diag of the first row, and f.
     """
     gap, algebras, ends, kind = step
     h, e, best = state
-    column, diag, f = entering
+    diag, f = entering
     send_h, send_f = diag, f
     for k in range(ROWS // 2):
         s0, s1 = two_scores(kind, memory[0], place, k)
@@ -330,8 +351,7 @@ def _visit_rows(extent: Any, step: Any, memory: Any, place: Any, state: Any, ent
         e1, f = gaps(gap, algebras[1], h1, e1, f)
         if is_last(extent, 2 * k + 1):
             send_h, send_f = h1, f
-        best, _ = watch(ends, best, column, h0, column)
-        best, _ = watch(ends, best, column, h1, column)
+        best = watch(ends, watch(ends, best, h0), h1)
         diag = h[2 * k + 1]
         h[2 * k], h[2 * k + 1] = h0, h1
         e[2 * k], e[2 * k + 1] = e0, e1
@@ -391,7 +411,7 @@ def _visit_block(
         if np.uint32(j) < np.uint32(columns):
             at = np.uint32(start + j)
             words = np.uint32(memory[1][at % np.uint32(_LETTERS)] + lane)
-            best, out_f, sent = _visit_rows(extent, step, memory, words, (h, e, best), (at, above, f))
+            best, out_f, sent = _visit_rows(extent, step, memory, words, (h, e, best), (above, f))
             above = up
             out_h = h[ROWS - 1]
             # Only the last thread's is read; the others write elsewhere, since that needs no branch.

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, choices, gaps, in_lanes
+from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds
-from plait.dp.pairs.traceback import Costs, LaneBits, close_at_border, walk
+from plait.dp.pairs.traceback import Costs, KeepChoices, LaneBits, ScoresOnly, close_at_border, note, walk
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
-from plait.lang.lanes import equal, greater, host_lanes, load, lookup, mask_bits, select, splat, store, widen
+from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen
 
 #: Columns of targets visited together.
 COLUMNS = 4
@@ -130,40 +130,12 @@ def column(ends: Any, alg: Any, result: Any, best: Any, x: Any, remaining: Any, 
     """The result after a column: its best cell, its last cell, and how many residues each target has left."""
 
 
-class Forget(NamedTuple):
-    """Scores only."""
-
-    @staticmethod
-    def keep_choices(keep: Forget, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
-        return 0
-
-
-class Keep(NamedTuple):
-    """What was best in each cell, one bit a lane: ``bits[column, row, choice]``."""
-
-    @staticmethod
-    def keep_choices(keep: Keep, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
-        p, alg = step
-        diag, e, s, h, e_next, f_next = state
-        by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
-        bits[at, row, 0] = mask_bits(by_diag)
-        bits[at, row, 1] = mask_bits(by_e)
-        bits[at, row, 2] = mask_bits(e_opened)
-        bits[at, row, 3] = mask_bits(f_opened)
-        return 0
-
-
-@by_type
-def keep_choices(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> Any:
-    """Note the choices of a cell, if they are wanted."""
-
-
 @shared
 def _visit(step: Any, keep: Any, bits: Any, at: int, row: int, diag: Any, e: Any, f: Any, s: Any) -> Any:
     p, alg = step
     h = cell(p, alg, diag, e, f, s)
     e_next, f_next = gaps(p, alg, h, e, f)
-    keep_choices(keep, step, bits, at, row, (diag, e, s, h, e_next, f_next))
+    note(keep, step, bits, at, row, (diag, e, s, h, e_next, f_next))
     return h, e_next, f_next
 
 
@@ -237,8 +209,8 @@ def block_scores(
     `gap` and `algebra` (`SaturatingMaxPlus` or `MaxPlus`) have numbers in the type of the scores; `ends` is
     where alignments may end: `EveryCell`, `RowEnds`, `ColumnEnds`. `query` has the row of `table` of each
     residue, int64, (m,), m > 0; `table` the scores of its letters with the targets' codes, (letters, 32).
-    `scratch` is this thread's. `keep` is `Forget`, or `Keep` to fill `bits` with choices, one bit a lane,
-    (columns of the block, m, 4).
+    `scratch` is this thread's. `keep` is `ScoresOnly`, or `KeepChoices` to fill `bits` with choices, one bit
+    a lane, (columns of the block, m, 4).
     """
     p = in_lanes(gap, lanes)
     alg = algebra_in_lanes(algebra, lanes)
@@ -431,17 +403,12 @@ def score_some_blocks(
         for lane in range(0, packed.shape[1], lanes.width):
             own = lengths[b : b + 1]
             found = _sweep_group(
-                setup, Forget(), packed, columns[b], columns[b + 1], lane, own, scratch, bits
+                setup, ScoresOnly(), packed, columns[b], columns[b + 1], lane, own, scratch, bits
             )
             store(lanes, out, k, lane, found)
 
 
-@kernel
-def score_blocks_kernel(
-    setup: Any, packed: Any, columns: Any, lengths: Any, blocks: Any, scratch: Any, bits: Any, out: Any
-) -> None:
-    """See `score_some_blocks`."""
-    score_some_blocks(setup, packed, columns, lengths, blocks, scratch, bits, out)
+score_blocks_kernel = kernel(score_some_blocks)
 
 
 class TraceMemory(NamedTuple):
@@ -506,7 +473,7 @@ def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results
         group = targets[first : first + lanes.width]
         columns = _pack_group(task, group, memory, pad)
         found = _sweep_group(
-            setup, Keep(), memory.packed, 0, columns, 0, memory.lengths, memory.scratch, memory.bits
+            setup, KeepChoices(), memory.packed, 0, columns, 0, memory.lengths, memory.scratch, memory.bits
         )
         store(lanes, memory.out, 0, 0, found)
         for lane in range(group.size):
@@ -523,7 +490,4 @@ def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results
     return written
 
 
-@kernel
-def trace_targets_kernel(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
-    """See `trace_some_targets`."""
-    return trace_some_targets(setup, task, targets, memory, results, pad)
+trace_targets_kernel = kernel(trace_some_targets)

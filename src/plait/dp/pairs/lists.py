@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.diagonals import (
-    Anywhere,
-    AtEdges,
-    Edges,
-    KeepChoices,
-    Region,
-    ScoresOnly,
-    StripeScratch,
-    keeps,
-    sweep_region,
-)
+from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
-from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, describe_paths, walk
+from plait.dp.pairs.traceback import (
+    Costs,
+    KeepChoices,
+    ScoresOnly,
+    StripeBits,
+    close_at_border,
+    describe_paths,
+    keeps,
+    walk,
+)
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
@@ -124,7 +123,7 @@ class PairList(NamedTuple):
 class PairResults(NamedTuple):
     """What is found, int64, changed in place.
 
-    `ends` (pairs, 4): query start and end, target start and end, the starts only with `KeepChoices`. `runs`
+    `ends` (pairs, 4): query start and end, target start and end, the starts only with choices. `runs`
     (enough, 2): operation and length, all alignments one after the other; `run_counts` (pairs,) of each.
     """
 
@@ -137,7 +136,7 @@ class PairResults(NamedTuple):
 class PairMemory(NamedTuple):
     """Memory of one thread, for the longest query and target.
 
-    `bits` is for `KeepChoices`, as for `sweep_region`; `runs` (residues of the longest pair + 2, 2), `cursor`
+    `bits` is for choices, as for `sweep_region`; `runs` (residues of the longest pair + 2, 2), `cursor`
     (5,) and `best` (3,) are int64.
     """
 
@@ -198,8 +197,8 @@ def align_pair(
     """
     q0, q1 = task.query_starts[pair], task.query_starts[pair + 1]
     t0, t1 = task.target_starts[pair], task.target_starts[pair + 1]
-    source, ends, keep = rules
-    own = (part(source, lanes, q0, q1, t0, t1), ends, keep)
+    source, anywhere, keep = rules
+    own = (part(source, lanes, q0, q1, t0, t1), anywhere, keep)
     region = Region(
         0, q1 - q0, 0, t1 - t0, 0, limits.stretch, limits.offset, limits.low, limits.high, limits.floor
     )
@@ -220,6 +219,26 @@ def align_pair(
         results.runs[written + k, 0] = memory.runs[count - 1 - k, 0]
         results.runs[written + k, 1] = memory.runs[count - 1 - k, 1]
     return written + count
+
+
+@shared
+def align_pairs(
+    lanes: Any,
+    gap: Any,
+    algebra: Any,
+    rules: Any,
+    limits: Any,
+    task: Any,
+    first: int,
+    last: int,
+    memory: Any,
+    results: Any,
+) -> int:
+    """Pairs `first` to `last`, see `align_pair`; returns the number of runs."""
+    written = 0
+    for pair in range(first, last):
+        written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
+    return written
 
 
 _LONGEST_STRETCH = 4096
@@ -315,7 +334,7 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     if free.local:
         algebra = MaxPlus(number(0), number(0))
     source = _source(task, width.width, kind == np.int16 and bool(host_features().get("avx512bw")))
-    rules = (source, Anywhere() if free.anywhere else AtEdges(), KeepChoices() if keep else ScoresOnly())
+    rules = (source, bool(free.anywhere), KeepChoices() if keep else ScoresOnly())
     return PairSetup(width, gap, algebra, rules, limits)
 
 
@@ -404,12 +423,26 @@ def _shares(task: PairList, threads: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+def read_only(values: T) -> T:
+    """The same with arrays that cannot be written to: whoever made them, kernels see one type."""
+    kept = [value.view() if isinstance(value, np.ndarray) else value for value in values]
+    for value in kept:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    made: Any = type(values)
+    return cast(T, made(*kept))
+
+
 def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, threads: int) -> PairResults:
     """Align the pairs of a list, none empty, shares of it side by side; results are in its order.
 
     `call` is `plait.dp.pairs.lists.align_pairs_kernel` or its definition in Python. ``runs`` has no rows
     beyond those used.
     """
+    task = read_only(task)
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     pairs = rows.size
     scores, counts = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)
@@ -433,67 +466,8 @@ def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, th
     return PairResults(scores, ends, runs, counts)
 
 
-@kernel
-def align_pairs_kernel(
-    lanes: Any,
-    gap: Any,
-    algebra: Any,
-    rules: Any,
-    limits: Any,
-    task: Any,
-    first: int,
-    last: int,
-    memory: Any,
-    results: Any,
-) -> int:
-    """Pairs `first` to `last`, see `plait.dp.pairs.lists.align_pair`; returns the number of runs."""
-    written = 0
-    for pair in range(first, last):
-        written = align_pair(lanes, gap, algebra, rules, limits, task, pair, memory, results, written)
-    return written
-
-
-@kernel
-def sweep_kernel(
-    lanes: Any,
-    gap: Any,
-    algebra: Any,
-    rules: Any,
-    region: Any,
-    edges: Any,
-    scratch: Any,
-    bits: Any,
-    best: Any,
-) -> None:
-    """See `plait.dp.pairs.diagonals.sweep_region`."""
-    sweep_region(lanes, gap, algebra, rules, region, edges, scratch, bits, best)
-
-
-@kernel
-def border_kernel(free: Any, gap_open: int, gap_extend: int, edges: Any) -> None:
-    """See `plait.dp.pairs.lists.set_border`."""
-    set_border(free, gap_open, gap_extend, edges)
-
-
-@kernel
-def end_kernel(free: Any, gap_open: int, gap_extend: int, edges: Any, best: Any) -> None:
-    """See `plait.dp.pairs.lists.find_end`."""
-    find_end(free, gap_open, gap_extend, edges, best)
-
-
-@kernel
-def walk_kernel(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
-    """See `plait.dp.pairs.traceback.walk`."""
-    walk(place, bits, costs, cursor, runs)
-
-
-@kernel
-def describe_kernel(paths: Any, out: Any) -> int:
-    """See `plait.dp.pairs.traceback.describe_paths`."""
-    return describe_paths(paths, out)
-
-
-@kernel
-def close_kernel(free_query: bool, free_target: bool, cursor: Any, runs: Any) -> None:
-    """See `plait.dp.pairs.traceback.close_at_border`."""
-    close_at_border(free_query, free_target, cursor, runs)
+align_pairs_kernel = kernel(align_pairs)
+#: Steps of a long pair, see `plait.dp.pairs.tiles`.
+border_kernel, sweep_kernel, end_kernel = kernel(set_border), kernel(sweep_region), kernel(find_end)
+walk_kernel, close_kernel = kernel(walk), kernel(close_at_border)
+describe_kernel = kernel(describe_paths)

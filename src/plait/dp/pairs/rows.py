@@ -567,13 +567,4 @@ def _check_band(band: tuple[int, int], m: int, n: int, border: Borders, ends: En
         )
 
 
-@kernel
-def _sweep_rows(
-    p: Any, alg: Any, keep: Any, pair: Any, border: Any, ends: Any, windows: Any, drop: Any, rows: Any
-) -> Any:
-    return sweep_rows(p, alg, keep, pair, border, ends, windows, drop, rows)
-
-
-@kernel
-def _walk_back(keep: Any, border: Any, anew: bool, i: int, j: int, runs: Any) -> Any:
-    return walk_back(keep, border, anew, i, j, runs)
+_sweep_rows, _walk_back = kernel(sweep_rows), kernel(walk_back)

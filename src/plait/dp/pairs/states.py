@@ -254,6 +254,4 @@ def _sweep(task: SumTask, gap: Any, alg: Any, keep: Any, weights: Any, memory: A
     return sweep(gap, alg, keep, StatePair(query, target, weights), Scope(start, begin, task.local), memory)
 
 
-@kernel
-def _sweep_states(p: Any, alg: Any, keep: Any, pair: Any, scope: Any, table: Any) -> Any:
-    return sweep_states(p, alg, keep, pair, scope, table)
+_sweep_states = kernel(sweep_states)

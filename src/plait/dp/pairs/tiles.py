@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.diagonals import Edges, KeepChoices, ScoresOnly
+from plait.dp.pairs.diagonals import Edges
 from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
 from plait.dp.pairs.scores import ROWS, part
-from plait.dp.pairs.traceback import DONE, Costs, StripeBits
+from plait.dp.pairs.traceback import DONE, Costs, KeepChoices, ScoresOnly, StripeBits
 
 _LEAST_TILE = 1024
 _LARGEST_TILE = 16384
@@ -344,9 +344,9 @@ def sweep_tile(
     `edges`, upper and left, are changed to the lower and right ones; `corner` is ``h`` above and left.
     """
     setup = pair.setup
-    source, ends, _ = setup.rules
+    source, anywhere, _ = setup.rules
     own = part(source, setup.lanes, tile.row, tile.row_end, tile.column, tile.column_end)
-    rules = (own, ends, KeepChoices() if keep else ScoresOnly())
+    rules = (own, anywhere, KeepChoices() if keep else ScoresOnly())
     rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
     memory = make_memory(setup._replace(rules=rules), rows, columns, edges=False)
     region = setup.limits._replace(row_end=rows, column_end=columns, corner=corner)
