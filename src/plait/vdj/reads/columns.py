@@ -1,9 +1,10 @@
-"""Columns of tables as flat arrays, and groups of entries one after the other."""
+"""Tables as arrays: the base of all that has an array a column, and Arrow columns as flat arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +40,9 @@ def owners(starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
 
 
-def edges_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
     """Where groups of so many entries begin, and the end of the last."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-
-
-def join_edges(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Where groups begin when lists of groups are put one behind the other."""
-    return edges_of(np.concatenate([np.diff(part) for part in parts]))
 
 
 def take_groups(
@@ -56,6 +52,67 @@ def take_groups(
     sizes = edges[which + 1] - edges[which]
     taken = edges_of(sizes)
     return np.repeat(edges[which] - taken[:-1], sizes) + np.arange(taken[-1]), taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A table of n rows: each field is an array of shape (n, ...), a `Groups` of n, or another such table."""
+
+    def columns(self) -> list[Any]:
+        """The fields in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def __len__(self) -> int:
+        return len(self.columns()[0])
+
+    def take(self, which: NDArray[Any]) -> Self:
+        """Some of the rows: by number, int64 (m,), or where true, bool (n,)."""
+        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return type(self)(*(own.take(rows) if isinstance(own, Rows) else own[rows] for own in self.columns()))
+
+    @classmethod
+    def join(cls, tables: Sequence[Self]) -> Self:
+        """Tables, at least one, one behind the other."""
+        columns = zip(*(table.columns() for table in tables), strict=True)
+        return cls(*(type(c[0]).join(c) if isinstance(c[0], Rows) else np.concatenate(c) for c in columns))
+
+    def replaced(self, rows: NDArray[np.int64], other: Self) -> Self:
+        """The table with others in the place of some rows, by number."""
+        both, kept = self.join([self, other]), np.arange(len(self))
+        kept[rows] = kept.size + np.arange(rows.size)
+        return both.take(kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups(Rows):
+    """A list of `values`, (m, ...), in each of n rows, with int64 (n + 1,) offsets `starts`."""
+
+    values: NDArray[Any]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Values of each row."""
+        return np.diff(self.starts)
+
+    @property
+    def first(self) -> NDArray[Any]:
+        """The first value of each row; none is empty."""
+        return self.values[self.starts[:-1]]
+
+    def take(self, which: NDArray[np.int64]) -> Self:
+        """The lists of some rows, by number."""
+        entries, starts = take_groups(self.starts, which)
+        return type(self)(self.values[entries], starts)
+
+    @classmethod
+    def join(cls, tables: Sequence[Self]) -> Self:
+        """Lists of rows, one behind the other."""
+        sizes = np.concatenate([own.sizes for own in tables])
+        return cls(np.concatenate([own.values for own in tables]), edges_of(sizes))
 
 
 _TRUE = ("T", "TRUE", "1")

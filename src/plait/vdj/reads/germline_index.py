@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from plait.vdj.models import PathModel
 from plait.vdj.reads.columns import edges_of
 from plait.vdj.reads.d_calls import Entries, LayoutTables
 from plait.vdj.reads.settings import AnnotationSettings
-from plait.vdj.reads.votes import WordIndex
 
 #: Local alignment: both ends of both sequences may be left out.
 LOCAL: Final = FreeEnds(False, False, False, False, True, True)
@@ -31,6 +30,29 @@ _BEFORE_CYS: Final = 30
 #: Bases of a V at which an alignment over the Cys can begin, about; and those of a read that are its start.
 _BEGINNINGS, _AT_START = 20, 4
 _SETS: Final = 16
+
+
+class WordIndex(NamedTuple):
+    """The words of some references, and what segments are scored with.
+
+    `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
+    them occur, one bit a word, and how many words occur before. `starts` (int32) are offsets of the words
+    that occur into `entries`, int32 (occurrences, 2): reference and position.
+
+    `letters` (uint8) has all references as sets, a bit for each of four letters; `bounds` (int64) are their
+    offsets. `numbers`, int8 (16,): 0 to 3 for a set of one letter, else -1. `mirror`, uint8 (16,): the set of
+    the partners. `scores`, int32 (16, 16): of a set of the text and one of a reference.
+    """
+
+    size: Any
+    table: Any
+    starts: Any
+    entries: Any
+    letters: Any
+    bounds: Any
+    numbers: Any
+    mirror: Any
+    scores: Any
 
 
 class SegmentScoring(NamedTuple):

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import Unsupported
+from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
 from plait.vdj.reads.d_calls import (
     Columns,
     Entries,
@@ -24,7 +25,6 @@ from plait.vdj.reads.d_calls import (
     write_runs_kernel,
 )
 from plait.vdj.reads.germline_index import GermlineTables, SegmentTable
-from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 
 
 class JoinedReads(NamedTuple):

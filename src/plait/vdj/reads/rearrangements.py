@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import GermlineSet
+from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
 from plait.vdj.reads.d_calls import CROSSED, ORDERED, Columns, Matches, Written
 from plait.vdj.reads.germline_index import GermlineTables, SegmentTable, germline_tables
 from plait.vdj.reads.junctions import (
@@ -25,7 +26,6 @@ from plait.vdj.reads.junctions import (
     text_array,
     translations,
 )
-from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 from plait.vdj.reads.settings import STATUSES, AnnotationSettings
 
 _GAP = ord("-")
