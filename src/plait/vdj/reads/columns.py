@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError
+from plait.errors import FormatError, Unsupported
 
 
 def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -24,11 +24,34 @@ def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return letters[ends[0] : ends[-1]], ends - ends[0]
 
 
-def column_of(letters: NDArray[np.uint8], starts: NDArray[np.int64], kind: Any) -> pa.Array:
-    """A column of ``pyarrow.string()`` or ``pyarrow.binary()``; `starts` are (n + 1,), text must be ASCII."""
+#: Offsets of a column are 32-bit.
+_MOST_LETTERS = 2**31 - 1
+
+
+def check_letters(count: int) -> None:
+    """Unsupported if a column of so many letters cannot be."""
+    if count > _MOST_LETTERS:
+        why = f"a column of a block holds {_MOST_LETTERS:,} at most"
+        raise Unsupported(f"a block of {count:,} letters", why=why)
+
+
+def text_array(
+    letters: NDArray[np.uint8],
+    starts: NDArray[Any],
+    known: NDArray[np.bool_] | None = None,
+    *,
+    kind: pa.DataType | None = None,
+) -> pa.Array:
+    """A column over ASCII letters, which it keeps alive; null where not `known`. `starts` are (n + 1,).
+
+    `kind` is ``pyarrow.string()``, the default, or ``pyarrow.binary()``.
+    """
+    check_letters(int(starts[-1] - starts[0]))
     flat = np.ascontiguousarray(letters[starts[0] : starts[-1]])
-    offsets = (starts - starts[0]).astype(np.int32)
-    return pa.Array.from_buffers(kind, starts.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
+    offsets = np.ascontiguousarray(starts - starts[0], np.int32)
+    nulls = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [nulls, pa.py_buffer(offsets), pa.py_buffer(flat)]
+    return pa.Array.from_buffers(kind or pa.string(), starts.size - 1, buffers)
 
 
 def owners(starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
