@@ -23,9 +23,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from plait.alphabets import translate
 from plait.vdj.germline.airr_json import airr_text
 from plait.vdj.germline.allele import Allele, Functionality, Segment
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import write_texts
 from plait.vdj.germline.germline_set import GermlineSet

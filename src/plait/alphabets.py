@@ -1,4 +1,4 @@
-"""The IUPAC nucleotide alphabet as 4-bit masks: A=1, T/U=2, C=4, G=8.
+"""The IUPAC nucleotide alphabet as 4-bit masks: A=1, T/U=2, C=4, G=8; and the standard genetic code.
 
 An ambiguity code is the OR of its members, anything else is 0. Two symbols match when the AND of
 their masks is not zero. The numbering is that of the published path-counting programs.
@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AMINO_ACID_OF_MASKS",
     "COMPLEMENT_MASK",
+    "GENETIC_CODE",
     "IUPAC_MASK",
     "MASK_SIZE",
     "MASK_SYMBOL",
@@ -18,6 +20,7 @@ __all__ = [
     "encode",
     "reverse_complement",
     "reverse_complement_masks",
+    "translate",
 ]
 
 _MEMBERS = {
@@ -87,3 +90,41 @@ def reverse_complement(sequence: str) -> str:
     'NGTCCC'
     """
     return decode(reverse_complement_masks(encode(sequence)))
+
+
+#: Amino acids of the codons, ``*`` for a stop; each base in the order TCAG, the last one changing first.
+GENETIC_CODE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
+
+
+def _amino_acid_of_masks() -> NDArray[np.uint8]:
+    letters = sorted(set(GENETIC_CODE))
+    meant = np.array([1 << letters.index(letter) for letter in GENETIC_CODE]).reshape(4, 4, 4)
+    members = (np.arange(16)[:, None] & [_BIT[base] for base in "TCAG"]) != 0
+    for _ in range(3):
+        # The axis of the next base becomes one of masks, the last one.
+        possible = np.bitwise_or.reduce(np.where(members[:, :, None, None], meant, 0), axis=1)
+        meant = np.moveaxis(possible, 0, -1)
+    table = np.full(4096, ord("X"), np.uint8)
+    for number, letter in enumerate(letters):
+        table[meant.ravel() == 1 << number] = ord(letter)
+    table.setflags(write=False)
+    return table
+
+
+#: What three masks read as, ``first << 8 | second << 4 | third``: X unless all their codons agree. (4096,).
+AMINO_ACID_OF_MASKS = _amino_acid_of_masks()
+
+
+def translate(sequence: str, start: int = 0) -> str:
+    """Amino acids of the complete codons of ``sequence[start:]``.
+
+    A codon with ambiguity codes is translated if all its readings agree; any other, and one with a symbol
+    outside the IUPAC alphabet, gives ``X``. Stop codons give ``*``.
+
+    >>> translate("TGYGCCAGCN")
+    'CAS'
+    """
+    masks = encode(sequence[max(start, 0) :]).astype(np.int64)
+    first, second, third = masks[: masks.size // 3 * 3].reshape(-1, 3).T
+    found: bytes = AMINO_ACID_OF_MASKS[first << 8 | second << 4 | third].tobytes()
+    return found.decode("ascii")

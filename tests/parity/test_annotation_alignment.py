@@ -14,20 +14,20 @@ from plait.align.matrices import SubstitutionMatrix
 from plait.alphabets import MASK_SYMBOL, decode, encode, reverse_complement
 from plait.devices.choice import resolve
 from plait.vdj.germline import load_germline
-from plait.vdj.reads.allele_alignment import NOWHERE, Parts, Paths, find_paths, score_all, score_pairs
-from plait.vdj.reads.annotator import GermlineAligner
-from plait.vdj.reads.germline_index import SegmentIndex, germline_index
-from plait.vdj.reads.oriented_reads import texts_of
-from plait.vdj.reads.votes import (
-    Candidates,
+from plait.vdj.reads.allele_alignment import (
+    NOWHERE,
+    Parts,
+    Paths,
     Segments,
-    VoteLimits,
-    VoteScratch,
+    find_paths,
     find_segment,
+    score_all,
+    score_pairs,
     segments_kernel,
-    vote_text,
-    votes_kernel,
 )
+from plait.vdj.reads.annotator import GermlineAligner
+from plait.vdj.reads.candidates import Candidates, VoteLimits, VoteScratch, texts_of, vote_text, votes_kernel
+from plait.vdj.reads.germline_index import SegmentIndex, germline_index
 
 SETS = (load_germline("mouse_tra"), load_germline("mouse_trb"))
 INDEX = germline_index(SETS)
@@ -91,7 +91,7 @@ def rescored(index: SegmentIndex, read: str, allele: str, paths: Paths, k: int) 
     scoring = index.scoring
     a, b = encode(read), encode(allele)
     at, other, score = int(paths.read_start[k]), int(paths.germline_start[k]), 0
-    for kind, length in paths.runs[paths.run_starts[k] : paths.run_starts[k + 1]].tolist():
+    for kind, length in paths.runs.values[paths.runs.starts[k] : paths.runs.starts[k + 1]].tolist():
         if kind == 0:
             score += int(scoring.scores[a[at : at + length], b[other : other + length]].sum())
         else:
@@ -133,12 +133,12 @@ def test_scores_and_paths_are_those_of_the_general_aligner(name: str) -> None:
         own = expected[pair]
         found = rescored(index, reads[pair], alleles[pair], paths, k)
         assert found == (own.score, paths.read_end[k], paths.germline_end[k])
-        runs = paths.runs[paths.run_starts[k] : paths.run_starts[k + 1]].tolist()
+        runs = paths.runs.values[paths.runs.starts[k] : paths.runs.starts[k + 1]].tolist()
         if len(runs) > 1:
             gapped += 1
             ends = (own.query_start, own.query_end, own.target_start, own.target_end)
             assert runs == runs_of(own.cigar)
-            assert ends == tuple(int(column[k]) for column in paths[:4])
+            assert ends == tuple(int(column[k]) for column in paths.columns()[:4])
             assert paths.mismatches[k] + paths.matches[k] == own.matches + own.mismatches
     assert gapped > 10
 

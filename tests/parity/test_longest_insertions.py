@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.recombination import small_model
 
-from plait.vdj.germline.codons import translate
+from plait.alphabets import translate
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
 
 STEPS = np.array([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.3, 0.2], [0.1, 0.5, 0.2, 0.2]])

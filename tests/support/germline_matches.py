@@ -10,7 +10,7 @@ import numpy as np
 
 from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
 
 __all__ = ["Hit", "make_matches", "read_block"]
 

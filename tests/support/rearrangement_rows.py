@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from plait.alphabets import reverse_complement
+from plait.alphabets import reverse_complement, translate
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.germline.codons import translate
 from plait.vdj.reads.rearrangements import schema_of
 from plait.vdj.reads.settings import STATUSES, AnnotationSettings
 

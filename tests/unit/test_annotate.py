@@ -46,7 +46,7 @@ def test_every_form_of_reads(truth: list[SimulatedRead], tmp_path: Path) -> None
 def test_threads_do_not_matter(truth: list[SimulatedRead], monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [read.read.sequence for read in truth]
     found = vdj.annotate(texts, germline="mouse_trb", threads=1)
-    monkeypatch.setattr("plait.vdj.reads.annotate._BLOCK_READS", 33)
+    monkeypatch.setattr("plait.vdj.reads.annotator._BLOCK_READS", 33)
     again = vdj.annotate(texts, germline="mouse_trb", threads=3)
     assert again.table.equals(found.table) and again.summary == found.summary
 

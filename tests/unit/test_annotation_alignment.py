@@ -16,8 +16,8 @@ from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj import annotate
 from plait.vdj.germline import Allele, GermlineSet, load_germline
+from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
 from plait.vdj.reads.annotator import GermlineAligner
-from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
 
 TRB = load_germline("mouse_trb")
 TRA = load_germline("mouse_tra")

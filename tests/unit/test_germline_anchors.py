@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from plait.alphabets import translate
 from plait.vdj.germline import find_j_anchor, find_v_anchor, gapped_v_anchor
 from plait.vdj.germline.anchors import v_candidates
-from plait.vdj.germline.codons import translate
 
 # The ends of V genes, in the frame of the gene, and the CDR3 end that is right.
 V_ENDS = {

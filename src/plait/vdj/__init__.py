@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
-    from plait.vdj.reads.annotate import Annotations, annotate
+    from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.settings import AnnotationSettings
     from plait.vdj.results import STATUSES, PathCounts, PathTotals
     from plait.vdj.sharing_table import SharingTable, sharing
@@ -44,7 +44,7 @@ _HOME = {
     "STATUSES": "results",
     "AlleleLimits": "alleles.sites",
     "AnnotationSettings": "reads.settings",
-    "Annotations": "reads.annotate",
+    "Annotations": "reads.annotator",
     "Explanation": "explanation",
     "NewAlleles": "alleles.new_alleles",
     "PathCounter": "counting",
@@ -53,7 +53,7 @@ _HOME = {
     "PathTotals": "results",
     "SharingTable": "sharing_table",
     "Study": "convergence.run",
-    "annotate": "reads.annotate",
+    "annotate": "reads.annotator",
     "count_paths": "counting",
     "explain": "explanation",
     "find_new_alleles": "alleles.new_alleles",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
+from plait.alphabets import translate
 from plait.errors import InvalidInput
 from plait.formats.atomic import check_not_input
 from plait.formats.rearrangements import open_rearrangements
@@ -24,7 +25,6 @@ from plait.vdj.alleles.evidence import MOST_CLONOTYPES, AlleleEvidence
 from plait.vdj.alleles.sites import AlleleLimits, clonotype_bases, count_bases, find_sites
 from plait.vdj.germline import Allele, GermlineSet, write_fasta_trio
 from plait.vdj.germline.airr_json import airr_text
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import write_texts
 
 _Path = str | os.PathLike[str]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.formats.sorted_runs import run_starts
-from plait.vdj.reads.columns import column_of, letters_of
+from plait.vdj.reads.columns import letters_of, text_array
 
 #: Sums that a clonotype gets from rows that join it.
 ADDED: Final = ("duplicate_count", "consensus_count", "umi_count")
@@ -51,7 +51,7 @@ def split_low_quality(rows: pa.RecordBatch, min_quality: int) -> tuple[pa.Record
     letters, edges = letters_of(taken["junction"])
     masked = np.where(doubtful[np.repeat(low, sizes)], np.uint8(_MASK), letters)
     columns = {name: taken[name] for name in (*_GROUP, *ADDED) if name in taken.schema.names}
-    columns["junction"] = column_of(masked, edges, pa.string())
+    columns["junction"] = text_array(masked, edges)
     columns["rows"] = pa.array(np.ones(taken.num_rows, np.int64))
     return rows.filter(pa.array(~low)), pa.record_batch(columns)
 

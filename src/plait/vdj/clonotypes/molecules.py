@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.sorted_runs import run_starts
 from plait.lang.compile import kernel, shared
-from plait.vdj.reads.columns import column_of, letters_of, owners
+from plait.vdj.reads.columns import letters_of, owners, text_array
 
 #: Code of a letter that is not known.
 NO_LETTER = 4
@@ -366,8 +366,8 @@ def _consensus(
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], room)
     used = within < np.repeat(votes.lengths, room)
     bounds = np.concatenate(([0], np.cumsum(votes.lengths)))
-    letters = column_of(_LETTERS[votes.codes[used]], bounds, pa.binary())
-    return letters, column_of(votes.scores[used], bounds, pa.binary())
+    letters = text_array(_LETTERS[votes.codes[used]], bounds, kind=pa.binary())
+    return letters, text_array(votes.scores[used], bounds, kind=pa.binary())
 
 
 @functools.cache

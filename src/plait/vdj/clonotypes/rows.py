@@ -19,7 +19,7 @@ from plait.errors import InvalidInput
 from plait.formats.rearrangements import is_text
 from plait.formats.sorted_runs import Direction, run_starts
 from plait.vdj.calls import first_gene
-from plait.vdj.reads.columns import column_of, letters_of, owners
+from plait.vdj.reads.columns import letters_of, owners, text_array
 
 #: Between V gene, J gene and repertoire in the column ``group``.
 SEPARATOR: Final = "\x1f"
@@ -232,7 +232,7 @@ def _slices(texts: pa.Array, first: NDArray[np.int64], length: NDArray[np.int64]
     letters, starts = letters_of(texts)
     bounds = np.concatenate(([0], np.cumsum(length)))
     places = np.repeat(starts[:-1] + first - bounds[:-1], length) + np.arange(bounds[-1])
-    return column_of(letters[places], bounds, pa.string())
+    return text_array(letters[places], bounds)
 
 
 def _best_quality(texts: pa.Array, starts: NDArray[np.int64]) -> pa.Array:
@@ -243,4 +243,4 @@ def _best_quality(texts: pa.Array, starts: NDArray[np.int64]) -> pa.Array:
     best = np.zeros(bounds[-1], np.uint8)
     shift = bounds[:-1][owners(starts, lengths.size)] - begins[:-1]
     np.maximum.at(best, np.arange(letters.size) + np.repeat(shift, lengths), letters)
-    return column_of(best, bounds, pa.string())
+    return text_array(best, bounds)

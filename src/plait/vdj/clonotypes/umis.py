@@ -20,7 +20,7 @@ from plait.formats.parquet import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, Spilling, run_starts, whole_runs
 from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents
 from plait.vdj.clonotypes.molecules import UmiSettings, molecules_of
-from plait.vdj.reads.columns import column_of, letters_of
+from plait.vdj.reads.columns import letters_of, text_array
 
 _KEY: Final = ("repertoire", "length", "umi")
 _SEPARATOR: Final = "\x1f"
@@ -247,11 +247,11 @@ def _nothing(n: int) -> ReadBlock:
 
 
 def _columns(reads: ReadBlock, prefix: str) -> dict[str, pa.Array]:
-    columns = {f"{prefix}letters": column_of(reads.letters, reads.starts, pa.binary())}
+    columns = {f"{prefix}letters": text_array(reads.letters, reads.starts, kind=pa.binary())}
     if reads.qualities is None:
         columns[f"{prefix}qualities"] = pa.nulls(len(reads), pa.binary()).fill_null(b"")
     else:
-        columns[f"{prefix}qualities"] = column_of(reads.qualities, reads.starts, pa.binary())
+        columns[f"{prefix}qualities"] = text_array(reads.qualities, reads.starts, kind=pa.binary())
     return columns
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait.alphabets import translate
 from plait.stats.contingency import Pairs
 from plait.stats.quantiles import counted_quantiles
 from plait.stats.tally import Tally
@@ -27,7 +28,6 @@ from plait.vdj.convergence.pgen_tables import (
     SweepCounts,
 )
 from plait.vdj.convergence.table_text import write_table
-from plait.vdj.germline.codons import translate
 from plait.vdj.results import STATUS_MEANINGS
 
 #: Columns of n_composition.tsv.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
 from plait.formats.json_text import parse_json
 from plait.vdj.germline.allele import (
@@ -23,7 +24,6 @@ from plait.vdj.germline.allele import (
 )
 from plait.vdj.germline.anchors import gapped_v_anchor
 from plait.vdj.germline.assemble import Entry, assemble
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import PathLike, read_text, write_texts
 from plait.vdj.germline.germline_set import GermlineSet

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from plait.alphabets import reverse_complement
+from plait.alphabets import reverse_complement, translate
 from plait.vdj.germline.allele import Allele
 from plait.vdj.germline.anchors import certain_anchor
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.findings import anchor_findings
 from plait.vdj.germline.germline_set import GermlineSet
 

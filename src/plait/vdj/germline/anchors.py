@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from plait.alphabets import translate
 from plait.errors import FormatError
 from plait.vdj.germline.allele import (
     Allele,
@@ -20,7 +21,6 @@ from plait.vdj.germline.allele import (
     clean_sequence,
     parse_functionality,
 )
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import GermlineSet
 

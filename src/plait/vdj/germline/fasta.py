@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.germline.allele import (
     SEGMENTS,
@@ -21,7 +22,6 @@ from plait.vdj.germline.allele import (
 )
 from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
 from plait.vdj.germline.assemble import Entry, assemble
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
 from plait.vdj.germline.germline_set import GermlineSet
 

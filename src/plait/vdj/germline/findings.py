@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
+from plait.alphabets import translate
 from plait.vdj.germline.allele import Allele, bad_symbols, locus_of
-from plait.vdj.germline.codons import translate
 from plait.vdj.germline.files import PathLike, write_texts
 from plait.vdj.germline.germline_set import GermlineSet, gene_has_prefix
 

@@ -29,8 +29,7 @@ from plait.settings import source_digest, thread_count
 from plait.types import Provenance
 from plait.vdj.model.junction_tables import ACID_OF_CODON
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.reads.columns import edges_of
-from plait.vdj.reads.junctions import text_array
+from plait.vdj.reads.columns import edges_of, text_array
 
 #: Draws that are made at a time.
 _BLOCK: Final = 1 << 15

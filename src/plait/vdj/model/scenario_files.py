@@ -29,8 +29,7 @@ from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.scenarios import ScenarioFinder, Scenarios
 from plait.vdj.model.texts import EncodedTexts, encode_texts
 from plait.vdj.model.zero_reasons import PGEN_STATUSES
-from plait.vdj.reads.columns import edges_of
-from plait.vdj.reads.junctions import text_array
+from plait.vdj.reads.columns import edges_of, text_array
 
 _INT: Final = pa.int32()
 #: What is found of a row: which one of its block, and a scenario.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.alphabets import GENETIC_CODE
 from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.errors import InvalidInput
 from plait.vdj.model.gene_ends import GeneCalls, ModelShapes, as_column, model_shapes
@@ -19,12 +21,11 @@ from plait.vdj.results import STATUSES
 
 TextKind: TypeAlias = Literal["nt", "aa", "motif"]
 
-_ORDER = "TCAG"
-_TABLE = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
+_ALL_CODONS: Final = tuple(product("TCAG", repeat=3))
 #: Codons of each amino acid and of ``*``, the stop.
 CODONS: Final[Mapping[str, tuple[str, ...]]] = {
-    acid: tuple(_ORDER[k // 16] + _ORDER[k // 4 % 4] + _ORDER[k % 4] for k in range(64) if _TABLE[k] == acid)
-    for acid in sorted(set(_TABLE))
+    acid: tuple("".join(codon) for codon, own in zip(_ALL_CODONS, GENETIC_CODE, strict=True) if own == acid)
+    for acid in sorted(set(GENETIC_CODE))
 }
 #: Letters for amino acids, and for sets of them; X is any of the twenty.
 AMINO_ACIDS: Final[Mapping[str, str]] = {

@@ -1,9 +1,13 @@
-"""Local alignment of parts of reads with alleles, affine gaps: scores, coordinates and runs."""
+"""V and J matches of reads: local alignments of parts of reads with alleles, affine gaps, and what was found.
+
+In the kernels, texts are parts of reads, references alleles. Segments are alignments without gaps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +16,144 @@ from plait.devices.target import Target
 from plait.dp.pairs.blocks import pack_texts
 from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST, BlockBatch, ListBatch
 from plait.dp.pairs.lists import PairList, make_setup
-from plait.vdj.reads.columns import edges_of, join_edges, take_groups
+from plait.formats.fastq import ReadBlock
+from plait.lang.compile import kernel, shared
+from plait.vdj.reads.columns import Groups, Rows, edges_of
 from plait.vdj.reads.germline_index import LOCAL, SegmentIndex
-from plait.vdj.reads.votes import Segments, alike_kernel, segments_kernel
 
 #: Parts from which an allele is worth a sweep in lanes.
 _FEWEST: Final = 12
+#: A diagonal on which nothing lies.
+NOWHERE: Final = 1 << 40
+
+
+class Segments(NamedTuple):
+    """Pairs and the segments found, changed in place; int64, shape (pairs,) each.
+
+    The text is `firsts` to `lasts` in the letters of all. `wanted` is the score that its segment must have,
+    positive; `diagonals` (position in the reference less that in the text) are looked at first. `starts` and
+    `ends` count from the start of the text, -1 where no segment has this score.
+    """
+
+    firsts: Any
+    lasts: Any
+    references: Any
+    wanted: Any
+    diagonals: Any
+    starts: Any
+    ends: Any
+
+
+@shared
+def segment_on(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> bool:
+    """Look on a diagonal for the first segment of the wanted score, the shortest of those with its end."""
+    first = out.firsts[pair]
+    start = index.bounds[out.references[pair]]
+    length = index.bounds[out.references[pair] + 1] - start
+    score = 0
+    begin = 0
+    for position in range(max(0, -diagonal), min(out.lasts[pair] - first, length - diagonal)):
+        if score == 0:
+            begin = position
+        score += index.scores[letters[first + position], index.letters[start + position + diagonal]]
+        score = max(score, 0)
+        if score == out.wanted[pair]:
+            out.starts[pair] = begin
+            out.ends[pair] = position + 1
+            out.diagonals[pair] = diagonal
+            return True
+    return False
+
+
+@shared
+def _alike(index: Any, letters: Any, pair: int, diagonal: int, out: Any) -> int:
+    """How many letters of a diagonal can be alike."""
+    first = out.firsts[pair]
+    start = index.bounds[out.references[pair]]
+    length = index.bounds[out.references[pair] + 1] - start
+    alike = 0
+    for position in range(max(0, -diagonal), min(out.lasts[pair] - first, length - diagonal)):
+        alike += (letters[first + position] & index.letters[start + position + diagonal]) != 0
+    return alike
+
+
+@shared
+def find_segment(index: Any, letters: Any, pair: int, match: int, backwards: int, out: Any) -> None:
+    """Find a segment of the wanted score: on the given diagonal, else on that nearest the text's start.
+
+    `match` is the largest score of two letters; `backwards` is 0 to look from the start of the text on, 1
+    from its end. `out`, the `Segments`, is changed in place.
+    """
+    out.starts[pair] = -1
+    out.ends[pair] = -1
+    if segment_on(index, letters, pair, out.diagonals[pair], out):
+        return
+    reference = out.references[pair]
+    length = index.bounds[reference + 1] - index.bounds[reference]
+    size = out.lasts[pair] - out.firsts[pair]
+    for k in range(size + length - 1):
+        diagonal = 1 - size + k if backwards else length - 1 - k
+        room = min(size, length - diagonal) - max(0, -diagonal)
+        if room * match < out.wanted[pair]:
+            continue
+        if _alike(index, letters, pair, diagonal, out) * match < out.wanted[pair]:
+            continue
+        if segment_on(index, letters, pair, diagonal, out):
+            return
+
+
+@shared
+def count_alike(
+    index: Any, letters: Any, first: int, reference: int, start: int, runs: Any, run: int, last_run: int
+) -> Any:
+    """Pairs of equal letters along the runs of an alignment, and other pairs.
+
+    The alignment starts at `first` in `letters` and at `start` in the reference. `runs`, int32, are operation
+    (0 pairs, 1 letters of the reference alone, 2 of the text alone) and length; `run` to `last_run` of them
+    count.
+    """
+    position = first
+    other = index.bounds[reference] + start
+    alike = 0
+    unlike = 0
+    for k in range(run, last_run):
+        length = runs[k, 1]
+        if runs[k, 0] == 0:
+            for step in range(length):
+                own = letters[position + step]
+                same = own == index.letters[other + step] and index.numbers[own] >= 0
+                alike += 1 if same else 0
+                unlike += 0 if same else 1
+        position += 0 if runs[k, 0] == 1 else length
+        other += 0 if runs[k, 0] == 2 else length
+    return alike, unlike
+
+
+@kernel
+def segments_kernel(index: Any, letters: Any, match: int, backwards: int, out: Any) -> None:
+    """Segments of all pairs, see `find_segment`."""
+    for pair in range(out.wanted.size):
+        find_segment(index, letters, pair, match, backwards, out)
+
+
+@kernel
+def alike_kernel(
+    index: Any,
+    letters: Any,
+    firsts: Any,
+    references: Any,
+    starts: Any,
+    runs: Any,
+    run_starts: Any,
+    alike: Any,
+    unlike: Any,
+) -> None:
+    """Equal and other pairs of alignments, see `count_alike`."""
+    for pair in range(firsts.size):
+        first, last = run_starts[pair], run_starts[pair + 1]
+        alike[pair], unlike[pair] = count_alike(
+            index, letters, firsts[pair], references[pair], starts[pair], runs, first, last
+        )
 
 
 class Parts(NamedTuple):
@@ -111,16 +247,12 @@ def score_pairs(
     return scores
 
 
-#: A diagonal on which nothing lies.
-NOWHERE: Final = 1 << 40
-
-
-class Paths(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths(Rows):
     """Alignments of n parts with alleles.
 
     Starts and ends are half-open, in the part and in the allele; `matches` count pairs of equal bases,
-    `mismatches` other pairs; int64, shape (n,). `runs` are as in `plait.vdj.reads.matches.SegmentMatches`;
-    `run_starts`, (n + 1,), are offsets into them.
+    `mismatches` other pairs; int64, shape (n,). `runs`, int32 (r, 2), are as in `SegmentMatches`.
     """
 
     read_start: NDArray[np.int64]
@@ -129,45 +261,7 @@ class Paths(NamedTuple):
     germline_end: NDArray[np.int64]
     matches: NDArray[np.int64]
     mismatches: NDArray[np.int64]
-    runs: NDArray[np.int32]
-    run_starts: NDArray[np.int64]
-
-    def take(self, which: NDArray[np.int64]) -> Paths:
-        """Some of them."""
-        runs, run_starts = take_groups(self.run_starts, which)
-        return Paths(
-            self.read_start[which],
-            self.read_end[which],
-            self.germline_start[which],
-            self.germline_end[which],
-            self.matches[which],
-            self.mismatches[which],
-            self.runs[runs],
-            run_starts,
-        )
-
-
-def no_paths(count: int) -> Paths:
-    """Alignments without columns."""
-    zeros = np.zeros(count, np.int64)
-    return Paths(
-        zeros, zeros, zeros, zeros, zeros, zeros, np.zeros((0, 2), np.int32), np.zeros(count + 1, np.int64)
-    )
-
-
-def join_paths(parts: Sequence[Paths]) -> Paths:
-    """Lists of alignments, one behind the other."""
-    starts, ends, germline_starts, germline_ends, matches, mismatches, runs, edges = zip(*parts, strict=True)
-    return Paths(
-        np.concatenate(starts),
-        np.concatenate(ends),
-        np.concatenate(germline_starts),
-        np.concatenate(germline_ends),
-        np.concatenate(matches),
-        np.concatenate(mismatches),
-        np.concatenate(runs),
-        join_edges(edges),
-    )
+    runs: Groups
 
 
 def _with_gaps(
@@ -217,4 +311,152 @@ def find_paths(
     firsts = parts.firsts + starts
     alike_kernel(index.words, parts.codes, firsts, alleles, germline_starts, runs, run_starts, alike, unlike)
     cuts = index.cuts[alleles]
-    return Paths(starts, ends, germline_starts + cuts, germline_ends + cuts, alike, unlike, runs, run_starts)
+    return Paths(
+        starts, ends, germline_starts + cuts, germline_ends + cuts, alike, unlike, Groups(runs, run_starts)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentMatches:
+    """The best local alignments of n reads with the alleles of one segment.
+
+    Coordinates are 0-based and half-open; those of a read count in the orientation of `GermlineMatches`.
+    Where a read matches no allele, its score and its coordinates are 0 and it has no allele and no run.
+
+    `support` is the expected number of alignments as good by chance, for this read and all alleles. `alleles`
+    are the indices of those that have the best score, in the order of the germline set, with offsets
+    `allele_starts` (n + 1,); coordinates, runs, `matches` (pairs of equal bases) and `mismatches`
+    (other pairs) are those of the first. `runs`, shape (runs, 2), are kind (0 pairs of bases, 1 bases of the
+    germline alone, that the read lacks, 2 bases of the read alone, inserted ones) and length, with offsets
+    `run_starts` (n + 1,). All others have shape (n,).
+    """
+
+    score: NDArray[np.int32]
+    support: NDArray[np.float64]
+    alleles: NDArray[np.int32]
+    allele_starts: NDArray[np.int64]
+    read_start: NDArray[np.int32]
+    read_end: NDArray[np.int32]
+    germline_start: NDArray[np.int32]
+    germline_end: NDArray[np.int32]
+    runs: NDArray[np.int32]
+    run_starts: NDArray[np.int64]
+    matches: NDArray[np.int32]
+    mismatches: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GermlineMatches:
+    """Reads in the orientation of the genes, and what of the germline they match.
+
+    Where `reversed`, (n,), the read as given is the other strand and `reads` has its reverse complement, with
+    its qualities. `germline`, (n,), is the index of the set that matches best, -1 where none does; the
+    alleles of `v` and `j` are indices into ``v`` and ``j`` of this set. `swapped`, (n,), says whether the
+    mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the mate, and
+    `reversed` counts from it; None where no read has a mate.
+    """
+
+    reads: ReadBlock
+    reversed: NDArray[np.bool_]
+    germline: NDArray[np.int8]
+    v: SegmentMatches
+    j: SegmentMatches
+    swapped: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found(Rows):
+    """What was found for the reads of these numbers: score 0 for nothing.
+
+    `shift` is to be added to the coordinates in the read; `alleles` are those that tie.
+    """
+
+    reads: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    support: NDArray[np.float64]
+    shift: NDArray[np.int64]
+    paths: Paths
+    alleles: Groups
+
+    @property
+    def read_start(self) -> NDArray[np.int64]:
+        """Where the alignments begin in the reads."""
+        return self.paths.read_start + self.shift
+
+    @property
+    def read_end(self) -> NDArray[np.int64]:
+        """Where the alignments end in the reads."""
+        return self.paths.read_end + self.shift
+
+
+def nothing_found(reads: NDArray[np.int64]) -> Found:
+    """No allele for some reads: score 0, and no alignment."""
+    zeros = np.zeros(reads.size, np.int64)
+    empty = np.zeros(reads.size + 1, np.int64)
+    runs = Groups(np.zeros((0, 2), np.int32), empty)
+    paths = Paths(zeros, zeros, zeros, zeros, zeros, zeros, runs)
+    return Found(reads, zeros, np.zeros(reads.size), zeros, paths, Groups(zeros[:0], empty))
+
+
+def found_in_order(parts: Sequence[Found]) -> Found:
+    """What was found for different reads, in the order of the reads."""
+    found = Found.join(parts)
+    return found.take(np.argsort(found.reads, kind="stable"))
+
+
+def segment_matches(count: int, found: Found) -> SegmentMatches:
+    """Lay out what was found for some of `count` reads, in order."""
+
+    def spread(values: NDArray[Any], kind: type[np.generic] = np.int32) -> NDArray[Any]:
+        out = np.zeros(count, kind)
+        out[found.reads] = values
+        return out
+
+    return SegmentMatches(
+        score=spread(found.scores),
+        support=spread(found.support, np.float64),
+        alleles=found.alleles.values.astype(np.int32),
+        allele_starts=edges_of(spread(found.alleles.sizes, np.int64)),
+        read_start=spread(found.read_start),
+        read_end=spread(found.read_end),
+        germline_start=spread(found.paths.germline_start),
+        germline_end=spread(found.paths.germline_end),
+        runs=found.paths.runs.values,
+        run_starts=edges_of(spread(found.paths.runs.sizes, np.int64)),
+        matches=spread(found.paths.matches),
+        mismatches=spread(found.paths.mismatches),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers(Rows):
+    """The V and J of some reads, in their order; score 0 where there is no V, or no J.
+
+    `mirrored` (int64) is 1 where the read is turned, `sets` the germline set.
+    """
+
+    mirrored: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    v: Found
+    j: Found
+
+    @property
+    def reads(self) -> NDArray[np.int64]:
+        """Numbers of the reads."""
+        return self.v.reads
+
+    @property
+    def completeness(self) -> NDArray[np.int64]:
+        """3 for V and J, 2 for V alone, 1 for J alone."""
+        return 2 * (self.v.scores > 0) + (self.j.scores > 0)
+
+    def renumbered(self, numbers: NDArray[np.int64]) -> Answers:
+        """The answers, with other numbers of reads in the same order."""
+        v, j = (replace(own, reads=numbers[own.reads]) for own in (self.v, self.j))
+        return replace(self, v=v, j=j)
+
+
+def join_answers(parts: Sequence[Answers]) -> Answers:
+    """Answers for different reads as one list, in the order of the reads."""
+    answers = Answers.join(parts)
+    return answers.take(np.argsort(answers.reads, kind="stable"))

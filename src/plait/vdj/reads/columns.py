@@ -1,16 +1,17 @@
-"""Columns of tables as flat arrays, and groups of entries one after the other."""
+"""Tables as arrays: the base of all that has an array a column, and Arrow columns as flat arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError
+from plait.errors import FormatError, Unsupported
 
 
 def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -23,11 +24,34 @@ def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return letters[ends[0] : ends[-1]], ends - ends[0]
 
 
-def column_of(letters: NDArray[np.uint8], starts: NDArray[np.int64], kind: Any) -> pa.Array:
-    """A column of ``pyarrow.string()`` or ``pyarrow.binary()``; `starts` are (n + 1,), text must be ASCII."""
+#: Offsets of a column are 32-bit.
+_MOST_LETTERS = 2**31 - 1
+
+
+def check_letters(count: int) -> None:
+    """Unsupported if a column of so many letters cannot be."""
+    if count > _MOST_LETTERS:
+        why = f"a column of a block holds {_MOST_LETTERS:,} at most"
+        raise Unsupported(f"a block of {count:,} letters", why=why)
+
+
+def text_array(
+    letters: NDArray[np.uint8],
+    starts: NDArray[Any],
+    known: NDArray[np.bool_] | None = None,
+    *,
+    kind: pa.DataType | None = None,
+) -> pa.Array:
+    """A column over ASCII letters, which it keeps alive; null where not `known`. `starts` are (n + 1,).
+
+    `kind` is ``pyarrow.string()``, the default, or ``pyarrow.binary()``.
+    """
+    check_letters(int(starts[-1] - starts[0]))
     flat = np.ascontiguousarray(letters[starts[0] : starts[-1]])
-    offsets = (starts - starts[0]).astype(np.int32)
-    return pa.Array.from_buffers(kind, starts.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat)])
+    offsets = np.ascontiguousarray(starts - starts[0], np.int32)
+    nulls = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    buffers = [nulls, pa.py_buffer(offsets), pa.py_buffer(flat)]
+    return pa.Array.from_buffers(kind or pa.string(), starts.size - 1, buffers)
 
 
 def owners(starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -39,14 +63,9 @@ def owners(starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
 
 
-def edges_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def edges_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
     """Where groups of so many entries begin, and the end of the last."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-
-
-def join_edges(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Where groups begin when lists of groups are put one behind the other."""
-    return edges_of(np.concatenate([np.diff(part) for part in parts]))
 
 
 def take_groups(
@@ -56,6 +75,67 @@ def take_groups(
     sizes = edges[which + 1] - edges[which]
     taken = edges_of(sizes)
     return np.repeat(edges[which] - taken[:-1], sizes) + np.arange(taken[-1]), taken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A table of n rows: each field is an array of shape (n, ...), a `Groups` of n, or another such table."""
+
+    def columns(self) -> list[Any]:
+        """The fields in order."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def __len__(self) -> int:
+        return len(self.columns()[0])
+
+    def take(self, which: NDArray[Any]) -> Self:
+        """Some of the rows: by number, int64 (m,), or where true, bool (n,)."""
+        rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return type(self)(*(own.take(rows) if isinstance(own, Rows) else own[rows] for own in self.columns()))
+
+    @classmethod
+    def join(cls, tables: Sequence[Self]) -> Self:
+        """Tables, at least one, one behind the other."""
+        columns = zip(*(table.columns() for table in tables), strict=True)
+        return cls(*(type(c[0]).join(c) if isinstance(c[0], Rows) else np.concatenate(c) for c in columns))
+
+    def replaced(self, rows: NDArray[np.int64], other: Self) -> Self:
+        """The table with others in the place of some rows, by number."""
+        both, kept = self.join([self, other]), np.arange(len(self))
+        kept[rows] = kept.size + np.arange(rows.size)
+        return both.take(kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups(Rows):
+    """A list of `values`, (m, ...), in each of n rows, with int64 (n + 1,) offsets `starts`."""
+
+    values: NDArray[Any]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Values of each row."""
+        return np.diff(self.starts)
+
+    @property
+    def first(self) -> NDArray[Any]:
+        """The first value of each row; none is empty."""
+        return self.values[self.starts[:-1]]
+
+    def take(self, which: NDArray[np.int64]) -> Self:
+        """The lists of some rows, by number."""
+        entries, starts = take_groups(self.starts, which)
+        return type(self)(self.values[entries], starts)
+
+    @classmethod
+    def join(cls, tables: Sequence[Self]) -> Self:
+        """Lists of rows, one behind the other."""
+        sizes = np.concatenate([own.sizes for own in tables])
+        return cls(np.concatenate([own.values for own in tables]), edges_of(sizes))
 
 
 _TRUE = ("T", "TRUE", "1")

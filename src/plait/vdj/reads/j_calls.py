@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target
-from plait.vdj.reads.allele_alignment import Parts, Paths, find_paths, score_all
+from plait.vdj.reads.allele_alignment import Found, Parts, Paths, find_paths, found_in_order, score_all
 from plait.vdj.reads.candidates import Items
+from plait.vdj.reads.columns import Groups, Rows, edges_of
 from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex
-from plait.vdj.reads.matches import Found, join_found
 
 #: What bases left of a gap in the junction must score beyond its cost; fewer are equal by chance.
 _LEAST_GAIN: Final = 3
 
-_Array = TypeVar("_Array", bound=NDArray[Any])
 
-
-class Places(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Places(Rows):
     """Where alleles of a germline set are looked for: item, set and part of the item's bases; int64 each."""
 
     items: NDArray[np.int64]
@@ -27,16 +27,13 @@ class Places(NamedTuple):
     firsts: NDArray[np.int64]
     lasts: NDArray[np.int64]
 
-    def take(self, which: NDArray[np.int64]) -> Places:
-        """Some of the places."""
-        return Places(*(own[which] for own in self))
-
     def parts(self, items: Items) -> Parts:
         """The parts of the items."""
         return Parts(items.own.codes, self.firsts, self.lasts)
 
 
-class JCalls(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class JCalls(Rows):
     """The best alleles in some places.
 
     `scores` (int64) are 0 where nothing is called, `totals` the same with that of the mate; `support` is the
@@ -50,28 +47,10 @@ class JCalls(NamedTuple):
     support: NDArray[np.float64]
     ties: NDArray[np.bool_]
 
-    def replaced(self, rows: NDArray[np.int64], other: JCalls) -> JCalls:
-        """These calls, with others for some of the places."""
 
-        def mixed(own: _Array, new: _Array) -> _Array:
-            changed = own.copy()
-            changed[rows] = new
-            return changed
-
-        old, new = self.places, other.places
-        return JCalls(
-            Places(old.items, old.sets, mixed(old.firsts, new.firsts), mixed(old.lasts, new.lasts)),
-            mixed(self.scores, other.scores),
-            mixed(self.totals, other.totals),
-            mixed(self.support, other.support),
-            mixed(self.ties, other.ties),
-        )
-
-
-def ties_by_row(ties: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns of the ties, row by row, and where those of each row begin."""
-    rows, columns = np.nonzero(ties)
-    return columns, np.searchsorted(rows, np.arange(len(ties) + 1))
+def ties_by_row(ties: NDArray[np.bool_]) -> Groups:
+    """The columns that tie in each row."""
+    return Groups(np.nonzero(ties)[1], edges_of(ties.sum(axis=1)))
 
 
 def best_of_set(
@@ -115,31 +94,21 @@ def j_found(
     target: Target, index: GermlineIndex, items: Items, calls: JCalls, rows: NDArray[np.int64]
 ) -> Found:
     """How the J of the calls `rows` is aligned; all of them have one."""
-    places = calls.places.take(rows)
-    alleles, starts = ties_by_row(calls.ties[rows])
-    first = alleles[starts[:-1]] + index.j.offsets[places.sets]
+    own = calls.take(rows)
+    places, alleles = own.places, ties_by_row(own.ties)
+    first = alleles.first + index.j.offsets[places.sets]
     parts = places.parts(items)
-    paths = find_paths(target, index.j, parts, first, calls.scores[rows])
-    found = Found(
-        items.reads[places.items],
-        calls.scores[rows],
-        calls.support[rows],
-        places.firsts - items.own.starts[places.items],
-        paths,
-        alleles,
-        starts,
-    )
+    paths = find_paths(target, index.j, parts, first, own.scores)
+    shift = places.firsts - items.own.starts[places.items]
+    found = Found(items.reads[places.items], own.scores, own.support, shift, paths, alleles)
     cuts = _settle_gaps(index.j, parts, first, paths)
     if not cuts.any():
         return found
     again = np.flatnonzero(cuts)
     # No gap can pay for itself in what is left of the part there.
     firsts = places.firsts[again] + np.maximum(cuts[again] - _LEAST_GAIN + 1, 0)
-    anew = j_calls(target, index, items, places.take(again)._replace(firsts=firsts), np.inf)
-    both = join_found(
-        [found.take(np.flatnonzero(cuts == 0)), j_found(target, index, items, anew, np.arange(again.size))]
-    )
-    return both.take(np.argsort(both.reads, kind="stable"))
+    anew = j_calls(target, index, items, replace(places.take(again), firsts=firsts), np.inf)
+    return found_in_order([found.take(cuts == 0), j_found(target, index, items, anew, np.arange(again.size))])
 
 
 def _settle_gaps(
@@ -150,12 +119,12 @@ def _settle_gaps(
     Returns the place in the part behind the last gap in the junction that does not pay for itself, or 0.
     """
     scoring, cuts = index.scoring, np.zeros(alleles.size, np.int64)
-    for row in np.flatnonzero(np.diff(paths.run_starts) > 1).tolist():
+    for row in np.flatnonzero(paths.runs.sizes > 1).tolist():
         anchor, score = int(index.anchors[alleles[row]]), 0
         read = parts.codes[parts.firsts[row] + paths.read_start[row] : parts.lasts[row]]
         germline = index.words.letters[slice(*index.words.bounds[alleles[row] : alleles[row] + 2])]
         p, q = 0, int(paths.germline_start[row])
-        runs = paths.runs[slice(*paths.run_starts[row : row + 2])]
+        runs = paths.runs.values[slice(*paths.runs.starts[row : row + 2])]
         for k, (kind, length) in enumerate(runs.tolist()):
             before = p, q
             p += 0 if kind == 1 else length

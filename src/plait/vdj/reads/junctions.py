@@ -1,44 +1,494 @@
-"""Where V, D, J and the junction lie in reads, and the columns of text that are cut from them."""
+"""Where V, D, J and the junction lie in reads: V and J cut where they overlap, and what is between."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from plait.errors import Unsupported
-from plait.vdj.reads.d_calls import (
-    Columns,
-    Entries,
-    JoinedTexts,
-    Layout,
+from plait.alphabets import COMPLEMENT_MASK
+from plait.lang.compile import kernel, shared
+from plait.vdj.germline import Allele, GermlineSet
+from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.columns import edges_of
+from plait.vdj.reads.d_calls import DCalls, call_d, d_places, d_words
+from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.text_columns import (
+    ALONE,
+    CROSSED,
+    NO_QUALITY,
+    ORDERED,
+    Alleles,
+    MatchedReads,
     Matches,
-    Written,
-    cut_overlaps_kernel,
-    join_slices_kernel,
-    lay_out_kernel,
-    read_triplets_kernel,
-    write_columns_kernel,
-    write_runs_kernel,
+    amino_acid_at,
+    codons,
 )
-from plait.vdj.reads.germline_index import GermlineTables, SegmentTable
-from plait.vdj.reads.matches import GermlineMatches, SegmentMatches
+
+#: A codon that reads as this ends everything.
+_STOP = ord("*")
+
+
+class LayoutTables(NamedTuple):
+    """What decides how reads are laid out.
+
+    `codons` are `plait.vdj.reads.text_columns.Codons`, `mirror` (uint8 (16,)) the mask of the complement, `d`
+    `plait.vdj.reads.d_calls.DWords`; `d_alleles` are all D alleles, with those of each set from `d_first`,
+    int64 (sets + 1,), on. `furthest`: how far from its match an anchor may lie. `least_d`: bases that a D
+    needs to be called. `most_p`: longest palindromic extension of an end.
+    """
+
+    codons: Any
+    mirror: Any
+    d: Any
+    d_alleles: Any
+    d_first: Any
+    furthest: Any
+    least_d: Any
+    most_p: Any
+
+
+class SegmentLayout(NamedTuple):
+    """Of the alignment of each read with V, or J, int32 (n,): `columns` and `equal` pairs.
+
+    `shifted`: whether the gaps before the junction (V), or behind it (J), shift its codons.
+    """
+
+    columns: Any
+    equal: Any
+    shifted: Any
+
+
+class Layout(NamedTuple):
+    """What is found of each read; int32 (n,) each, changed in place; zeros at first, junctions and D -1.
+
+    `v` and `j` are `SegmentLayout`, `d` are `DCalls`. `compared` and `errors`: pairs outside the junction
+    that tell, and those that differ, with the gaps there. The junction lies from the anchor of V to the end
+    of the codon at that of J; -1 where unknown. `stops`: stop codons in the frame of the junction, from the
+    start of V (of the junction if V is shifted) to the end of J. `worst`: least quality in the junction.
+    `v_p`, `d_p_left`, `d_p_right`, `j_p` count palindromic bases next to an untrimmed end.
+    """
+
+    v: Any
+    j: Any
+    d: Any
+    compared: Any
+    errors: Any
+    junction_start: Any
+    junction_end: Any
+    stops: Any
+    worst: Any
+    v_p: Any
+    d_p_left: Any
+    d_p_right: Any
+    j_p: Any
+
+
+@shared
+def best_cut(reads: Any, i: int, first: int, last: int, marks: Any) -> int:
+    """Place in [first, last] with most equal pairs of V before it and of J from it on; the last one."""
+    mark_equal(reads, reads.v, i, first, last, marks[0])
+    mark_equal(reads, reads.j, i, first, last, marks[1])
+    gained = 0
+    most = 0
+    cut = first
+    for k in range(last - first):
+        gained += int(marks[0, k]) - int(marks[1, k])
+        if gained >= most:
+            most = gained
+            cut = first + k + 1
+    return cut
+
+
+@shared
+def mark_equal(reads: Any, match: Any, i: int, first: int, last: int, marks: Any) -> None:
+    """Mark the bases of [first, last) that are paired with an equal one."""
+    for k in range(last - first):
+        marks[k] = 0
+    base = reads.starts[i]
+    p = match.read_start[i]
+    q = match.alleles.starts[match.allele[i]] + match.germline_start[i]
+    for r in range(match.run_starts[i], match.run_starts[i + 1]):
+        kind = match.runs[r, 0]
+        length = match.runs[r, 1]
+        if kind == 0:
+            for k in range(max(0, first - p), min(length, last - p)):
+                if reads.letters[base + p + k] == match.alleles.letters[q + k]:
+                    marks[p + k - first] = 1
+        p += 0 if kind == 1 else length
+        q += 0 if kind == 2 else length
+
+
+@shared
+def copy_match(source: Any, i: int, out: Any, used: int) -> int:
+    """Copy the match of a read; returns how many runs are used then."""
+    out.allele[i] = source.allele[i]
+    out.read_start[i] = source.read_start[i]
+    out.read_end[i] = source.read_end[i]
+    out.germline_start[i] = source.germline_start[i]
+    out.germline_end[i] = source.germline_end[i]
+    for r in range(source.run_starts[i], source.run_starts[i + 1]):
+        out.runs[used, 0] = source.runs[r, 0]
+        out.runs[used, 1] = source.runs[r, 1]
+        used += 1
+    return used
+
+
+@shared
+def copy_v(reads: Any, i: int, cut: int, out: Any, used: int) -> int:
+    """Copy what of V lies before a place and ends with an equal pair; returns how many runs are used."""
+    v = reads.v
+    copy_match(v, i, out, used)
+    base = reads.starts[i]
+    allele = v.alleles.starts[v.allele[i]]
+    p = v.read_start[i]
+    q = v.germline_start[i]
+    kept = 0
+    last = 0
+    for r in range(v.run_starts[i], v.run_starts[i + 1]):
+        length = v.runs[r, 1]
+        if v.runs[r, 0] == 0:
+            k = min(length, cut - p)
+            while k > 0 and reads.letters[base + p + k - 1] != v.alleles.letters[allele + q + k - 1]:
+                k -= 1
+            if k > 0:
+                kept = r + 1 - v.run_starts[i]
+                last = k
+                out.read_end[i] = p + k
+                out.germline_end[i] = q + k
+        p += 0 if v.runs[r, 0] == 1 else length
+        q += 0 if v.runs[r, 0] == 2 else length
+    if kept > 0:
+        out.runs[used + kept - 1, 1] = last
+    return used + kept
+
+
+@shared
+def copy_j(reads: Any, i: int, cut: int, out: Any, used: int) -> int:
+    """Copy what of J lies behind a place and begins with an equal pair; returns how many runs are used."""
+    j = reads.j
+    base = reads.starts[i]
+    p = j.read_start[i]
+    q = j.germline_start[i]
+    allele = j.alleles.starts[j.allele[i]]
+    out.allele[i] = j.allele[i]
+    out.read_end[i] = j.read_end[i]
+    out.germline_end[i] = j.germline_end[i]
+    found = False
+    for r in range(j.run_starts[i], j.run_starts[i + 1]):
+        kind = j.runs[r, 0]
+        length = j.runs[r, 1]
+        k = 0
+        if kind == 0 and not found:
+            k = max(0, cut - p)
+            while k < length and reads.letters[base + p + k] != j.alleles.letters[allele + q + k]:
+                k += 1
+            if k < length:
+                found = True
+                out.read_start[i] = p + k
+                out.germline_start[i] = q + k
+        if found:
+            out.runs[used, 0] = kind
+            out.runs[used, 1] = length - k
+            used += 1
+        p += 0 if kind == 1 else length
+        q += 0 if kind == 2 else length
+    return used
+
+
+@shared
+def cut_overlap(reads: Any, i: int, marks: Any, out: Any) -> int:
+    """Copy the matches of a read to `out`, cut where they overlap; returns how they lie, `ORDERED` or so."""
+    v = reads.v
+    j = reads.j
+    v_used = out.v.run_starts[i]
+    j_used = out.j.run_starts[i]
+    order = ALONE
+    if v.allele[i] >= 0 and j.allele[i] >= 0:
+        order = CROSSED
+        first = j.read_start[i]
+        last = v.read_end[i]
+        if v.read_start[i] <= first and last <= j.read_end[i]:
+            order = ORDERED
+            if first < last:
+                cut = best_cut(reads, i, first, last, marks)
+                v_end = copy_v(reads, i, cut, out.v, v_used)
+                j_end = copy_j(reads, i, cut, out.j, j_used)
+                if v_end > v_used and j_end > j_used:
+                    out.v.run_starts[i + 1] = v_end
+                    out.j.run_starts[i + 1] = j_end
+                    return ORDERED
+                order = CROSSED
+    out.v.run_starts[i + 1] = copy_match(v, i, out.v, v_used)
+    out.j.run_starts[i + 1] = copy_match(j, i, out.j, j_used)
+    return order
+
+
+@kernel
+def find_parts(
+    given: Any, qualities: Any, groups: Any, tables: Any, marks: Any, reads: Any, order: Any, out: Any
+) -> None:
+    """Find the parts of all reads.
+
+    `given` and `reads` are `MatchedReads`, the matches of `reads` to be filled with those of `given`, cut
+    where they overlap. `qualities`: uint8, a number for each letter, or none at all; `groups`, int64 (n,):
+    germline sets; `marks`, uint8 (2, longest read), is scratch. To be filled: `order`, uint8 (n,), with
+    `ALONE`, `ORDERED` or `CROSSED`, and `out`, the `Layout`.
+    """
+    for i in range(order.size):
+        order[i] = cut_overlap(given, i, marks, reads)
+        if order[i] == ORDERED:
+            find_junction(reads, i, tables.furthest, out)
+        lay_out(reads, qualities, tables, i, out)
+        if order[i] == ORDERED:
+            call_d(reads, tables.d, tables.codons.masks, tables.least_d, groups[i], i, out.d)
+            count_palindromes(reads, tables, groups[i], i, out)
+
+
+@shared
+def lay_out(reads: Any, qualities: Any, tables: Any, i: int, out: Any) -> None:
+    """Compare a read with its V and J, and look at its junction, if that is known."""
+    known = out.junction_start[i] >= 0
+    size = reads.starts[i + 1] - reads.starts[i]
+    low = int(out.junction_start[i] if known else size)
+    high = int(out.junction_end[i] if known else size)
+    find_shifts(reads, i, known, out)
+    tally(reads, reads.v, tables.codons.masks, i, low, high, out.v, out)
+    tally(reads, reads.j, tables.codons.masks, i, low, high, out.j, out)
+    out.worst[i] = NO_QUALITY
+    if known:
+        first = low if out.v.shifted[i] else reads.v.read_start[i]
+        out.stops[i] = count_stops(reads, tables.codons, i, low, first, reads.j.read_end[i])
+        if qualities.size > 0:
+            for k in range(reads.starts[i] + low, reads.starts[i] + high):
+                out.worst[i] = min(out.worst[i], qualities[k])
+
+
+@shared
+def place_of(match: Any, i: int, q: int, after: int) -> int:
+    """Place in the read of base q of the allele, plus `after` where the read has that base."""
+    if q < match.germline_start[i]:
+        return int(match.read_start[i] - (match.germline_start[i] - q) + after)
+    if q >= match.germline_end[i]:
+        return int(match.read_end[i] + (q - match.germline_end[i]) + after)
+    p: int = match.read_start[i]
+    left: int = q - match.germline_start[i]
+    for r in range(match.run_starts[i], match.run_starts[i + 1]):
+        kind = match.runs[r, 0]
+        length = match.runs[r, 1]
+        if kind == 2:
+            p += length
+        elif left < length:
+            return p + left + after if kind == 0 else p
+        else:
+            p += length if kind == 0 else 0
+            left -= length
+    return p
+
+
+@shared
+def find_junction(reads: Any, i: int, furthest: int, out: Any) -> None:
+    """Map the two anchors to the read, if they are no more than `furthest` outside of the matches."""
+    v = reads.v
+    j = reads.j
+    left = v.alleles.anchors[v.allele[i]]
+    right = j.alleles.anchors[j.allele[i]]
+    if left < 0 or right < 0:
+        return
+    missed_left = max(v.germline_start[i] - left, left + 3 - v.germline_end[i])
+    missed_right = max(j.germline_start[i] - right, right + 3 - j.germline_end[i])
+    if max(missed_left, missed_right) > furthest:
+        return
+    begin = place_of(v, i, left, 0)
+    end = place_of(j, i, right + 2, 1)
+    if begin >= 0 and end <= reads.starts[i + 1] - reads.starts[i] and end - begin >= 6:
+        out.junction_start[i] = begin
+        out.junction_end[i] = end
+
+
+@shared
+def find_shifts(reads: Any, i: int, known: bool, out: Any) -> None:
+    """Whether start and junction, and junction and end, have different frames in read and allele."""
+    v = reads.v
+    j = reads.j
+    if v.allele[i] >= 0:
+        p = int(out.junction_start[i] if known else v.read_end[i])
+        q = int(v.alleles.anchors[v.allele[i]] if known else v.germline_end[i])
+        shift = (p - v.read_start[i]) - (q - v.germline_start[i])
+        out.v.shifted[i] = 1 if shift % 3 != 0 else 0
+    if j.allele[i] >= 0:
+        p = int(out.junction_end[i] if known else j.read_start[i])
+        q = int(j.alleles.anchors[j.allele[i]] + 3 if known else j.germline_start[i])
+        shift = (j.read_end[i] - p) - (j.germline_end[i] - q)
+        out.j.shifted[i] = 1 if shift % 3 != 0 else 0
+
+
+@shared
+def tally(reads: Any, match: Any, masks: Any, i: int, low: int, high: int, own: Any, out: Any) -> None:
+    """Count columns and equal pairs, and outside of [low, high) the pairs that tell, differences and gaps."""
+    if match.allele[i] < 0:
+        return
+    base = reads.starts[i]
+    p = match.read_start[i]
+    q = match.alleles.starts[match.allele[i]] + match.germline_start[i]
+    columns = 0
+    same = 0
+    compared = 0
+    errors = 0
+    for r in range(match.run_starts[i], match.run_starts[i + 1]):
+        kind = match.runs[r, 0]
+        length = match.runs[r, 1]
+        columns += length
+        if kind != 0:
+            errors += 1 if p < low or p >= high else 0
+        else:
+            for k in range(length):
+                a = reads.letters[base + p + k]
+                b = match.alleles.letters[q + k]
+                outside = p + k < low or p + k >= high
+                if a == b:
+                    same += 1
+                    compared += 1 if outside else 0
+                elif (masks[a] & masks[b]) == 0 and outside:
+                    compared += 1
+                    errors += 1
+        p += 0 if kind == 1 else length
+        q += 0 if kind == 2 else length
+    own.columns[i] = columns
+    own.equal[i] = same
+    out.compared[i] += compared
+    out.errors[i] += errors
+
+
+@shared
+def count_stops(reads: Any, codons: Any, i: int, anchor: int, first: int, last: int) -> int:
+    """Stops among the whole codons of [first, last) in the frame of the anchor."""
+    stops = 0
+    for p in range(first + (anchor - first) % 3, last - 2, 3):
+        stops += 1 if amino_acid_at(reads.letters, reads.starts[i] + p, codons) == _STOP else 0
+    return stops
+
+
+@shared
+def count_palindromes(reads: Any, tables: Any, group: int, i: int, out: Any) -> None:
+    """Count the P nucleotides next to ends that are not trimmed: those of V and J before those of D."""
+    v = reads.v
+    j = reads.j
+    base = reads.starts[i]
+    begin = base + v.read_end[i]
+    end = base + j.read_start[i]
+    called = out.d.allele[i] >= 0
+    left = base + out.d.read_start[i] if called else end
+    v_end = v.alleles.starts[v.allele[i] + 1]
+    if v.alleles.starts[v.allele[i]] + v.germline_end[i] == v_end:
+        out.v_p[i] = palindrome(reads, begin, 1, left - begin, v.alleles, v_end - 1, tables)
+        begin += out.v_p[i]
+    right = base + out.d.read_end[i] if called else begin
+    if j.germline_start[i] == 0:
+        j_start = j.alleles.starts[j.allele[i]]
+        out.j_p[i] = palindrome(reads, end - 1, -1, end - right, j.alleles, j_start, tables)
+        end -= out.j_p[i]
+    if called:
+        number = tables.d_first[group] + out.d.allele[i]
+        d_start = tables.d_alleles.starts[number]
+        d_end = tables.d_alleles.starts[number + 1]
+        if out.d.germline_start[i] == 0:
+            out.d_p_left[i] = palindrome(reads, left - 1, -1, left - begin, tables.d_alleles, d_start, tables)
+        if d_start + out.d.germline_start[i] + right - left == d_end:
+            out.d_p_right[i] = palindrome(reads, right, 1, end - right, tables.d_alleles, d_end - 1, tables)
+
+
+@shared
+def palindrome(reads: Any, p: int, step: int, room: int, alleles: Any, q: int, tables: Any) -> int:
+    """Bases of a read from p on, in a direction, that mirror those of an allele from q on, in the other."""
+    masks = tables.codons.masks
+    n = 0
+    most = min(room, tables.most_p)
+    while n < most:
+        mask = masks[reads.letters[p + step * n]]
+        if (mask & (mask - 1)) != 0 or (mask & tables.mirror[masks[alleles.letters[q - step * n]]]) == 0:
+            break
+        n += 1
+    return n
+
+
+class SegmentTable(NamedTuple):
+    """The `alleles` of one segment, of each germline set.
+
+    `bases` are those of all sets, those of a set from `first`, int64 (sets + 1,), on. `names` (uint8) of all
+    have offsets `name_starts`, int64 (alleles + 1,).
+    """
+
+    alleles: tuple[tuple[Allele, ...], ...]
+    bases: Alleles
+    first: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    name_starts: NDArray[np.int64]
+
+
+class GermlineTables(NamedTuple):
+    """What annotation needs to know of its germline sets; no D alleles of sets whose chain has none.
+
+    `d_places` as of `plait.vdj.reads.d_calls.d_places`.
+    """
+
+    v: SegmentTable
+    d: SegmentTable
+    j: SegmentTable
+    layout: LayoutTables
+    loci: tuple[str, ...]
+    d_places: NDArray[np.int64]
+
+
+def germline_tables(germlines: Sequence[GermlineSet], settings: AnnotationSettings) -> GermlineTables:
+    """Tables of several germline sets.
+
+    Unsupported if a D allele is longer than 62 bases, or a set has more than 62 of them.
+    """
+    d = _segment([() if g.chain == "vj" else g.d for g in germlines])
+    layout = LayoutTables(
+        codons=codons(),
+        mirror=COMPLEMENT_MASK.copy(),
+        d=d_words(germlines),
+        d_alleles=d.bases,
+        d_first=d.first,
+        furthest=settings.max_anchor_distance,
+        least_d=settings.min_d_length,
+        most_p=settings.max_p_length,
+    )
+    v, j = _segment([g.v for g in germlines]), _segment([g.j for g in germlines])
+    return GermlineTables(v, d, j, layout, tuple(g.locus for g in germlines), d_places(germlines, d.alleles))
+
+
+def _segment(sets: Sequence[tuple[Allele, ...]]) -> SegmentTable:
+    alleles = [allele for group in sets for allele in group]
+    letters, starts = _joined([allele.sequence for allele in alleles])
+    anchors = np.array([-1 if a.anchor is None else a.anchor for a in alleles], np.int64)
+    first = edges_of(np.array([len(group) for group in sets]))
+    return SegmentTable(
+        tuple(sets), Alleles(letters, starts, anchors), first, *_joined([allele.name for allele in alleles])
+    )
+
+
+def _joined(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    encoded = [text.encode() for text in texts]
+    # A copy, because the kernels are compiled for arrays that can be written.
+    letters = np.frombuffer(b"".join(encoded), np.uint8).copy()
+    return letters, edges_of(np.array([len(text) for text in encoded], np.int64))
 
 
 class JoinedReads(NamedTuple):
     """Reads, with V and J matches that do not overlap any more, and where their parts lie.
 
-    `order`, uint8 (n,), as `plait.vdj.reads.d_calls.cut_overlaps` says. `d` are the matches with the called D
-    alleles; `d_choice`, int64 (n,), bits of the D alleles of the set that match as well as the called one.
-    `groups`, int64 (n,): germline set, 0 where there is none.
+    `order`, uint8 (n,), as of `find_parts`. `d` are the matches with the called D alleles. `groups`,
+    int64 (n,): germline set, 0 where there is none.
     """
 
-    texts: JoinedTexts
+    reads: MatchedReads
     order: NDArray[np.uint8]
     layout: Layout
-    d_choice: NDArray[np.int64]
     d: Matches
     groups: NDArray[np.int64]
 
@@ -54,16 +504,13 @@ def join_reads(matches: GermlineMatches, tables: GermlineTables) -> JoinedReads:
     known = matches.germline >= 0
     v = _matches(matches.v, tables.v, groups, known)
     j = _matches(matches.j, tables.j, groups, known)
-    given = JoinedTexts(letters, starts, tables.v.entries, tables.j.entries, v, j)
-    cut_v, cut_j = (_room(n, len(m.runs)) for m in (v, j))
-    order = np.zeros(n, np.uint8)
+    given = MatchedReads(letters, starts, v, j)
+    reads = given._replace(v=_room(v), j=_room(j))
     marks = np.zeros((2, int(np.diff(starts).max(initial=0)) + 1), np.uint8)
-    cut_overlaps_kernel(given, marks, cut_v, cut_j, order)
-    texts = given._replace(prefix=cut_v, suffix=cut_j)
-    layout = Layout(*(np.zeros(n, np.int32) for _ in Layout._fields))
-    choice = np.zeros(n, np.int64)
-    lay_out_kernel(texts, qualities, groups, order, tables.layout, layout, choice)
-    return JoinedReads(texts, order, layout, choice, _d_matches(layout, groups, tables), groups)
+    order = np.zeros(n, np.uint8)
+    layout = _empty_layout(n)
+    find_parts(given, qualities, groups, tables.layout, marks, reads, order, layout)
+    return JoinedReads(reads, order, layout, _d_matches(layout.d, groups, tables.d), groups)
 
 
 def _plain(values: NDArray[Any], kind: Any) -> NDArray[Any]:
@@ -74,157 +521,50 @@ def _plain(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 def _matches(
     found: SegmentMatches, table: SegmentTable, groups: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> Matches:
-    entry = np.full(groups.size, -1, np.int64)
+    allele = np.full(groups.size, -1, np.int64)
     some = (np.diff(found.allele_starts) > 0) & known
-    first = found.allele_starts[:-1][some]
-    entry[some] = found.alleles[first] + table.first[groups[some]]
+    allele[some] = found.alleles[found.allele_starts[:-1][some]] + table.first[groups[some]]
     return Matches(
-        entry,
-        text_start=_plain(found.read_start, np.int32),
-        text_end=_plain(found.read_end, np.int32),
-        entry_start=_plain(found.germline_start, np.int32),
-        entry_end=_plain(found.germline_end, np.int32),
-        runs=_plain(found.runs, np.int32),
-        run_starts=_plain(found.run_starts, np.int64),
+        table.bases,
+        allele,
+        _plain(found.read_start, np.int32),
+        _plain(found.read_end, np.int32),
+        _plain(found.germline_start, np.int32),
+        _plain(found.germline_end, np.int32),
+        _plain(found.runs, np.int32),
+        _plain(found.run_starts, np.int64),
     )
 
 
-def _room(n: int, runs: int) -> Matches:
-    place = np.zeros((4, n), np.int32)
-    return Matches(
-        np.zeros(n, np.int64),
-        place[0],
-        place[1],
-        place[2],
-        place[3],
-        np.zeros((runs, 2), np.int32),
-        np.zeros(n + 1, np.int64),
-    )
+def _room(matches: Matches) -> Matches:
+    """Matches to be filled, with as many runs."""
+    return Matches(matches.alleles, *(np.zeros_like(own) for own in matches[1:]))
 
 
-def _d_matches(layout: Layout, groups: NDArray[np.int64], tables: GermlineTables) -> Matches:
-    called = layout.fragment >= 0
-    length = layout.fragment_end - layout.fragment_start
+def _empty_layout(n: int) -> Layout:
+    def zeros() -> NDArray[np.int32]:
+        return np.zeros(n, np.int32)
+
+    v, j = (SegmentLayout(zeros(), zeros(), zeros()) for _ in range(2))
+    d = DCalls(np.full(n, -1, np.int32), zeros(), zeros(), zeros(), np.zeros(n, np.int64))
+    layout = Layout(v, j, d, *(zeros() for _ in Layout._fields[3:]))
+    return layout._replace(junction_start=np.full(n, -1, np.int32), junction_end=np.full(n, -1, np.int32))
+
+
+def _d_matches(calls: DCalls, groups: NDArray[np.int64], d: SegmentTable) -> Matches:
+    called = calls.allele >= 0
+    length = calls.read_end - calls.read_start
     runs = np.zeros((int(called.sum()), 2), np.int32)
     runs[:, 1] = length[called]
+    allele = np.where(called, d.first[groups] + calls.allele, -1)
+    germline_end = (calls.germline_start + length).astype(np.int32)
     return Matches(
-        np.where(called, tables.d.first[groups] + layout.fragment, -1),
-        layout.fragment_start,
-        layout.fragment_end,
-        layout.fragment_place,
-        (layout.fragment_place + length).astype(np.int32),
+        d.bases,
+        allele,
+        calls.read_start,
+        calls.read_end,
+        calls.germline_start,
+        germline_end,
         runs,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(called, dtype=np.int64)]),
+        edges_of(called),
     )
-
-
-_MOST = 2**31 - 1
-
-
-def text_array(
-    letters: NDArray[np.uint8], bounds: NDArray[Any], known: NDArray[np.bool_] | None = None
-) -> pa.Array:
-    """A string array over ASCII letters, which it keeps alive; null where not `known`.
-
-    `bounds` are (n + 1,) offsets.
-    """
-    if int(bounds[-1]) > _MOST:
-        raise Unsupported(
-            f"a block of {int(bounds[-1]):,} letters", why=f"a column of a block holds {_MOST:,} at most"
-        )
-    nulls = None
-    if known is not None and not known.all():
-        nulls = pa.py_buffer(np.packbits(known, bitorder="little"))
-    offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int32))
-    return pa.StringArray.from_buffers(bounds.size - 1, offsets, pa.py_buffer(letters), nulls)
-
-
-def slices(
-    letters: NDArray[np.uint8],
-    first: NDArray[np.int64],
-    length: NDArray[np.int64],
-    known: NDArray[np.bool_],
-) -> pa.Array:
-    """Slices of letters, null where not `known`; `first` and `length` have shape (n,)."""
-    length = np.where(known, length, 0)
-    out = _text_room(int(length.sum()), first.size)
-    join_slices_kernel(letters, first, length, np.arange(first.size + 1), out)
-    return text_array(out.letters, out.bounds, known)
-
-
-def translations(
-    letters: NDArray[np.uint8],
-    first: NDArray[np.int64],
-    length: NDArray[np.int64],
-    known: NDArray[np.bool_],
-    tables: GermlineTables,
-) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Amino acids of the whole codons of `slices`, and how many each has."""
-    codons = np.where(known, length // 3, 0)
-    out = _text_room(int(codons.sum()), first.size)
-    read_triplets_kernel(letters, first, 3 * codons, tables.layout, out)
-    return text_array(out.letters, out.bounds, known), codons
-
-
-def calls(found: SegmentMatches, table: SegmentTable, reads: JoinedReads, known: Any) -> pa.Array:
-    """Names of all alleles with the best score, with commas between; null where not `known`."""
-    counts = np.diff(found.allele_starts)
-    alleles = found.alleles + np.repeat(table.first[reads.groups], counts)
-    keep = np.repeat(known, counts)
-    alleles = alleles[keep]
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(known, counts, 0))])
-    length = np.diff(table.name_starts)[alleles]
-    out = _text_room(int(length.sum()) + alleles.size, counts.size)
-    join_slices_kernel(table.names, table.name_starts[:-1][alleles], length, starts, out)
-    return text_array(out.letters, out.bounds, known)
-
-
-def d_calls(reads: JoinedReads, tables: GermlineTables) -> pa.Array:
-    """Names of the D alleles with the longest match, that of the coordinates first."""
-    if not tables.d.alleles:
-        return pa.nulls(reads.groups.size, pa.string())
-    keys = np.stack([reads.groups, reads.layout.fragment.astype(np.int64), reads.d_choice], axis=1)
-    kinds, place = np.unique(keys, axis=0, return_inverse=True)
-    names: list[str | None] = []
-    for group, first, bits in kinds.tolist():
-        if first < 0:
-            names.append(None)
-            continue
-        alleles = tables.d.alleles[tables.d.first[group] : tables.d.first[group + 1]]
-        others = [k for k in range(len(alleles)) if bits >> k & 1 and k != first]
-        names.append(",".join(alleles[k].name for k in (first, *others)))
-    return pa.array(names, pa.string()).take(pa.array(place.ravel()))
-
-
-def cigars(reads: JoinedReads, entries: Entries, matches: Matches) -> pa.Array:
-    """CIGAR strings of the whole reads, null without a match."""
-    n = matches.entry.size
-    # A run of pairs can alternate, two characters a pair; any number has at most ten digits.
-    pairs = int(matches.runs[: int(matches.run_starts[-1]), 1].sum(dtype=np.int64))
-    out = _text_room(2 * pairs + 12 * len(matches.runs) + 44 * n, n)
-    write_runs_kernel(reads.texts.letters, reads.texts.starts, entries, matches, out)
-    return text_array(out.letters, out.bounds, matches.entry >= 0)
-
-
-def aligned_texts(reads: JoinedReads, tables: GermlineTables) -> tuple[Columns, pa.Array, pa.Array]:
-    """Reads and germline as aligned, and where in them D and J begin."""
-    n = reads.order.size
-    texts = reads.texts
-    gap = np.where((reads.texts.prefix.entry >= 0) & (reads.texts.suffix.entry >= 0),
-                   np.maximum(texts.suffix.text_start - texts.prefix.text_end, 0), 0)  # fmt: skip
-    size = int((reads.layout.prefix_columns + reads.layout.suffix_columns + gap).sum(dtype=np.int64))
-    columns = Columns(_text_room(size, n), _text_room(size, n), np.zeros(n, np.int32), np.zeros(n, np.int32))
-    write_columns_kernel(texts, reads.order, reads.layout, tables.d.entries, reads.d.entry, columns)
-    known = np.diff(columns.text.bounds) > 0
-    read, germline = (
-        text_array(written.letters, written.bounds, known) for written in (columns.text, columns.entry)
-    )
-    return columns, read, germline
-
-
-def _text_room(letters: int, n: int) -> Written:
-    if letters > _MOST:
-        raise Unsupported(
-            f"a block of {letters:,} letters", why=f"a column of a block holds {_MOST:,} at most"
-        )
-    return Written(np.zeros(letters, np.uint8), np.zeros(n + 1, np.int32))

@@ -7,19 +7,28 @@ if the Cys is among them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target
-from plait.vdj.reads.allele_alignment import NOWHERE, Parts, find_paths, score_pairs
-from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, find_candidates
-from plait.vdj.reads.columns import take_groups
+from plait.vdj.reads.allele_alignment import (
+    NOWHERE,
+    Answers,
+    Found,
+    Parts,
+    find_paths,
+    found_in_order,
+    join_answers,
+    nothing_found,
+    score_pairs,
+)
+from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, Texts, find_candidates
+from plait.vdj.reads.columns import Groups, Rows
 from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex
 from plait.vdj.reads.j_calls import JCalls, Places, best_of_set, j_calls, j_found, ties_by_row
-from plait.vdj.reads.matches import Answers, Found, join_answers, nothing_found
-from plait.vdj.reads.oriented_reads import Texts
 
 #: Bases by which a V may reach into a J.
 _OVERLAP: Final = 25
@@ -40,7 +49,8 @@ _LONGEST: Final = 4096
 _AGAIN: Final = 1024
 
 
-class _Calls(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calls(Rows):
     """Possible V calls: one for each item and germline set with the best score of the item."""
 
     items: NDArray[np.int64]
@@ -52,24 +62,8 @@ class _Calls(NamedTuple):
     diagonals: NDArray[np.int64]
     firsts: NDArray[np.int64]
     lasts: NDArray[np.int64]
-    #: Alleles that tie, and where those of each call begin.
-    alleles: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    def take(self, which: NDArray[np.int64]) -> _Calls:
-        """Some of the calls."""
-        alleles, starts = take_groups(self.starts, which)
-        return _Calls(
-            self.items[which],
-            self.sets[which],
-            self.scores[which],
-            self.totals[which],
-            self.diagonals[which],
-            self.firsts[which],
-            self.lasts[which],
-            self.alleles[alleles],
-            starts,
-        )
+    #: Alleles that tie.
+    alleles: Groups
 
 
 class Limits(NamedTuple):
@@ -119,8 +113,7 @@ def _best_calls(target: Target, index: GermlineIndex, items: Items, pairs: Pairs
         pairs.diagonals[lead],
         pairs.firsts[lead],
         pairs.lasts[lead],
-        pairs.alleles[tied],
-        np.append(first, tied.size),
+        Groups(pairs.alleles[tied], np.append(first, tied.size)),
     )
 
 
@@ -130,19 +123,19 @@ def _v_found(target: Target, index: GermlineIndex, items: Items, calls: _Calls) 
         target,
         index.v,
         Parts(items.own.codes, calls.firsts, calls.lasts),
-        calls.alleles[calls.starts[:-1]],
+        calls.alleles.first,
         calls.scores,
         calls.diagonals,
     )
     space = 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
+    ties = calls.alleles.sizes
     return Found(
         items.reads[calls.items],
         calls.scores,
         index.v.scoring.support(calls.totals, space),
         calls.firsts - items.own.starts[calls.items],
         paths,
-        calls.alleles - np.repeat(index.v.offsets[calls.sets], np.diff(calls.starts)),
-        calls.starts,
+        replace(calls.alleles, values=calls.alleles.values - np.repeat(index.v.offsets[calls.sets], ties)),
     )
 
 
@@ -156,7 +149,7 @@ def _j_beside(
     found = j_calls(target, index, items, places, max_evalue)
     far = np.flatnonzero((places.lasts < ends) & ((found.scores == 0) | (found.support > _SURE)))
     if far.size:
-        places = places.take(far)._replace(lasts=np.minimum(ends, firsts + _REACH)[far])
+        places = replace(places.take(far), lasts=np.minimum(ends, firsts + _REACH)[far])
         found = found.replaced(far, j_calls(target, index, items, places, max_evalue))
     missing = np.flatnonzero((found.scores == 0) & (v.read_start > 0))
     if not missing.size:
@@ -173,14 +166,16 @@ def _answers(
     """The best call of each read that has a good one, and these calls."""
     v = _v_found(target, index, items, calls)
     found = _j_beside(target, index, items, calls, v, limits.max_j_evalue)
-    first = calls.alleles[calls.starts[:-1]]
-    holds = index.holds_cys(first, v.paths.germline_start, v.paths.germline_end)
+    holds = index.holds_cys(calls.alleles.first, v.paths.germline_start, v.paths.germline_end)
     beside = index.end_support(calls.sets, calls.totals, v.read_start, items.sizes[calls.items])
     both = np.where(found.scores > 0, np.where(holds, beside, v.support) * found.support, np.inf)
     good = np.minimum(v.support, both) <= limits.max_evalue
     chosen = best_of_read(items, calls.items, calls.sets, calls.totals + found.totals, good)
     j = j_found(target, index, items, found, chosen[found.scores[chosen] > 0])
-    answers = Answers(items.mirrored[calls.items[chosen]], calls.sets[chosen], v.take(chosen), j)
+    reads = items.reads[calls.items[chosen]]
+    none = nothing_found(np.setdiff1d(reads, j.reads))
+    mirrored = items.mirrored[calls.items[chosen]]
+    answers = Answers(mirrored, calls.sets[chosen], v.take(chosen), found_in_order([j, none]))
     return answers, calls.take(chosen)
 
 
@@ -212,7 +207,7 @@ def answers_by_v(
         again = _all_pairs(index, own.items, *_around(items, own))
         better.append(_answers(target, index, items, _best_calls(target, index, items, again), limits)[0])
     kept = ~np.isin(answers.reads, np.concatenate([own.reads for own in better]))
-    return join_answers([answers.only(kept), *better])
+    return join_answers([answers.take(kept), *better])
 
 
 def answers_by_all_v(
@@ -284,22 +279,22 @@ def answers_by_j(target: Target, index: GermlineIndex, texts: Texts, max_evalue:
     lasts = np.minimum(starts + j.read_start + _END_OVERLAP, items.own.starts[sure.items + 1])
     found = []
     for alleles, reach, least in ((index.v, _V_REACH, _LEAST_V), (index.ends, _END_REACH, _LEAST)):
-        places = sure._replace(firsts=np.maximum(starts, lasts - reach), lasts=lasts)
+        places = replace(sure, firsts=np.maximum(starts, lasts - reach), lasts=lasts)
         scores, _, ties = best_of_set(target, index.sets, alleles, items, places)
         rows = np.flatnonzero(scores >= least)
         own = places.take(rows)
         v = _end_found(target, index, alleles, items, own, scores[rows], ties[rows])
         likely = (v.support <= _MAX_EVALUE) & (v.support * j.support[rows] <= max_evalue)
         if alleles is index.ends:
-            first = v.alleles[v.starts[:-1]] + alleles.offsets[own.sets]
+            first = v.alleles.first + alleles.offsets[own.sets]
             likely &= index.holds_cys(first, v.paths.germline_start, v.paths.germline_end)
         chosen = best_of_read(items, own.items, own.sets, scores[rows] + j.scores[rows], likely)
         mirrored = items.mirrored[own.items[chosen]]
         found.append(Answers(mirrored, own.sets[chosen], v.take(chosen), j.take(rows[chosen])))
     whole, ends = found
-    beside = join_answers([whole, ends.only(~np.isin(ends.reads, whole.reads))])
+    beside = join_answers([whole, ends.take(~np.isin(ends.reads, whole.reads))])
     other = _better_v(target, index, items, beside, max_evalue)
-    answers = join_answers([beside.only(~np.isin(beside.reads, other.reads)), other])
+    answers = join_answers([beside.take(~np.isin(beside.reads, other.reads)), other])
     good = (j.support <= max_evalue) & ~np.isin(j.reads, answers.reads)
     chosen = best_of_read(items, sure.items, sure.sets, j.scores, good)
     mirrored = items.mirrored[sure.items[chosen]]
@@ -316,12 +311,12 @@ def _better_v(
     """
     numbers = np.flatnonzero(np.isin(items.reads, beside.reads))
     found = answers_by_all_v(target, index, items, numbers, Limits(max_evalue, _SURE_EVALUE))
-    found = found.only(np.isin(found.reads, found.j.reads))
-    first = found.v.alleles[found.v.starts[:-1]] + index.v.offsets[found.sets]
+    found = found.take(found.j.scores > 0)
+    first = found.v.alleles.first + index.v.offsets[found.sets]
     better = index.holds_cys(first, found.v.paths.germline_start, found.v.paths.germline_end)
     better &= found.j.read_start + _END_OVERLAP >= found.v.read_end
     better &= found.v.scores > beside.v.scores[np.searchsorted(beside.reads, found.reads)]
-    return found.only(better)
+    return found.take(better)
 
 
 def _end_found(
@@ -334,14 +329,14 @@ def _end_found(
     ties: NDArray[np.bool_],
 ) -> Found:
     """How alleles, or ends of them, are aligned."""
-    alleles, starts = ties_by_row(ties)
+    alleles = ties_by_row(ties)
     parts = places.parts(items)
     # Of equal ones the V that is nearest to the J.
-    first = alleles[starts[:-1]] + v.offsets[places.sets]
+    first = alleles.first + v.offsets[places.sets]
     paths = find_paths(target, v, parts, first, scores, last=True)
     shift = places.firsts - items.own.starts[places.items]
     if v is index.ends:
         support = index.end_support(places.sets, scores, paths.read_start + shift, parts.sizes)
     else:
         support = v.scoring.support(scores, 1.0 * parts.sizes * v.bases[places.sets])
-    return Found(items.reads[places.items], scores, support, shift, paths, alleles, starts)
+    return Found(items.reads[places.items], scores, support, shift, paths, alleles)
