@@ -90,8 +90,8 @@ def scenarios(
         }
         if posteriors:
             told = posterior_files(tables, output, found, **options)
-            text = pgen_text(told, seconds=work_time() - start)
+            text = pgen_text(told, calls=calls, seconds=work_time() - start)
         else:
             made = scenario_files(tables, output, found, best=best, **options)
-            text = scenario_text(made, seconds=work_time() - start)
+            text = scenario_text(made, calls=calls, seconds=work_time() - start)
     print(text, end="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.dp.chain.tables import REGION_FIELDS
 from plait.dp.choice import resolve
+from plait.dp.protocol import Target
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
 from plait.vdj.calls import Ambiguity, CallResolver, Items, make_items
@@ -232,45 +233,15 @@ def count_paths(
     return counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CounterSettings:
-    """What a `PathCounter` is made of, as for `count_paths`; picklable, for use where the work is.
-
-    The device is one of the machine that counts.
-    """
-
-    germline: GermlineSet
-    model: PathModel
-    chain: Chain | Literal["auto"] = "auto"
-    ambiguous: Ambiguity = "first"
-    overflow: Overflow = "null"
-    device: str = "auto"
-
-    def counter(self, threads: int | None = None) -> PathCounter:
-        """Make the counter."""
-        return PathCounter(
-            self.germline,
-            self.model,
-            chain=self.chain,
-            ambiguous=self.ambiguous,
-            overflow=self.overflow,
-            device=self.device,
-            threads=threads,
-        )
-
-
 class PathCounter:
-    """Counts batches of junctions under one model; the tables of the model are made once.
+    """Counts batches of junctions under one model; its tables are made once, when they are needed.
+
+    Pickled are its settings alone: the device is one of the machine that counts.
 
     Parameters
     ----------
     germline, model, chain, ambiguous, overflow, device, threads
         As for `count_paths`.
-
-    Attributes
-    ----------
-    settings : CounterSettings
-        What it was made of.
     """
 
     def __init__(
@@ -293,36 +264,32 @@ class PathCounter:
         self.overflow = overflow
         if overflow not in ("null", "float", "wide"):
             raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
-        self.settings = CounterSettings(
-            germline=self.germline,
-            model=self.model,
-            chain=chain,
-            ambiguous=ambiguous,
-            overflow=overflow,
-            device=device,
-        )
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
-        self._target = resolve(device, threads)
-        self._counter = ChainCounter(self.germline, self.model, self.chain, self._target, overflow)
+        self._ambiguous, self._device, self._threads = ambiguous, device, threads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings: dict[str, Any] = {"chain": self.chain, "ambiguous": self._ambiguous}
+        settings |= {"overflow": self.overflow, "device": self._device, "threads": self._threads}
+        return partial(PathCounter, **settings), (self.germline, self.model)
+
+    @cached_property
+    def _target(self) -> Target:
+        return resolve(self._device, self._threads)
+
+    @cached_property
+    def _counter(self) -> ChainCounter:
+        return ChainCounter(self.germline, self.model, self.chain, self._target, self.overflow)
+
+    @cached_property
+    def _allowed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which D (J, D) and which second D behind a first one (D, D or 0, D) the order rule allows."""
         d = () if self.chain == "vj" else self.germline.d
         allowed = [self.germline.allowed_d(j)[: len(d)] for j in self.germline.j]
-        self._allowed = np.array(allowed, np.bool_).reshape(len(allowed), len(d))
         pairs = [[self.germline.allowed_d_pair(a, b) for b in d] for a in d if self.chain == "vddj"]
-        self._allowed_pairs = np.array(pairs, np.bool_).reshape(len(pairs), len(d))
-        self._provenance = Provenance(
-            version=__version__,
-            device=self._target.description,
-            schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
-            algebra=_ALGEBRA[overflow],
-            parameters={
-                "germline": self.germline.name,
-                "germline_digest": self.germline.digest,
-                "chain": self.chain,
-                "ambiguous": ambiguous,
-                "overflow": overflow,
-                **self.model.as_dict(),
-            },
+        return (
+            np.array(allowed, np.bool_).reshape(len(allowed), len(d)),
+            np.array(pairs, np.bool_).reshape(len(pairs), len(d)),
         )
 
     def count(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> PathCounts:
@@ -362,7 +329,20 @@ class PathCounter:
     @property
     def provenance(self) -> Provenance:
         """How counts are made; where a GPU that nobody asked for has failed, its name is not the only one."""
-        return replace(self._provenance, device=self._target.description)
+        return Provenance(
+            version=__version__,
+            device=self._target.description,
+            schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
+            algebra=_ALGEBRA[self.overflow],
+            parameters={
+                "germline": self.germline.name,
+                "germline_digest": self.germline.digest,
+                "chain": self.chain,
+                "ambiguous": self._ambiguous,
+                "overflow": self.overflow,
+                **self.model.as_dict(),
+            },
+        )
 
     @property
     def on_gpu(self) -> bool:
@@ -383,9 +363,10 @@ class PathCounter:
         """Sum items to rows and put the counts under their names."""
         status = items.status.copy()
         rows = RowSums(items, raw.overflow)
-        allowed = rows.any_item(self._allowed[items.texts.suffix])
+        d_allowed, pairs_allowed = self._allowed
+        allowed = rows.any_item(d_allowed[items.texts.suffix])
         # The order rule looks at the D next to J, the second one of a pair.
-        pairs = allowed[:, None, :] & self._allowed_pairs[None]
+        pairs = allowed[:, None, :] & pairs_allowed[None]
         regions = rows.first_item(raw.regions)
         named = named_counts(self.model, self.chain, rows, raw)
         status[rows.overflow] = _OVERFLOW

@@ -27,7 +27,6 @@ from plait.dp.chain.weigh_kernels import expect_kernel, expect_pairs_kernel
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
 from plait.run.local import LocalExecutor
-from plait.settings import thread_count
 from plait.vdj.model.gene_ends import EndShape, ModelShapes, model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
 from plait.vdj.model.texts import chosen_texts, split_texts
@@ -468,7 +467,7 @@ class Expectation:
     ) -> None:
         self._model = model
         self.shapes = model_shapes(model) if shapes is None else shapes
-        self._executor = LocalExecutor(thread_count() if threads is None else threads)
+        self._executor = LocalExecutor(threads)
         self._counting = counting_of(model, self.shapes)
         self._counts = self._counting.empty()
         self._log = 0.0

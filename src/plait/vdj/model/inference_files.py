@@ -17,7 +17,7 @@ from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
 from plait.run.local import LocalExecutor
-from plait.settings import source_digest, thread_count
+from plait.settings import source_digest
 from plait.vdj.model.evidence import EvidenceChoice, check_evidence_inputs, collect_evidence
 from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.igor import check_igor_names
@@ -117,7 +117,7 @@ def infer_files(
     _check(inputs, iterations, tolerance, pseudocount)
     check_igor_names(start)
     wanted = choice or EvidenceChoice()
-    executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = LocalExecutor(threads)
     identities, size = check_evidence_inputs(inputs, wanted, layout)
     folder = InferenceFolder(Path(output))
     with _abandoning(folder), AtomicFile(folder.facts) as file:

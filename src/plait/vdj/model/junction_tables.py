@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
-from plait.run.rows import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
+from plait.run.rows import rows_per_block
 from plait.vdj.model.texts import AMINO_ACIDS, CODONS
 
 #: Which calls of a row are taken for what it was made of: V and J, one of them, or none.
@@ -128,13 +128,9 @@ def open_junctions(
     roles = ("junction", *(f"{segment}_call" for segment in used))
     given = replace(given, columns={**given.columns, "junction": junctions}, required=roles)
 
-    def opened(paths: Sequence[str | os.PathLike[str]], rows: int) -> RearrangementReader:
-        return RearrangementReader(paths, layout=given, block_rows=rows)
-
+    reader = RearrangementReader(inputs, layout=given, block_rows=block_rows)
     if fewest_rows is not None:
-        widths = [sampled_row_bytes(opened([path], SAMPLED_ROWS)) for path in inputs]
-        block_rows = rows_per_block(max(widths), fewest_rows, block_rows)
-    reader = opened(inputs, block_rows)
+        reader.block_rows = rows_per_block(reader.sampled_row_bytes(), fewest_rows, block_rows)
     first = reader.roles["junction"]
     acid = next((name for name in names if name in reader.schema.names), None)
     return JunctionTable(reader, first if first in own else None, acid, used)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from plait.dp.chain.adjoint import ChoiceSummary
 from plait.run.local import LocalExecutor
-from plait.settings import thread_count
 from plait.vdj.model.expectations import counting_of
 from plait.vdj.model.gene_ends import model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
@@ -74,7 +73,7 @@ class PosteriorFinder:
 
     def __init__(self, model: RecombinationModel, *, threads: int | None = None) -> None:
         self.model = model
-        self._executor = LocalExecutor(thread_count() if threads is None else threads)
+        self._executor = LocalExecutor(threads)
         shapes = model_shapes(model)
         self._encoder = JunctionEncoder(model, shapes=shapes, missing="refused")
         self._counting = counting_of(model, shapes)

@@ -25,7 +25,7 @@ from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import Kept, kept_results
-from plait.settings import source_digest, thread_count
+from plait.settings import source_digest
 from plait.types import Provenance
 from plait.vdj.model.junction_tables import ACID_OF_CODON
 from plait.vdj.model.recombination_model import RecombinationModel
@@ -110,7 +110,7 @@ class JunctionSampler:
         threads
             Blocks made at a time; nothing depends on it.
         """
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+        executor = LocalExecutor(threads)
         starts = iter(range(first, 1 << 62, _BLOCK))
         with closing(executor.map(self.block, starts)) as blocks:
             yield from blocks
@@ -386,8 +386,7 @@ def generate_file(
         raise InvalidInput("count", found=count, expected="0 or more")
     if not 0 <= seed < 1 << 64:
         raise InvalidInput("seed", found=seed, expected="a whole number from 0 to 2^64 - 1")
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
     provenance = _provenance(model, seed, count, productive)
     metadata = {"plait.provenance": json.dumps(provenance, sort_keys=True)}

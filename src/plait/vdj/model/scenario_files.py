@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +17,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
-from plait.run.rows import Progress, RowRun, RowWork, run_key, run_rows
-from plait.settings import thread_count
+from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
 from plait.vdj.calls import BlamedCalls
 from plait.vdj.model.gene_ends import GeneCalls, as_column, model_shapes
 from plait.vdj.model.junction_tables import GivenCalls, JunctionColumns, JunctionTable, open_junctions
@@ -94,25 +91,16 @@ class ScenarioSummary:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioBlock:
-    """Result of a block, columns as in `BlockScenarios.schema`, and what came of its rows."""
-
-    result: pa.RecordBatch
-    summary: ScenarioSummary
-
-
-class BlockScenarios:
-    """Searches wherever it is called; picklable, its tables are made where they are needed.
+@dataclass(frozen=True)
+class BlockScenarios(RowWork[ScenarioSummary]):
+    """Searches wherever it is called; result columns are those of `_FOUND`.
 
     `places` is what the columns of a block are; at most `best` scenarios of a row are found.
     """
 
-    schema = _FOUND
-
-    def __init__(self, model: RecombinationModel, places: JunctionColumns, best: int) -> None:
-        self._made_of = model, places, best
-        self.model, self._places, self.best = self._made_of
+    model: RecombinationModel
+    places: JunctionColumns
+    best: int
 
     @cached_property
     def _engine(self) -> GenerationProbability:
@@ -129,14 +117,13 @@ class BlockScenarios:
 
     def provenance(self) -> dict[str, Any]:
         """How scenarios are found."""
-        made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
+        made = self._engine.provenance("nt", self.places.v >= 0, self.places.j >= 0).as_dict()
         return {**made, "parameters": {**made["parameters"], "best": self.best}}
 
-    def __call__(self, rows: pa.RecordBatch) -> ScenarioBlock:
-        """The scenarios of a block."""
-        columns = rows.columns
-        calls = self._places.calls(columns)
-        texts = as_column(self._places.texts(columns))
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their scenarios."""
+        calls = self.places.calls(columns)
+        texts = as_column(self.places.texts(columns))
         v, j = calls.get("v"), calls.get("j")
         pgen = self._engine.compute(texts, v, j)
         encoded = encode_texts(texts, "nt")
@@ -147,11 +134,7 @@ class BlockScenarios:
         good = np.flatnonzero(status == "ok")
         v_genes, j_genes = (c.read(given, len(texts)) for c, given in zip(self._calls, (v, j), strict=True))
         found = self._finder.search(encoded, good, v_genes, j_genes, self.best)
-        return self._told(self._batch(encoded, status, pgen.pgen, good, found), calls)
-
-    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> ScenarioBlock:
-        """A block that another run has computed, from its rows and what was found."""
-        return self._told(result, self._places.calls(rows.columns))
+        return self._batch(encoded, status, pgen.pgen, good, found), None
 
     def _batch(
         self,
@@ -198,7 +181,8 @@ class BlockScenarios:
             columns[f"{short}_length"] = _whole(np.maximum(-cut, 0), there)
         return columns
 
-    def _told(self, result: pa.RecordBatch, calls: dict[str, pa.Array]) -> ScenarioBlock:
+    def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> ScenarioSummary:
+        """What came of the rows."""
         rank = result["scenario_rank"].to_numpy(zero_copy_only=False)
         share = result["scenario_share"].to_numpy(zero_copy_only=False)
         first = np.flatnonzero(~(rank > 1))
@@ -210,11 +194,12 @@ class BlockScenarios:
         )
         for entry in pc.value_counts(status).to_pylist():
             summary.statuses[entry["values"]] += entry["counts"]
-        summary.blamed.add(status, calls)
-        return ScenarioBlock(result, summary)
+        summary.blamed.add(status, self.places.calls(columns))
+        return summary
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BlockScenarios, self._made_of
+    def facts(self, summary: ScenarioSummary) -> dict[str, Any]:
+        """The totals."""
+        return {"rows": sum(summary.statuses.values()), **summary.as_dict()}
 
 
 def _whole(values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
@@ -239,24 +224,6 @@ _MOST_ROWS: Final = 1 << 12
 _MOST_BLOCKS: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioFiles:
-    """A finished run.
-
-    `output` is the table, `summary_path` JSON with the totals; `rows` counts those of the inputs, `calls`
-    says which were used; `blank_lines` were in text inputs; `resumed_blocks` were taken over from the run
-    that was stopped.
-    """
-
-    output: Path
-    summary_path: Path
-    rows: int
-    summary: ScenarioSummary
-    calls: GivenCalls
-    blank_lines: int
-    resumed_blocks: int
-
-
 def scenario_files(
     inputs: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
@@ -269,7 +236,7 @@ def scenario_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> ScenarioFiles:
+) -> FinishedRun[ScenarioSummary]:
     """Write the most probable scenarios of all rows of tables, one row per scenario.
 
     A row without any scenario is there once, with the reason in ``status``. Beside the table stands a
@@ -293,71 +260,42 @@ def scenario_files(
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     if not 1 <= best <= _BLOCK_SCENARIOS:
         raise InvalidInput("best", found=best, expected=f"1 to {_BLOCK_SCENARIOS:,}")
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     rows = max(1, min(_MOST_ROWS, _BLOCK_SCENARIOS // best))
     table = open_junctions(
         inputs, layout=layout, acids=False, calls=calls, block_rows=rows, fewest_rows=min(rows, 256)
     )
+    work = BlockScenarios(model, table.places, best)
     with table.reader as reader:
-        run = _Run(table, BlockScenarios(model, table.places, best))
-        finished = run_rows(
-            RowRun(
-                reader=reader,
-                inputs=inputs,
-                work=run.work(),
-                schema=run.schema,
-                metadata={"plait.provenance": json.dumps(run.provenance, sort_keys=True)},
-                key=run_key(reader, run.provenance),
-                most=_MOST_BLOCKS,
-            ),
-            output,
-            executor,
-            resume=resume,
-            progress=progress,
-            add=lambda found: run.summary.merge(found.summary),
-            facts=run.facts,
+        run = RowRun(
+            reader=reader,
+            inputs=inputs,
+            columns=table.columns,
+            work=work,
+            provenance=work.provenance(),
+            rows=ScenarioRows(table),
+            summary=ScenarioSummary(),
+            output=output,
+            most=_MOST_BLOCKS,
         )
-    return ScenarioFiles(
-        output=Path(output),
-        summary_path=finished.summary_path,
-        rows=finished.rows,
-        summary=run.summary,
-        calls=calls,
-        blank_lines=finished.blank_lines,
-        resumed_blocks=finished.resumed_blocks,
-    )
+        return run_rows(run, executor, resume=resume, progress=progress)
 
 
-class _Run:
-    """Everything that is fixed for one run, and its totals."""
+class ScenarioRows:
+    """A row per scenario, behind the number of its input row, its name and its junction."""
 
-    def __init__(self, table: JunctionTable, blocks: BlockScenarios) -> None:
+    renamed = None
+
+    def __init__(self, table: JunctionTable) -> None:
         self._table = table
-        self._blocks = blocks
         self._names = table.reader.roles.get("sequence_id")
-        self.provenance = blocks.provenance()
-        self.summary = ScenarioSummary()
         own = [("record", pa.int64()), ("sequence_id", pa.string()), ("junction", pa.string())]
-        self.schema = pa.schema([*own, *list(blocks.schema)[1:]])
+        self.schema = pa.schema([*own, *list(_FOUND)[1:]])
 
-    def work(self) -> RowWork[ScenarioBlock]:
-        return RowWork(
-            columns=self._table.columns,
-            work=self._blocks,
-            stored=lambda found: found.result,
-            restored=self._blocks.restored,
-            finish=self._finish,
-        )
-
-    def _finish(self, first: int, block: pa.RecordBatch, found: ScenarioBlock) -> pa.RecordBatch:
-        row = found.result["row"]
+    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a block, whose first one is number `first`."""
+        row = result["row"]
         record = first + np.asarray(row, np.int64)
         names = pa.nulls(block.num_rows) if self._names is None else block[self._names]
         own = [pa.array(record), names.cast(pa.string()).take(row), self._table.nucleotides(block).take(row)]
-        return pa.record_batch([*own, *found.result.columns[1:]], schema=self.schema)
-
-    def facts(self) -> dict[str, Any]:
-        """Content of the summary file."""
-        rows = sum(self.summary.statuses.values())
-        return {"provenance": self.provenance, "rows": rows, **self.summary.as_dict()}
+        return pa.record_batch([*own, *result.columns[1:]], schema=self.schema)

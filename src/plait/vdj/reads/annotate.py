@@ -15,7 +15,6 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import open_reads, slice_reads
 from plait.run.local import LocalExecutor
-from plait.settings import thread_count
 from plait.types import Provenance
 from plait.vdj.reads.annotator import ReadAnnotator
 from plait.vdj.reads.settings import AnnotationSettings, Germlines, germlines_of
@@ -108,7 +107,7 @@ def annotate(
     elif limits:
         raise InvalidInput("settings", found=f"also {', '.join(limits)}", expected="one or the other")
     annotator = ReadAnnotator(germlines_of(germline), settings=settings, device=device)
-    executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = LocalExecutor(threads)
     batches, summary = [], ReadSummary()
     with closing(
         executor.map(lambda pair: annotator.annotate(*pair), _counted(reads, mates, summary))
