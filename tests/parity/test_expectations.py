@@ -17,8 +17,14 @@ from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctio
 
 from plait.dp.chain.weigh_kernels import expect_kernel, expect_pairs_kernel
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.expectations import CountingPairs, CountingWithD, Evidence, Expectation
-from plait.vdj.model.posteriors import Posteriors, posteriors
+from plait.vdj.model.expectations import (
+    CountingPairs,
+    CountingWithD,
+    Evidence,
+    Expectation,
+    Posteriors,
+    posteriors,
+)
 from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.results import STATUSES
 

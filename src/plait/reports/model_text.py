@@ -14,7 +14,7 @@ from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.inference_files import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
 from plait.vdj.model.pgen_files import QUANTILES, PgenSummary, PgenTotals
-from plait.vdj.model.scenario_files import ScenarioSummary
+from plait.vdj.model.scenarios import ScenarioSummary
 
 #: Every status in plain words.
 PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(

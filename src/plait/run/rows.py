@@ -21,7 +21,7 @@ from plait.formats.parquet import read_ahead
 from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.tables import open_table
 from plait.run.executor import Executor
-from plait.settings import source_digest
+from plait.settings import package_digest
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -165,11 +165,15 @@ class WorkedBlock(Generic[S]):
     device: str | None = None
 
 
-class RowWork(Generic[S]):
-    """What is done with every block; subclasses are dataclasses.
+class Remade:
+    """A dataclass of which the fields alone are pickled: what is made of them is made where it is needed."""
 
-    Pickled are its fields alone: what is made of them is made where the work is done.
-    """
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+
+class RowWork(Remade, Generic[S]):
+    """What is done with every block; subclasses are dataclasses."""
 
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Result columns of the columns worked on, and the device that made them, if there is a choice."""
@@ -191,9 +195,6 @@ class RowWork(Generic[S]):
     def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> WorkedBlock[S]:
         """A block that another run has worked on, from its rows and their result columns."""
         return WorkedBlock(result, self.summary(rows.columns, result))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
 
 def asked_where_done(executor: Executor, question: Callable[[U], R], work: U) -> R:
@@ -440,7 +441,7 @@ def _key(run: RowRun[Any]) -> dict[str, object]:
     reader = run.reader
     return {
         "provenance": run.provenance,
-        "sources": source_digest(Path(__file__).parents[1].rglob("*.py")),
+        "sources": package_digest(),
         "layout": reader.layout.name,
         "inputs": [list(identity) for identity in reader.identities],
         "block_rows": reader.block_rows,

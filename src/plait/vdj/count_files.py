@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +31,10 @@ from plait.run.rows import (
     run_rows,
 )
 from plait.types import Provenance
-from plait.vdj.calls import BlamedCalls, first_gene
+from plait.vdj.calls import RowTotals, first_gene
 from plait.vdj.count_columns import ResultColumns
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
-from plait.vdj.models import PathModel
 from plait.vdj.results import STATUSES
 from plait.vdj.zero_causes import (
     CauseFinder,
@@ -65,21 +63,17 @@ class GeneZeros:
         return self.zeros / self.rows if self.rows else 0.0
 
 
-@dataclass(slots=True)
-class CountSummary:
+@dataclass
+class CountSummary(RowTotals):
     """Running totals of a counting run. Sums of blocks, in any order."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
     causes: TableCauses = field(default_factory=TableCauses)
     _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
-    _calls: BlamedCalls = field(default_factory=BlamedCalls)
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
-        for entry in pc.value_counts(result["status"]).to_pylist():
-            self.statuses[entry["values"]] += entry["counts"]
-        self._calls.add(result["status"], calls)
+        self.add_statuses(result["status"], calls)
         counted = pc.equal(result["status"], "ok")
         # Not to be exact: counts above 2^53 only have to stay different from zero.
         zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
@@ -91,17 +85,11 @@ class CountSummary:
 
     def merge(self, other: CountSummary) -> None:
         """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
+        super().merge(other)
         for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
             for segment in mine:
                 mine[segment].update(theirs[segment])
-        self._calls.merge(other._calls)
         self.causes.merge(other.causes)
-
-    @property
-    def rows(self) -> int:
-        """All rows."""
-        return sum(self.statuses.values())
 
     @property
     def counted(self) -> int:
@@ -123,7 +111,7 @@ class CountSummary:
 
         Only ``"unknown_v_call"``, ``"no_v_anchor"`` and the same of J blame calls.
         """
-        return self._calls.of(status)
+        return self.blamed.of(status)
 
     def suspicious(self) -> list[str]:
         """Genes that are so often zero that their anchor or allele is probably wrong.
@@ -159,7 +147,7 @@ class CountSummary:
     def remarks(self, germline: GermlineSet) -> list[str]:
         """What is to be said of the table as a whole: foreign genes, and causes of zeros."""
         own = f"germline set {germline.name}"
-        unknown = {segment: self._calls.of(f"unknown_{segment}_call") for segment in "vj"}
+        unknown = {segment: self.blamed.of(f"unknown_{segment}_call") for segment in "vj"}
         called = self.rows - self.statuses["missing_v_call"]
         return [
             *foreign_sentences(unknown, called, locus=germline.locus, own=own),
@@ -179,7 +167,7 @@ class CountSummary:
         found = cls(statuses=Counter({str(name): int(n) for name, n in facts["statuses"].items()}))
         found.causes = TableCauses.from_dict(facts["zero_causes"])
         for status, names in facts["blamed_calls"].items():
-            found._calls.blame(status, names)
+            found.blamed.blame(status, names)
         for segment in "vj":
             for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
                 found._rows[segment][gene] += int(zeros["rows"])
@@ -196,9 +184,9 @@ class CountSummary:
             for segment in "vj"
         }
         return {
+            **super().as_dict(),
             "rows": self.rows,
             "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
-            "blamed_calls": self._calls.as_dict(),
             "zero_counts": self.zeros,
             "zero_causes": self.causes.as_dict(),
             "suspicious_genes": self.suspicious(),
@@ -216,12 +204,6 @@ class CountPlan(NamedTuple):
     counter: PathCounter
     provenance: Provenance
     on_gpu: bool
-
-    @property
-    def columns(self) -> ResultColumns:
-        """The columns of a result."""
-        counter = self.counter
-        return ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
 
 
 def plan_on(executor: Executor, counter: PathCounter) -> CountPlan:
@@ -243,7 +225,7 @@ class BlockCounter(RowWork[CountSummary]):
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their counts."""
         counts = self.counter.count(*columns)
-        return self._columns.batch(counts), counts.provenance.device
+        return self.counter.columns.batch(counts), counts.provenance.device
 
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> CountSummary:
         """Statuses, zeros by gene, and what explains zeros."""
@@ -257,7 +239,7 @@ class BlockCounter(RowWork[CountSummary]):
         def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
             at = pa.array(rows)
             counts = self.counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
-            return _above_zero(self._columns.batch(counts))
+            return _above_zero(self.counter.columns.batch(counts))
 
         counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
         summary.causes = self._causes.causes(junction, counted, counted & ~_above_zero(result), possible)
@@ -279,51 +261,11 @@ class BlockCounter(RowWork[CountSummary]):
             most = sum(limits) + longest if longest else max(limits)
         return CauseFinder(ends, most, {a.gene for a in germline.v})
 
-    @cached_property
-    def _columns(self) -> ResultColumns:
-        counter = self.counter
-        return ResultColumns(counter.germline, counter.model, counter.chain, counter.overflow)
-
 
 def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
     # Not to be exact: counts above 2^53 only have to stay different from zero.
     counts = result["path_count"].cast(pa.float64(), safe=False)
     found: NDArray[np.bool_] = pc.fill_null(pc.greater(counts, 0.0), False).to_numpy(zero_copy_only=False)
-    return found
-
-
-#: An end that matches less than this is hardly ever trimmed so far.
-_SHORT_MATCH = 6
-#: Reasons in the order in which they are tried, in plain words.
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "v_mismatch": f"V matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
-        "j_mismatch": f"J matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
-        "gap": "V and J leave more nt than the longest D and both N regions can fill",
-        "one_side": "no D match lies so that both N regions stay within their limits",
-    }
-)
-
-
-def zero_reasons(table: pa.Table, model: PathModel) -> dict[str, int]:
-    """Rows of a V-D-J table counted under dp2 with count 0, by the first of `REASONS` that holds.
-
-    Columns needed: status, path_count, v_match_length, j_match_length, d_match_length and vj_gap.
-    """
-    ok = pc.equal(table["status"], "ok")
-    # Not to be exact: counts above 2^53 only have to stay different from zero.
-    zero = pc.fill_null(pc.equal(table["path_count"].cast(pa.float64(), safe=False), 0.0), False)
-    rows = table.filter(pc.and_(ok, zero))
-    v, j, d, gap = (
-        rows[name].to_numpy() for name in ("v_match_length", "j_match_length", "d_match_length", "vj_gap")
-    )
-    insertions = sum(model.nu if nu is None else nu for nu in (model.nu_vd, model.nu_dj))
-    holds = (v < _SHORT_MATCH, j < _SHORT_MATCH, gap - d > insertions, np.ones(rows.num_rows, np.bool_))
-    found = {}
-    left = np.ones(rows.num_rows, np.bool_)
-    for name, here in zip(REASONS, holds, strict=True):
-        found[name] = int((left & here).sum())
-        left &= ~here
     return found
 
 
@@ -514,7 +456,7 @@ def count_files(
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     executor = executor or LocalExecutor(threads)
     plan = plan_on(executor, counter)
-    columns, provenance = plan.columns, plan.provenance.as_dict()
+    columns, provenance = counter.columns, plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
     size = MOST_BYTES // (items_per_row(columns) if long else 1)
     with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:

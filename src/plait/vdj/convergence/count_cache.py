@@ -216,7 +216,7 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
 def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
     if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
         return False
-    wanted = {"status", "path_count"} | set(plan.columns.schema.names)
+    wanted = {"status", "path_count"} | set(plan.counter.columns.schema.names)
     return _effective(stored["provenance"]) == _counted_as(plan) and wanted <= set(stored["columns"])
 
 

@@ -20,11 +20,11 @@ from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
-from plait.vdj.calls import BlamedCalls
+from plait.vdj.calls import BlamedCalls, RowTotals
 from plait.vdj.germline.allele import locus_of
+from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionColumns, JunctionTable, open_junctions
 from plait.vdj.model.pgen import GenerationProbability, Pgen
-from plait.vdj.model.posteriors import PosteriorFinder
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
 from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
@@ -41,17 +41,14 @@ _EDGES: Final = np.array(
 )
 
 
-@dataclass(slots=True)
-class PgenSummary:
+@dataclass
+class PgenSummary(RowTotals):
     """Running totals of one column. Sums of blocks, in any order.
 
-    `blamed` has the calls behind statuses that blame a call, `causes` what was found when zero rows were put
-    to the test; `foreign` counts calls that the model does not know, used or not, `called` rows with a V or J
-    call.
+    `causes` has what was found when zero rows were put to the test; `foreign` counts calls that the model
+    does not know, used or not, `called` rows with a V or J call.
     """
 
-    statuses: Counter[str] = field(default_factory=Counter)
-    blamed: BlamedCalls = field(default_factory=BlamedCalls)
     causes: TableCauses = field(default_factory=TableCauses)
     foreign: BlamedCalls = field(default_factory=BlamedCalls)
     called: int = 0
@@ -59,25 +56,17 @@ class PgenSummary:
 
     def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the ``"v"`` and ``"j"`` calls of its rows that were used."""
-        for entry in pc.value_counts(status).to_pylist():
-            self.statuses[entry["values"]] += entry["counts"]
-        self.blamed.add(status, calls)
+        self.add_statuses(status, calls)
         values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
 
     def merge(self, other: PgenSummary) -> None:
         """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
-        self.blamed.merge(other.blamed)
+        super().merge(other)
         self.causes.merge(other.causes)
         self.foreign.merge(other.foreign)
         self.called += other.called
         self._bins += other._bins
-
-    @property
-    def rows(self) -> int:
-        """All rows."""
-        return sum(self.statuses.values())
 
     @property
     def zeros(self) -> int:
@@ -110,10 +99,9 @@ class PgenSummary:
         quantiles = self.log10_quantiles()
         named = [f"{share:g}" for share in QUANTILES]
         return {
-            "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
+            **super().as_dict(),
             "zeros": self.zeros,
             "zero_causes": self.causes.as_dict(),
-            "blamed_calls": self.blamed.as_dict(),
             "foreign_calls": self.foreign.as_dict(),
             "log10_quantiles": None if quantiles is None else dict(zip(named, quantiles, strict=True)),
         }
@@ -457,8 +445,8 @@ def posterior_files(
 
     Every input row is in the output, in input order, with all its columns, and then its generation
     probability, the most probable gene of each kind, means of deletions and insertions over all scenarios,
-    and their entropy; see `plait.vdj.model.posteriors.Posteriors`. Parameters, errors, summary and checkpoint
-    are as of `pgen_files`.
+    and their entropy; see `plait.vdj.model.expectations.Posteriors`. Parameters, errors, summary and
+    checkpoint are as of `pgen_files`.
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
