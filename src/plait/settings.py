@@ -21,7 +21,7 @@ from pathlib import Path
 
 from plait.errors import InvalidInput
 
-__all__ = ["cache_directory", "show_tracebacks", "source_digest", "thread_count"]
+__all__ = ["cache_directory", "package_digest", "show_tracebacks", "source_digest", "thread_count"]
 
 
 def cache_directory() -> Path:
@@ -80,6 +80,11 @@ def _usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def package_digest() -> str:
+    """Digest of all source files of plait: what may change any result."""
+    return source_digest(Path(__file__).parent.rglob("*.py"))
 
 
 def source_digest(files: Iterable[Path], *facts: str) -> str:

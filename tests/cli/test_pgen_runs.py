@@ -22,7 +22,7 @@ DRAWS = 64
 SMALL = {
     "plait.vdj.model.pgen_files._BLOCK_ROWS": 16,
     "plait.vdj.model.pgen_files._FEWEST_ROWS": 16,
-    "plait.vdj.model.scenario_files._MOST_ROWS": 16,
+    "plait.vdj.model.scenarios._MOST_ROWS": 16,
     "plait.vdj.model.sampling._BLOCK_DRAWS": DRAWS,
 }
 COMMANDS = {

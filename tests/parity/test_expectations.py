@@ -18,8 +18,12 @@ from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctio
 
 from plait.dp.chain.adjoint import expect_kernel
 from plait.vdj.model import RecombinationModel, expectations
-from plait.vdj.model.expectations import Evidence, Expectation
-from plait.vdj.model.posteriors import Posteriors, posteriors
+from plait.vdj.model.expectations import (
+    Evidence,
+    Expectation,
+    Posteriors,
+    posteriors,
+)
 from plait.vdj.model.texts import JunctionEncoder
 from plait.vdj.results import STATUSES
 

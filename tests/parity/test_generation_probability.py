@@ -30,7 +30,7 @@ from plait.lang.algebras import COUNT, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHT
 from plait.lang.lanes import OneLane, host_lanes
 from plait.vdj import PathModel, count_paths
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.posteriors import posteriors
+from plait.vdj.model.expectations import posteriors
 from plait.vdj.model.scenarios import ScenarioFinder
 
 BOUND = 1e-12

@@ -26,7 +26,7 @@ from plait.vdj.count_files import count_files
 from plait.vdj.germline import load_germline
 from plait.vdj.model import ModelGene, infer_files
 from plait.vdj.model.pgen_files import pgen_files
-from plait.vdj.model.scenario_files import scenario_files
+from plait.vdj.model.scenarios import scenario_files
 from plait.vdj.reads.annotate_files import annotate_files
 from plait.vdj.sharing_table import sharing
 
@@ -90,7 +90,7 @@ def test_other_rows_of_the_same_size_and_time(
 def test_junctions_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
     monkeypatch.setattr("plait.vdj.model.pgen_files._BLOCK_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.pgen_files._FEWEST_ROWS", BLOCK)
-    monkeypatch.setattr("plait.vdj.model.scenario_files._MOST_ROWS", BLOCK)
+    monkeypatch.setattr("plait.vdj.model.scenarios._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.inference._SECONDS", 0.0)
     v, j = ModelGene("TRBV1*01", "TGTGCA", 0, "F"), ModelGene("TRBJ1*01", "GCTTTC", 3, "F")
     two = small_model(1, zeros=False, most=4)
@@ -249,7 +249,7 @@ def test_a_worker_that_reads_another_file(tmp_path: Path, mouse_rows: Any, count
     rows = mouse_rows(100)
     path = write(tmp_path / "in.parquet", rows)
     count_files([path], tmp_path / "here.tsv", counter)
-    count_files([path], tmp_path / "there.tsv", counter.settings, executor=Elsewhere(lambda: None))
+    count_files([path], tmp_path / "there.tsv", counter, executor=Elsewhere(lambda: None))
     assert (tmp_path / "here.tsv").read_bytes() == (tmp_path / "there.tsv").read_bytes()
     other = {name: cells[::-1] for name, cells in rows.items()}
 
@@ -257,7 +257,7 @@ def test_a_worker_that_reads_another_file(tmp_path: Path, mouse_rows: Any, count
         replaced(path, other, 0)
 
     with pytest.raises(FormatError, match=r"other rows than a worker has read|changed while it was read"):
-        count_files([path], tmp_path / "out.tsv", counter.settings, executor=Elsewhere(change))
+        count_files([path], tmp_path / "out.tsv", counter, executor=Elsewhere(change))
     assert not (tmp_path / "out.tsv").exists()
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.rearrangements import RearrangementReader
-from plait.run.rows import Progress
+from plait.run.rows import FinishedRun, Progress
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_files import CountedFiles, count_files
+from plait.vdj.count_files import CountSummary, count_files
 
 BLOCK = 16
 
@@ -39,7 +39,9 @@ def table(tmp_path: Path, mouse_rows: Any) -> Path:
     return path
 
 
-def count(table: Path, counter: PathCounter, name: str = "out.parquet", **options: Any) -> CountedFiles:
+def count(
+    table: Path, counter: PathCounter, name: str = "out.parquet", **options: Any
+) -> FinishedRun[CountSummary]:
     return count_files([table], table.with_name(name), counter, **options)
 
 

@@ -6,15 +6,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from support.cases import make_germline
 
 from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
 from plait.reports.count_text import explanation_text
-from plait.vdj import Explanation, PathModel, count_paths, explain
-from plait.vdj.count_files import zero_reasons
+from plait.vdj import Explanation, count_paths, explain
 from plait.vdj.explanation import longest_d, match_j, match_v
 from plait.vdj.germline import load_germline
 
@@ -128,38 +126,6 @@ def test_the_smallest_limits_are_the_smallest(junction: str, parameters: dict[st
             assert item.smallest == 0 or count(*args, **{**limits, item.limit: item.smallest - 1}) == 0
     text = " ".join(explanation_text(told).split())
     assert "Why the count is 0" in text and f"above 0: {told.smallest_nu} (now" in text
-
-
-def test_reasons_for_zero() -> None:
-    far = "TCAGTTGGGACTGGAGTTGGGAC"
-    cases = {
-        "v_mismatch": ("AAAA" + far + JUNCTION[-17:], "TRBV13-1"),
-        "j_mismatch": (JUNCTION[:12] + far + "AAA", "TRBV13-1"),
-        "gap": (JUNCTION[:12] + "CTCT" * 12 + JUNCTION[-17:], "TRBV13-1"),
-        "one_side": (JUNCTION[:12] + "GGGACTGG" + "CTATCTATCTAT" + JUNCTION[-17:], "TRBV13-1"),
-        "none": (JUNCTION, "TRBV13-1"),
-    }
-    junctions = [junction for junction, _ in cases.values()]
-    model = PathModel(nu=10)
-    counts = count_paths(
-        junctions, ["TRBV13-1"] * 5, ["TRBJ2-7"] * 5, germline=MOUSE, model=model, device="reference"
-    )
-    names = ("v_match_length", "j_match_length", "d_match_length", "vj_gap")
-    table = pa.table(
-        {
-            "status": ["ok"] * 5,
-            "path_count": counts.path_count,
-            **{name: counts.regions[name] for name in names},
-        }
-    )
-    zero = [bool(value) for value in counts.path_count == 0]
-    expected = {name: int(z) for name, z in zip(cases, zero, strict=True) if name != "none"}
-    assert zero == [True, True, True, zero[3], False]
-    assert zero_reasons(table, model) == expected
-    # No floating-point number is this count.
-    large = pa.array([33730171352645633] * 5, pa.int64())
-    table = table.set_column(table.column_names.index("path_count"), "path_count", large)
-    assert set(zero_reasons(table, model).values()) == {0}
 
 
 def test_other_chains() -> None:

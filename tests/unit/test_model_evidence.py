@@ -65,9 +65,9 @@ def written(path: Path, rows: list[tuple[str, ...]], names: list[str] = NAMES) -
 def collected(
     inputs: list[Path], out: Path, choice: EvidenceChoice, model: RecombinationModel | None = None
 ) -> tuple[files.CollectedEvidence, list[dict[str, object]]]:
-    found = files.collect_evidence(
-        inputs, out, model or small_model(5, zeros=False), choice, executor=LocalExecutor(2)
-    )
+    tables = files.open_evidence(inputs, choice)
+    start = model or small_model(5, zeros=False)
+    found = files.collect_evidence(tables, out, start, choice, executor=LocalExecutor(2))
     with files.EvidenceFile(out) as file:
         rows = [row for k in range(file.batches) for row in file.batch(k).to_pylist()]
     return found, rows

@@ -21,9 +21,9 @@ from support.read_simulation import Sequencing
 
 from plait.errors import FormatError, TargetUnavailable, TaskFailed
 from plait.run.dask import DaskExecutor
-from plait.run.rows import Progress
+from plait.run.rows import FinishedRun, Progress
 from plait.vdj import PathCounter
-from plait.vdj.count_files import CountedFiles, count_files
+from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.germline import load_germline
 from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
 from plait.vdj.sharing_table import share_files
@@ -67,7 +67,7 @@ def inputs(tmp_path: Path, mouse_rows: Any) -> Callable[[str], list[Path]]:
     return write
 
 
-def count(inputs: list[Path], counter: PathCounter, name: str, **options: Any) -> CountedFiles:
+def count(inputs: list[Path], counter: PathCounter, name: str, **options: Any) -> FinishedRun[CountSummary]:
     return count_files(inputs, inputs[0].with_name(name), counter, **options)
 
 

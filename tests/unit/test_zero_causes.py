@@ -17,11 +17,12 @@ from plait.alphabets import reverse_complement
 from plait.dp.chain.sample import FIELDS
 from plait.reports.count_text import count_text
 from plait.reports.model_text import pgen_text
-from plait.vdj.count_files import CountedFiles, count_files
-from plait.vdj.counting import CounterSettings
+from plait.run.rows import FinishedRun
+from plait.vdj.count_files import CountSummary, count_files
+from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.model import bundled_model
-from plait.vdj.model.pgen_files import PgenFiles, pgen_files
+from plait.vdj.model.pgen_files import PgenTotals, pgen_files
 from plait.vdj.model.sampling import JunctionSampler
 from plait.vdj.models import PathModel
 
@@ -71,14 +72,12 @@ def written(rows: Rows, path: Path) -> Path:
     return path
 
 
-def counted(rows: Rows, tmp_path: Path, germline: GermlineSet = MOUSE) -> CountedFiles:
-    settings = CounterSettings(germline=germline, model=MODEL)
-    return count_files(
-        [written(rows, tmp_path / "in.parquet")], tmp_path / "out.parquet", settings, threads=1
-    )
+def counted(rows: Rows, tmp_path: Path, germline: GermlineSet = MOUSE) -> FinishedRun[CountSummary]:
+    counter = PathCounter(germline, MODEL, threads=1)
+    return count_files([written(rows, tmp_path / "in.parquet")], tmp_path / "out.parquet", counter, threads=1)
 
 
-def weighed(rows: Rows, tmp_path: Path, **options: Any) -> PgenFiles:
+def weighed(rows: Rows, tmp_path: Path, **options: Any) -> FinishedRun[PgenTotals]:
     source = written(rows, tmp_path / "in.parquet")
     return pgen_files([source], tmp_path / "out.parquet", HUMAN, of="nt", threads=1, **options)
 
@@ -108,7 +107,7 @@ def said(remarks: Any) -> set[str]:
 
 def test_a_healthy_table_blames_nothing(tmp_path: Path) -> None:
     found = counted(list(mouse()), tmp_path)
-    assert found.remarks == ()
+    assert found.remarks == []
     text = count_text(found, seconds=1)
     assert "No gene has a notable share of them." in text and "wrong anchor" not in text
     for calls in ("use", "ignore"):
@@ -164,7 +163,7 @@ def test_each_cause_of_zero_probabilities(
     found = weighed(change(rows), tmp_path, calls=calls)
     assert said(found.remarks["nt"]) - {WINDOW} == expected - {WINDOW}
     if change is turned:
-        assert STRAND in " ".join(pgen_text(found, seconds=1).split())
+        assert STRAND in " ".join(pgen_text(found, calls=calls, seconds=1).split())
 
 
 def test_amino_acids_without_conserved_ones(tmp_path: Path) -> None:
@@ -172,7 +171,7 @@ def test_amino_acids_without_conserved_ones(tmp_path: Path) -> None:
     source.write_text("junction_aa\n" + "ASSLGQGAYEQY\n" * 30 + "ASSPGTEAF\n" * 10)
     found = pgen_files([source], tmp_path / "out.tsv", HUMAN, threads=1)
     assert said(found.remarks["aa"]) <= {CDR3}
-    assert (found.summaries["aa"].zeros > 0) == (said(found.remarks["aa"]) == {CDR3})
+    assert (found.summary["aa"].zeros > 0) == (said(found.remarks["aa"]) == {CDR3})
 
 
 def test_another_species(tmp_path: Path) -> None:
@@ -209,7 +208,7 @@ def test_several_causes_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_small_tables(tmp_path: Path, n: int) -> None:
     assert said(counted(turned(list(mouse())[:n]), tmp_path).remarks) == {STRAND}
-    assert counted(list(mouse())[:n], tmp_path).remarks == ()
+    assert counted(list(mouse())[:n], tmp_path).remarks == []
 
 
 def test_what_nothing_explains_is_said(tmp_path: Path) -> None:

@@ -80,23 +80,24 @@ def count(
     """
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
-    from plait.vdj.counting import CounterSettings
+    from plait.vdj.counting import PathCounter
 
     alleles = germline_named(germline, anchors=anchors)
-    settings = CounterSettings(
-        germline=alleles,
-        model=parameters.model_of(),
+    counter = PathCounter(
+        alleles,
+        parameters.model_of(),
         chain=chain,
         ambiguous=ambiguous,
         overflow=overflow,
         device=device,
+        threads=1,
     )
     start = work_time()
     with place.open(threads) as executor, RowProgress("counting") as progress:
         counted = count_files(
             inputs,
             output,
-            settings,
+            counter,
             layout=layout,
             long=long,
             executor=executor,

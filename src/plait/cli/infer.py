@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -174,13 +174,7 @@ def infer(
             tables,
             output,
             model,
-            choice=EvidenceChoice(
-                rows=evidence.rows,
-                calls=evidence.calls,
-                weights=evidence.weights,
-                max_rows=evidence.max_rows,
-                seed=evidence.seed,
-            ),
+            choice=EvidenceChoice(**asdict(evidence)),
             layout=layout,
             name=name,
             iterations=iterations,

@@ -98,4 +98,4 @@ def pgen(
             resume=resume,
             progress=progress,
         )
-    print(pgen_text(made, seconds=work_time() - start), end="")
+    print(pgen_text(made, calls=calls, seconds=work_time() - start), end="")

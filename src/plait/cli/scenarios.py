@@ -72,7 +72,7 @@ def scenarios(
     """
     from plait.reports.model_text import pgen_text, scenario_text
     from plait.vdj.model.pgen_files import posterior_files
-    from plait.vdj.model.scenario_files import scenario_files
+    from plait.vdj.model.scenarios import scenario_files
 
     found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()
@@ -90,8 +90,8 @@ def scenarios(
         }
         if posteriors:
             told = posterior_files(tables, output, found, **options)
-            text = pgen_text(told, seconds=work_time() - start)
+            text = pgen_text(told, calls=calls, seconds=work_time() - start)
         else:
             made = scenario_files(tables, output, found, best=best, **options)
-            text = scenario_text(made, seconds=work_time() - start)
+            text = scenario_text(made, calls=calls, seconds=work_time() - start)
     print(text, end="")

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
 from typing import Protocol
 
@@ -154,6 +156,10 @@ def row_ranges(files: Sequence[tuple[str, int]], rows: int, schema: pa.Schema) -
         yield RowRange(tuple(held), schema)
 
 
+#: Rows at the start of each file from which the width of its rows is guessed.
+_SAMPLED_ROWS = 1000
+
+
 class _InputFile(Protocol):
     path: str | os.PathLike[str]
     schema: pa.Schema
@@ -196,10 +202,10 @@ def open_rearrangements(
 class RearrangementReader:
     """Rows of one or more files as blocks; made by `open_rearrangements`.
 
-    Each iteration starts from the first row. The blocks depend only on the files, `block_rows` and
-    `block_bytes`, never on threads or on how the files are cut. The next block is read in another thread
-    while the caller works on one; leaving the loop or `close` ends it. A file that changes meanwhile is an
-    error.
+    Each iteration starts from the first row. The blocks depend only on the files, `block_rows`, which may be
+    set anew before, and `block_bytes`, never on threads or on how the files are cut. The next block is read
+    in another thread while the caller works on one; leaving the loop or `close` ends it. A file that changes
+    meanwhile is an error.
 
     `schema` has the columns of all files in the order of first appearance; the text columns among the roles
     are strings. `roles` maps roles (``junction``, ``v_call``, ``j_call``; if present ``subject``,
@@ -259,6 +265,17 @@ class RearrangementReader:
             yield first, block
             first += block.num_rows
 
+    def sampled_row_bytes(self) -> int:
+        """Bytes of a row at the start of a file, the most among the files: a guess of what others take."""
+        widest = 0
+        for number, file in enumerate(self._files):
+            schema = pa.schema([self.schema.field(name) for name in file.schema.names])
+            rows = self._rows_of(number, _SAMPLED_ROWS, schema)
+            with closing(reblock(rows, _SAMPLED_ROWS, MOST_BYTES)) as blocks:
+                found = (int(block.nbytes) // block.num_rows for block in islice(blocks, 1))
+                widest = max([widest, *found])
+        return widest
+
     def ranges(self, columns: Sequence[str]) -> Iterator[RowRange] | None:
         """The blocks as ranges of rows that can be read in other processes, with these columns in this order.
 
@@ -314,15 +331,21 @@ class RearrangementReader:
 
     def _rows(self) -> Generator[pa.RecordBatch, None, None]:
         rows = 0
-        for number, file in enumerate(self._files):
+        for number in range(len(self._files)):
             self._starts[number] = rows
-            first = rows
-            with unchanged(file.path, self._statuses[number]):
-                for batch in file.batches(self.block_rows):
-                    found = conform(batch, self.schema)
-                    self._check_rows(file.path, rows - first, found)
-                    rows += batch.num_rows
-                    yield found
+            for batch in self._rows_of(number, self.block_rows, self.schema):
+                rows += batch.num_rows
+                yield batch
+
+    def _rows_of(self, number: int, most: int, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+        """Rows of one file in batches of at most `most`, with the columns of a schema."""
+        file, rows = self._files[number], 0
+        with unchanged(file.path, self._statuses[number]):
+            for batch in file.batches(most):
+                found = conform(batch, schema)
+                self._check_rows(file.path, rows, found)
+                rows += batch.num_rows
+                yield found
 
     def _check_rows(self, path: object, first: int, batch: pa.RecordBatch) -> None:
         """Refuse rows that alone are more than a block may be."""

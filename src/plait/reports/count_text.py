@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from plait.reports.plain_text import WIDTH, aligned, paragraph, percent
+from plait.run.rows import FinishedRun
 from plait.vdj.calls import BLAMED
-from plait.vdj.count_files import CountedFiles, CountSummary
+from plait.vdj.count_files import CountSummary
 from plait.vdj.explanation import DPaths, DPlace, EndMatch, Explanation, Lifted
 from plait.vdj.results import STATUS_MEANINGS
 
@@ -22,7 +23,7 @@ _MOST_GENES = 12
 _MOST_CALLS = 6
 
 
-def count_text(counted: CountedFiles, *, seconds: float) -> str:
+def count_text(counted: FinishedRun[CountSummary], *, seconds: float) -> str:
     """What came of a run, in lines that fit a terminal."""
     summary = counted.summary
     rate = f", {summary.rows / seconds:,.0f} rows/s" if summary.rows and seconds > 0 else ""

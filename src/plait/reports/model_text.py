@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from plait.reports.count_text import MEANINGS, blamed_lines
 from plait.reports.plain_text import aligned, paragraph, percent
+from plait.run.rows import FinishedRun
 from plait.vdj.calls import BlamedCalls
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.inference_files import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
-from plait.vdj.model.pgen_files import QUANTILES, PgenFiles, PgenSummary
-from plait.vdj.model.scenario_files import ScenarioFiles
+from plait.vdj.model.pgen_files import QUANTILES, PgenSummary, PgenTotals
+from plait.vdj.model.scenarios import ScenarioSummary
 
 #: Every status in plain words.
 PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(
@@ -57,15 +58,15 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def pgen_text(made: PgenFiles, *, seconds: float) -> str:
+def pgen_text(made: FinishedRun[PgenTotals], *, calls: str, seconds: float) -> str:
     """What came of a run of generation probabilities, in lines that fit a terminal."""
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
     if not made.rows:
         lines += paragraph("The input has no rows; nor has the output.")
-    for kind, summary in made.summaries.items():
+    for kind, summary in made.summary.items():
         if made.rows:
-            lines += ["", *_kind_lines(kind, made.calls, summary, made.remarks[kind])]
+            lines += ["", *_kind_lines(kind, calls, summary, made.remarks[kind])]
     lines += ["", *run_lines(made.renamed, made.blank_lines, made.resumed_blocks)]
     return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
 
@@ -121,13 +122,13 @@ _MEANINGS = {
 }
 
 
-def scenario_text(made: ScenarioFiles, *, seconds: float) -> str:
+def scenario_text(made: FinishedRun[ScenarioSummary], *, calls: str, seconds: float) -> str:
     """What came of a search for scenarios, in lines that fit a terminal."""
     summary = made.summary
     rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
     lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
     if made.rows:
-        lines += ["", f"Scenarios {CALLS_WORDS[made.calls]}:".replace("summed over", "among")]
+        lines += ["", f"Scenarios {CALLS_WORDS[calls]}:".replace("summed over", "among")]
         lines += status_lines("status", _MEANINGS, summary.statuses, summary.blamed)
     else:
         lines += paragraph("The input has no rows; nor has the output.")

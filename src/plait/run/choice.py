@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 from plait.errors import InvalidInput
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
-from plait.settings import thread_count
 
 ExecutorName: TypeAlias = Literal["local", "dask"]
 
@@ -74,4 +73,4 @@ def open_executor(
     for option, value in options.items():
         if value is not None:
             raise InvalidInput(option, found=repr(str(value)), expected="the executor dask with it")
-    yield LocalExecutor(thread_count() if threads is None else threads)
+    yield LocalExecutor(threads)

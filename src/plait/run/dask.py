@@ -30,7 +30,7 @@ import pyarrow.ipc as arrow_ipc
 from plait._version import __version__
 from plait.errors import InvalidInput, PlaitError, TargetUnavailable, TaskFailed
 from plait.run.executor import HELD_BYTES
-from plait.settings import show_tracebacks, source_digest, thread_count
+from plait.settings import package_digest, show_tracebacks, thread_count
 
 _FEW = 4
 _lock = threading.Lock()
@@ -103,8 +103,7 @@ def _unpickled(function: bytes) -> Any:
 @functools.cache
 def own_sources() -> str:
     """Version and digest of the plait of this process: equal results are promised for equal ones alone."""
-    files = Path(__file__).parents[1].rglob("*.py")
-    return f"{__version__} ({source_digest(files)})"
+    return f"{__version__} ({package_digest()})"
 
 
 _SECONDS_TO_CLOSE = 10

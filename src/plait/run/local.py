@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from plait.errors import InvalidInput
 from plait.run.executor import HELD_BYTES
+from plait.settings import thread_count
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -17,10 +18,13 @@ R = TypeVar("R")
 class LocalExecutor:
     """A pool of `threads` threads, each with one batch at a time.
 
-    `waiting` batches are held besides, so that small ones keep the threads busy while the next are made.
+    `threads` are by default those of the settings. `waiting` batches are held besides, so that small ones
+    keep the threads busy while the next are made.
     """
 
-    def __init__(self, threads: int, *, waiting: int = 1) -> None:
+    def __init__(self, threads: int | None = None, *, waiting: int = 1) -> None:
+        if threads is None:
+            threads = thread_count()
         if threads < 1:
             raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
         self.threads = threads

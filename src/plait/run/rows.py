@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from plait.devices.choice import used_devices
 from plait.errors import FormatError
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
@@ -19,10 +21,21 @@ from plait.formats.parquet import read_ahead
 from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.tables import open_table
 from plait.run.executor import Executor
-from plait.settings import source_digest
+from plait.settings import package_digest
 
 U = TypeVar("U")
 R = TypeVar("R")
+
+
+class Totals(Protocol):
+    """Sums over the blocks of a run."""
+
+    def merge(self, other: Any, /) -> None:
+        """Add those of another block, which is left unchanged."""
+        ...
+
+
+S = TypeVar("S", bound=Totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,194 +147,80 @@ class Progress:
     total_bytes: int
 
 
+#: How results are made, of one kind or of several, as plain dictionaries.
+ProvenanceFacts: TypeAlias = dict[str, Any] | list[dict[str, Any]]
+#: A block behind the number of its first row.
+_Part: TypeAlias = tuple[int, pa.RecordBatch]
+
 #: What a block takes in memory, about. Part of what makes a run's output, so it depends on the columns alone.
 _BLOCK_BYTES = 16 * 2**20
-#: Rows at the start of each input from which the width of its rows is guessed.
-SAMPLED_ROWS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowWork(Generic[R]):
-    """What is done with every block.
+@dataclass(frozen=True, slots=True)
+class WorkedBlock(Generic[S]):
+    """Result columns of a block, the totals of its rows, and the device; None if another run has done it."""
 
-    `work` makes the result of the columns named, in their order; it is picklable, if blocks go elsewhere.
-    `stored` makes the rows to keep of a result, `restored` the result of a block from its columns and the
-    kept rows. `finish` makes the rows to write, from the number of a block's first row, its rows and result;
-    it is called in several threads.
-    """
-
-    columns: Sequence[str]
-    work: Callable[[pa.RecordBatch], R]
-    stored: Callable[[R], pa.RecordBatch]
-    restored: Callable[[pa.RecordBatch, pa.RecordBatch], R]
-    finish: Callable[[int, pa.RecordBatch, R], pa.RecordBatch]
+    result: pa.RecordBatch
+    summary: S
+    device: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowRun(Generic[R]):
-    """A run over tables, opened by `reader`; `inputs` are their paths, as given.
+class Remade:
+    """A dataclass of which the fields alone are pickled: what is made of them is made where it is needed."""
 
-    `schema` and `metadata` are as for `plait.formats.tables.open_table`. `key` is what must be equal for a
-    run to be resumed, see `run_key`; at most `most` blocks are worked on at a time in this process.
-    """
-
-    reader: RearrangementReader
-    inputs: Sequence[str | os.PathLike[str]]
-    work: RowWork[R]
-    schema: pa.Schema
-    metadata: Mapping[str, str]
-    key: Mapping[str, object]
-    most: int
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRun:
-    """What is known of a run that has ended; `summary_path` is the file with its totals.
+class RowWork(Remade, Generic[S]):
+    """What is done with every block; subclasses are dataclasses."""
 
-    `rows` counts those of the inputs, `blank_lines` those in text inputs, `resumed_blocks` the blocks taken
-    over from a run that was stopped.
-    """
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Result columns of the columns worked on, and the device that made them, if there is a choice."""
+        raise NotImplementedError
 
-    summary_path: Path
-    rows: int
-    blank_lines: int
-    resumed_blocks: int
+    def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> S:
+        """The totals of a block."""
+        raise NotImplementedError
 
+    def facts(self, summary: S) -> dict[str, Any]:
+        """What the summary file tells of the totals of a whole run."""
+        raise NotImplementedError
 
-def run_rows(
-    run: RowRun[R],
-    output: str | os.PathLike[str],
-    executor: Executor,
-    *,
-    resume: bool,
-    progress: Callable[[Progress], None] | None,
-    add: Callable[[R], None],
-    facts: Callable[[], Mapping[str, Any]],
-) -> FinishedRun:
-    """Work on all rows and write one table, beside it ``OUTPUT.summary.json``.
+    def __call__(self, rows: pa.RecordBatch) -> WorkedBlock[S]:
+        """Work on a block."""
+        result, device = self.result(rows.columns)
+        return WorkedBlock(result, self.summary(rows.columns, result), device)
 
-    With `resume` it goes on with what ``OUTPUT.checkpoint`` holds. `progress` is called after every block,
-    `add` takes every result, in order, and `facts` are asked for at the end: what stands in the summary
-    beside the inputs. InvalidInput if the output cannot be, or a run to resume differs; FormatError if an
-    input is not what it should be, or the disk is full.
-    """
-    reader, rows = run.reader, 0
-    with open_table(output, run.schema, metadata=run.metadata, inputs=run.inputs) as table:
-        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key, resume=resume)
-        resumed = len(checkpoint.blocks())
-        work = _worked_blocks(reader, run.work, checkpoint, executor, run.most)
-        # Closed before the reader and the table are, whatever happens: other threads work on both.
-        with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
-            for given, batch, found in results:
-                add(found)
-                rows += given
-                table.write(batch)
-                if progress is not None:
-                    progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
-        blank_lines = reader.blank_lines
-    summary_path = Path(f"{os.fspath(output)}.summary.json")
-    inputs = {"inputs": [path for path, _, _ in reader.identities], "blank_lines": blank_lines}
-    write_json(summary_path, {**inputs, **facts()})
-    checkpoint.remove()
-    return FinishedRun(summary_path=summary_path, rows=rows, blank_lines=blank_lines, resumed_blocks=resumed)
+    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> WorkedBlock[S]:
+        """A block that another run has worked on, from its rows and their result columns."""
+        return WorkedBlock(result, self.summary(rows.columns, result))
 
 
-def _worked_blocks(
-    reader: RearrangementReader, work: RowWork[R], checkpoint: Checkpoint, executor: Executor, most: int
-) -> Generator[tuple[int, pa.RecordBatch, R], None, None]:
-    """Number of rows, what is written and result of every block, in order."""
-    if executor.elsewhere:
-        yield from _worked_elsewhere(reader, work, checkpoint, executor)
-        return
-
-    def done(part: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, R]:
-        first, block = part
-        found = work.work(block.select(work.columns))
-        return work.finish(first, block, found), found
-
-    def restored(part: tuple[int, pa.RecordBatch], rows: pa.RecordBatch) -> tuple[pa.RecordBatch, R]:
-        first, block = part
-        found = work.restored(block.select(work.columns), rows)
-        return work.finish(first, block, found), found
-
-    kept = Kept(
-        checkpoint=checkpoint,
-        digest=lambda part: digest_of(part[1].select(work.columns)),
-        stored=lambda found: work.stored(found[1]),
-        restored=restored,
-        named=lambda index, part: reader.named(part[0], part[1].num_rows),
-        size=lambda part: part[1].nbytes,
-    )
-    with closing(kept_results(executor, done, reader.numbered(), kept, most=most)) as results:
-        for (_, block), (batch, found), _ in results:
-            yield block.num_rows, batch, found
+def asked_where_done(executor: Executor, question: Callable[[U], R], work: U) -> R:
+    """What a question to the work gives where it will be done: this machine may have other devices."""
+    if not executor.elsewhere:
+        return question(work)
+    with closing(executor.map(question, [work])) as answers:
+        return next(answers)
 
 
-def _worked_elsewhere(
-    reader: RearrangementReader, work: RowWork[R], checkpoint: Checkpoint, executor: Executor
-) -> Generator[tuple[int, pa.RecordBatch, R], None, None]:
-    """Workers work: they read Parquet by themselves, text is sent to them. This process reads and writes."""
-    held: deque[tuple[int, pa.RecordBatch]] = deque()
-    ranges = reader.ranges(work.columns)
-    blocks = reader.numbered() if ranges is not None else iter(held.popleft, None)
-    starts: list[int] = []
+class WrittenRows(Protocol):
+    """Makes the rows to write; called in several threads."""
 
-    def sent() -> Iterator[pa.RecordBatch]:
-        for first, block in reader.numbered():
-            held.append((first, block))
-            starts.append(first)
-            yield block.select(work.columns)
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        ...
 
-    def named(index: int, part: pa.RecordBatch | RowRange) -> str:
-        return part.name if isinstance(part, RowRange) else reader.named(starts[index], part.num_rows)
+    @property
+    def renamed(self) -> Mapping[str, str] | None:
+        """Input columns that have the name of a result, with new names; None if they are not written."""
+        ...
 
-    kept = Kept(
-        checkpoint=checkpoint,
-        digest=digest_of,
-        stored=work.stored,
-        restored=work.restored,
-        named=named,
-        size=lambda part: 0 if isinstance(part, RowRange) else part.nbytes,
-    )
-    with closing(kept_results(executor, work.work, ranges or sent(), kept)) as results:
-        # The result first: by then its block of text has been read.
-        for (part, found, digest), (first, block) in zip(results, blocks, strict=False):
-            if isinstance(part, RowRange):
-                _check_same_rows(part, block.select(work.columns), digest)
-            yield block.num_rows, work.finish(first, block, found), found
-
-
-def _check_same_rows(part: RowRange, here: pa.RecordBatch, digest: bytes) -> None:
-    """Check that this process has read what a worker has read."""
-    if here.num_rows != part.rows:
-        raise FormatError(
-            part.parts[0][0],
-            found=f"rows that take more memory than others, in {part.name}",
-            expected="rows that workers can read in equal numbers",
-            hint="choose --executor local, or write the rows as text",
-        )
-    if digest != digest_of(here):
-        raise FormatError(
-            part.parts[0][0],
-            found=f"other rows than a worker has read, in {part.name}",
-            expected="one file under this path on all machines, which does not change while it is read",
-            hint="repeat the command with --resume: what has changed is noticed",
-        )
-
-
-def run_key(
-    reader: RearrangementReader, provenance: Mapping[str, Any], **further: object
-) -> dict[str, object]:
-    """What must be equal for a run to be resumed: inputs, how results are made, what else decides them."""
-    package = Path(__file__).parents[1]
-    return {
-        "provenance": provenance,
-        "sources": source_digest(package.rglob("*.py")),
-        "layout": reader.layout.name,
-        "inputs": [list(identity) for identity in reader.identities],
-        "block_rows": reader.block_rows,
-        **further,
-    }
+    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a block, whose first one is number `first`, from its result."""
+        ...
 
 
 class AddedColumns:
@@ -349,9 +248,212 @@ class AddedColumns:
         kept = [field.with_name(self.renamed.get(field.name, field.name)) for field in given]
         self.schema = pa.schema([*kept, *added])
 
-    def batch(self, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a block with their results."""
         return pa.record_batch([*block.columns, *result.columns], schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRun(Generic[S]):
+    """A run over tables: what is read, what is done with it, and what is written.
+
+    `columns` of the blocks of `reader`, whose files are the `inputs` as given, go to `work`, and its results
+    through `rows` to `output`; `summary` takes their totals. `metadata` is what the table tells beside the
+    provenance, `key` what must be equal besides for a run to be resumed. At most `most` blocks are worked on
+    at a time in this process.
+    """
+
+    reader: RearrangementReader
+    inputs: Sequence[str | os.PathLike[str]]
+    columns: Sequence[str]
+    work: RowWork[S]
+    provenance: ProvenanceFacts
+    rows: WrittenRows
+    summary: S
+    output: str | os.PathLike[str]
+    most: int
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    key: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun(Generic[S]):
+    """A run that has ended: the table `output` of the `rows` of its inputs, and JSON with its totals.
+
+    `facts` is what stands in `summary_path`, `summary` the totals. `renamed` maps input columns that had the
+    name of a result column to their new names; `blank_lines` were in text inputs; `resumed_blocks` come from
+    the run that was stopped.
+    """
+
+    output: Path
+    summary_path: Path
+    rows: int
+    summary: S
+    facts: Mapping[str, Any]
+    renamed: Mapping[str, str]
+    blank_lines: int
+    resumed_blocks: int
+
+    @property
+    def remarks(self) -> Any:
+        """What is to be said of the table as a whole, as it stands in the summary."""
+        return self.facts["remarks"]
+
+
+def run_rows(
+    run: RowRun[S], executor: Executor, *, resume: bool, progress: Callable[[Progress], None] | None
+) -> FinishedRun[S]:
+    """Work on all rows and write one table, beside it ``OUTPUT.summary.json``.
+
+    With `resume` it goes on with what ``OUTPUT.checkpoint`` holds. `progress` is called after every block.
+    InvalidInput if the output cannot be, or a run to resume differs; FormatError if an input is not what it
+    should be, or the disk is full.
+    """
+    reader, rows = run.reader, 0
+    devices: set[str] = set()
+    told = {"provenance": run.provenance, **run.metadata}
+    metadata = {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in told.items()}
+    with open_table(run.output, run.rows.schema, metadata=metadata, inputs=run.inputs) as table:
+        path = Path(f"{os.fspath(run.output)}.checkpoint")
+        checkpoint = Checkpoint(path, key=_key(run), resume=resume)
+        resumed = len(checkpoint.blocks())
+        work = _worked_blocks(run, checkpoint, executor)
+        # Closed before the reader and the table are, whatever happens: other threads work on both.
+        with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
+            for given, batch, found in results:
+                run.summary.merge(found.summary)
+                devices |= {found.device} if found.device else set()
+                rows += given
+                table.write(batch)
+                if progress is not None:
+                    progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
+        blank_lines = reader.blank_lines
+    facts = {
+        "inputs": [path for path, _, _ in reader.identities],
+        "blank_lines": blank_lines,
+        "provenance": _with_devices(run.provenance, devices),
+        **({} if run.rows.renamed is None else {"renamed_columns": run.rows.renamed}),
+        **run.work.facts(run.summary),
+    }
+    summary_path = Path(f"{os.fspath(run.output)}.summary.json")
+    write_json(summary_path, facts)
+    checkpoint.remove()
+    return FinishedRun(
+        output=Path(run.output),
+        summary_path=summary_path,
+        rows=rows,
+        summary=run.summary,
+        facts=facts,
+        renamed=run.rows.renamed or {},
+        blank_lines=blank_lines,
+        resumed_blocks=resumed,
+    )
+
+
+def _worked_blocks(
+    run: RowRun[S], checkpoint: Checkpoint, executor: Executor
+) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
+    """Number of rows, what is written and result of every block, in order."""
+    if executor.elsewhere:
+        yield from _worked_elsewhere(run, checkpoint, executor)
+        return
+    reader, columns, work = run.reader, run.columns, run.work
+
+    def written(part: _Part, found: WorkedBlock[S]) -> tuple[pa.RecordBatch, WorkedBlock[S]]:
+        return run.rows.batch(*part, found.result), found
+
+    kept: Kept[_Part, tuple[pa.RecordBatch, WorkedBlock[S]]] = Kept(
+        checkpoint=checkpoint,
+        digest=lambda part: digest_of(part[1].select(columns)),
+        stored=lambda found: found[1].result,
+        restored=lambda part, rows: written(part, work.restored(part[1].select(columns), rows)),
+        named=lambda index, part: reader.named(part[0], part[1].num_rows),
+        size=lambda part: part[1].nbytes,
+    )
+
+    def done(part: _Part) -> tuple[pa.RecordBatch, WorkedBlock[S]]:
+        return written(part, work(part[1].select(columns)))
+
+    with closing(kept_results(executor, done, reader.numbered(), kept, most=run.most)) as results:
+        for (_, block), (batch, found), _ in results:
+            yield block.num_rows, batch, found
+
+
+def _worked_elsewhere(
+    run: RowRun[S], checkpoint: Checkpoint, executor: Executor
+) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
+    """Workers work: they read Parquet by themselves, text is sent to them. This process reads and writes."""
+    reader = run.reader
+    held: deque[_Part] = deque()
+    ranges = reader.ranges(run.columns)
+    blocks = reader.numbered() if ranges is not None else iter(held.popleft, None)
+    starts: list[int] = []
+
+    def sent() -> Iterator[pa.RecordBatch]:
+        for first, block in reader.numbered():
+            held.append((first, block))
+            starts.append(first)
+            yield block.select(run.columns)
+
+    def named(index: int, part: pa.RecordBatch | RowRange) -> str:
+        return part.name if isinstance(part, RowRange) else reader.named(starts[index], part.num_rows)
+
+    kept = Kept(
+        checkpoint=checkpoint,
+        digest=digest_of,
+        stored=_result,
+        restored=run.work.restored,
+        named=named,
+        size=lambda part: 0 if isinstance(part, RowRange) else part.nbytes,
+    )
+    with closing(kept_results(executor, run.work, ranges or sent(), kept)) as results:
+        # The result first: by then its block of text has been read.
+        for (part, found, digest), (first, block) in zip(results, blocks, strict=False):
+            if isinstance(part, RowRange):
+                _check_same_rows(part, block.select(run.columns), digest)
+            yield block.num_rows, run.rows.batch(first, block, found.result), found
+
+
+def _result(found: WorkedBlock[Any]) -> pa.RecordBatch:
+    return found.result
+
+
+def _check_same_rows(part: RowRange, here: pa.RecordBatch, digest: bytes) -> None:
+    """Check that this process has read what a worker has read."""
+    if here.num_rows != part.rows:
+        raise FormatError(
+            part.parts[0][0],
+            found=f"rows that take more memory than others, in {part.name}",
+            expected="rows that workers can read in equal numbers",
+            hint="choose --executor local, or write the rows as text",
+        )
+    if digest != digest_of(here):
+        raise FormatError(
+            part.parts[0][0],
+            found=f"other rows than a worker has read, in {part.name}",
+            expected="one file under this path on all machines, which does not change while it is read",
+            hint="repeat the command with --resume: what has changed is noticed",
+        )
+
+
+def _key(run: RowRun[Any]) -> dict[str, object]:
+    """What must be equal for a run to be resumed: inputs, how results are made, what else decides them."""
+    reader = run.reader
+    return {
+        "provenance": run.provenance,
+        "sources": package_digest(),
+        "layout": reader.layout.name,
+        "inputs": [list(identity) for identity in reader.identities],
+        "block_rows": reader.block_rows,
+        **run.key,
+    }
+
+
+def _with_devices(provenance: ProvenanceFacts, devices: set[str]) -> ProvenanceFacts:
+    """The provenance with what blocks were worked on, if any of them tells."""
+    if not isinstance(provenance, dict):
+        return [{**made, "device": used_devices(devices) or made["device"]} for made in provenance]
+    return {**provenance, "device": used_devices(devices) or provenance["device"]}
 
 
 def rows_per_block(row_bytes: int, fewest: int, most: int) -> int:
@@ -360,13 +462,3 @@ def rows_per_block(row_bytes: int, fewest: int, most: int) -> int:
     `row_bytes` is what a row takes with its results.
     """
     return max(fewest, min(most, _BLOCK_BYTES // max(row_bytes, 1)))
-
-
-def sampled_row_bytes(reader: RearrangementReader) -> int:
-    """Bytes of a row at the start of an input; a guess of what the others take.
-
-    The reader was opened with `SAMPLED_ROWS`; it is closed here.
-    """
-    with reader:
-        block = next(iter(reader), None)
-        return int(block.nbytes) // block.num_rows if block is not None else 0

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
-from plait.settings import thread_count
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
 from plait.stats.rows import ALL_ROWS, Moments, RowDraws, StandardRows, draw_sample, find_moments
@@ -230,7 +229,7 @@ def prepare_regression(
 @contextmanager
 def running_executor(executor: Executor | None, threads: int | None) -> Generator[Executor, None, None]:
     """The executor that was given, or threads of this process; as many as the settings say where None."""
-    yield executor if executor is not None else LocalExecutor(thread_count() if threads is None else threads)
+    yield executor if executor is not None else LocalExecutor(threads)
 
 
 #: Coefficients are named whose last step is at least this share of the longest one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -233,3 +233,34 @@ class BlamedCalls:
     def as_dict(self) -> dict[str, dict[str, int]]:
         """All of them, ready for JSON."""
         return {name: self.of(name) for name in BLAMED if self._calls[name]}
+
+
+@dataclass
+class RowTotals:
+    """How many rows have each status, and the calls behind statuses that blame one. Sums of blocks."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    blamed: BlamedCalls = field(default_factory=BlamedCalls)
+
+    def add_statuses(self, status: pa.Array, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block: the status of every row, and its V (``"v"``) and J calls (``"j"``) as far as used."""
+        for entry in pc.value_counts(status).to_pylist():
+            self.statuses[entry["values"]] += entry["counts"]
+        self.blamed.add(status, calls)
+
+    def merge(self, other: Self) -> None:
+        """Add the totals of other blocks; `other` is left unchanged."""
+        self.statuses.update(other.statuses)
+        self.blamed.merge(other.blamed)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(self.statuses.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        return {
+            "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
+            "blamed_calls": self.blamed.as_dict(),
+        }

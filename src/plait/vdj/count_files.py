@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.devices.choice import used_devices
 from plait.errors import InvalidInput
 from plait.formats.parquet import MOST_BYTES
-from plait.formats.rearrangements import RearrangementReader, open_rearrangements
+from plait.formats.rearrangements import open_rearrangements
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import (
-    SAMPLED_ROWS,
     AddedColumns,
+    FinishedRun,
     Progress,
     RowRun,
     RowWork,
+    asked_where_done,
     rows_per_block,
-    run_key,
     run_rows,
-    sampled_row_bytes,
 )
-from plait.settings import thread_count
 from plait.types import Provenance
-from plait.vdj.calls import BlamedCalls, first_gene
+from plait.vdj.calls import RowTotals, first_gene
 from plait.vdj.count_columns import ResultColumns
-from plait.vdj.counting import CounterSettings, PathCounter
+from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
-from plait.vdj.germline.germline_set import Chain
-from plait.vdj.models import PathModel
 from plait.vdj.results import STATUSES
 from plait.vdj.zero_causes import (
     CauseFinder,
@@ -72,21 +63,17 @@ class GeneZeros:
         return self.zeros / self.rows if self.rows else 0.0
 
 
-@dataclass(slots=True)
-class CountSummary:
+@dataclass
+class CountSummary(RowTotals):
     """Running totals of a counting run. Sums of blocks, in any order."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
     causes: TableCauses = field(default_factory=TableCauses)
     _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
     _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
-    _calls: BlamedCalls = field(default_factory=BlamedCalls)
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
-        for entry in pc.value_counts(result["status"]).to_pylist():
-            self.statuses[entry["values"]] += entry["counts"]
-        self._calls.add(result["status"], calls)
+        self.add_statuses(result["status"], calls)
         counted = pc.equal(result["status"], "ok")
         # Not to be exact: counts above 2^53 only have to stay different from zero.
         zero = pc.equal(result["path_count"].filter(counted).cast(pa.float64(), safe=False), 0.0)
@@ -98,17 +85,11 @@ class CountSummary:
 
     def merge(self, other: CountSummary) -> None:
         """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
+        super().merge(other)
         for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
             for segment in mine:
                 mine[segment].update(theirs[segment])
-        self._calls.merge(other._calls)
         self.causes.merge(other.causes)
-
-    @property
-    def rows(self) -> int:
-        """All rows."""
-        return sum(self.statuses.values())
 
     @property
     def counted(self) -> int:
@@ -130,7 +111,7 @@ class CountSummary:
 
         Only ``"unknown_v_call"``, ``"no_v_anchor"`` and the same of J blame calls.
         """
-        return self._calls.of(status)
+        return self.blamed.of(status)
 
     def suspicious(self) -> list[str]:
         """Genes that are so often zero that their anchor or allele is probably wrong.
@@ -166,7 +147,7 @@ class CountSummary:
     def remarks(self, germline: GermlineSet) -> list[str]:
         """What is to be said of the table as a whole: foreign genes, and causes of zeros."""
         own = f"germline set {germline.name}"
-        unknown = {segment: self._calls.of(f"unknown_{segment}_call") for segment in "vj"}
+        unknown = {segment: self.blamed.of(f"unknown_{segment}_call") for segment in "vj"}
         called = self.rows - self.statuses["missing_v_call"]
         return [
             *foreign_sentences(unknown, called, locus=germline.locus, own=own),
@@ -186,7 +167,7 @@ class CountSummary:
         found = cls(statuses=Counter({str(name): int(n) for name, n in facts["statuses"].items()}))
         found.causes = TableCauses.from_dict(facts["zero_causes"])
         for status, names in facts["blamed_calls"].items():
-            found._calls.blame(status, names)
+            found.blamed.blame(status, names)
         for segment in "vj":
             for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
                 found._rows[segment][gene] += int(zeros["rows"])
@@ -203,9 +184,9 @@ class CountSummary:
             for segment in "vj"
         }
         return {
+            **super().as_dict(),
             "rows": self.rows,
             "statuses": {name: self.statuses[name] for name in STATUSES if self.statuses[name]},
-            "blamed_calls": self._calls.as_dict(),
             "zero_counts": self.zeros,
             "zero_causes": self.causes.as_dict(),
             "suspicious_genes": self.suspicious(),
@@ -217,97 +198,62 @@ class CountSummary:
 COUNTED_ROLES = ("junction", "v_call", "j_call")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountPlan:
-    """What a counter has made of its settings; `on_gpu`: large batches run on GPUs."""
+class CountPlan(NamedTuple):
+    """How the rows of files are counted by `counter` where that is done; `on_gpu`: large batches on GPUs."""
 
-    settings: CounterSettings
-    chain: Chain
+    counter: PathCounter
     provenance: Provenance
     on_gpu: bool
 
-    @property
-    def columns(self) -> ResultColumns:
-        """The columns of a result."""
-        settings = self.settings
-        return ResultColumns(settings.germline, settings.model, self.chain, settings.overflow)
+
+def plan_on(executor: Executor, counter: PathCounter) -> CountPlan:
+    """How a counter counts on the workers of an executor: what this machine has may be something else."""
+    provenance, on_gpu = asked_where_done(executor, _provenance_and_gpu, counter)
+    return CountPlan(counter, provenance, on_gpu)
 
 
-@dataclass(frozen=True, slots=True)
-class CountedBlock:
-    """Result columns of a block, its share of the summary, and the device; None if of another run."""
-
-    result: pa.RecordBatch
-    summary: CountSummary
-    device: str | None
+def _provenance_and_gpu(counter: PathCounter) -> tuple[Provenance, bool]:
+    return counter.provenance, counter.on_gpu
 
 
-class BlockCounter:
-    """Counts rows on whatever machine it is called; picklable, the counter is made where it is needed.
+@dataclass(frozen=True)
+class BlockCounter(RowWork[CountSummary]):
+    """Counts rows on whatever machine it is called."""
 
-    `counter` is a counter, for this process alone, or the settings of one.
-    """
+    counter: PathCounter
 
-    def __init__(self, counter: PathCounter | CounterSettings) -> None:
-        self.settings = counter if isinstance(counter, CounterSettings) else counter.settings
-        if isinstance(counter, PathCounter):
-            self.counter = counter
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their counts."""
+        counts = self.counter.count(*columns)
+        return self.counter.columns.batch(counts), counts.provenance.device
 
-    @cached_property
-    def counter(self) -> PathCounter:
-        """The counter, of one thread: blocks are what runs in parallel."""
-        return self.settings.counter(threads=1)
-
-    @cached_property
-    def plan(self) -> CountPlan:
-        """What has to be known of it elsewhere."""
-        counter = self.counter
-        return CountPlan(
-            settings=self.settings,
-            chain=counter.chain,
-            provenance=counter.provenance,
-            on_gpu=counter.on_gpu,
-        )
-
-    def plan_on(self, executor: Executor) -> CountPlan:
-        """The plan of a worker: what this machine has may be something else."""
-        if not executor.elsewhere:
-            return self.plan
-        with closing(executor.map(_plan_of, [self])) as plans:
-            return next(plans)
-
-    def __call__(self, rows: pa.RecordBatch) -> CountedBlock:
-        """Count a block."""
-        junction, v, j = rows.columns
-        result = self._columns.batch(self.counter.count(junction, v, j))
-        return CountedBlock(result, self._summary(junction, v, j, result), self.counter.provenance.device)
-
-    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> CountedBlock:
-        """A block, its rows and their result columns, that another run has counted."""
-        junction, v, j = rows.columns
-        return CountedBlock(result, self._summary(junction, v, j, result), None)
-
-    def _summary(self, junction: pa.Array, v: pa.Array, j: pa.Array, result: pa.RecordBatch) -> CountSummary:
+    def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> CountSummary:
+        """Statuses, zeros by gene, and what explains zeros."""
+        junction, v, j = columns
         summary = CountSummary()
         summary.add(result, {"v": v, "j": j})
-        if self.settings.model.name == "exhaustive":
+        if self.counter.model.name == "exhaustive":
             # A second a row is not rare.
             return summary
 
         def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
             at = pa.array(rows)
             counts = self.counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
-            return _above_zero(self._columns.batch(counts))
+            return _above_zero(self.counter.columns.batch(counts))
 
         counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
         summary.causes = self._causes.causes(junction, counted, counted & ~_above_zero(result), possible)
         return summary
 
+    def facts(self, summary: CountSummary) -> dict[str, Any]:
+        """The totals, and what is to be said of the table as a whole."""
+        return {**summary.as_dict(), "remarks": summary.remarks(self.counter.germline)}
+
     @cached_property
     def _causes(self) -> CauseFinder:
-        germline, model = self.settings.germline, self.settings.model
+        germline, model = self.counter.germline, self.counter.model
         ends = ends_of([a.cdr3_end for a in germline.v], [a.cdr3_end for a in germline.j])
-        longest = max((len(d.sequence) for d in germline.d), default=0) if self.plan.chain != "vj" else 0
+        longest = max((len(d.sequence) for d in germline.d), default=0) if self.counter.chain != "vj" else 0
         if model.name != "dp2":
             most = model.max_n + longest
         else:
@@ -315,57 +261,11 @@ class BlockCounter:
             most = sum(limits) + longest if longest else max(limits)
         return CauseFinder(ends, most, {a.gene for a in germline.v})
 
-    @cached_property
-    def _columns(self) -> ResultColumns:
-        return self.plan.columns
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BlockCounter, (self.settings,)
-
-
-def _plan_of(counter: BlockCounter) -> CountPlan:
-    return counter.plan
-
 
 def _above_zero(result: pa.RecordBatch) -> NDArray[np.bool_]:
     # Not to be exact: counts above 2^53 only have to stay different from zero.
     counts = result["path_count"].cast(pa.float64(), safe=False)
     found: NDArray[np.bool_] = pc.fill_null(pc.greater(counts, 0.0), False).to_numpy(zero_copy_only=False)
-    return found
-
-
-#: An end that matches less than this is hardly ever trimmed so far.
-_SHORT_MATCH = 6
-#: Reasons in the order in which they are tried, in plain words.
-REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "v_mismatch": f"V matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
-        "j_mismatch": f"J matches fewer than {_SHORT_MATCH} nt: call, allele or anchor in doubt",
-        "gap": "V and J leave more nt than the longest D and both N regions can fill",
-        "one_side": "no D match lies so that both N regions stay within their limits",
-    }
-)
-
-
-def zero_reasons(table: pa.Table, model: PathModel) -> dict[str, int]:
-    """Rows of a V-D-J table counted under dp2 with count 0, by the first of `REASONS` that holds.
-
-    Columns needed: status, path_count, v_match_length, j_match_length, d_match_length and vj_gap.
-    """
-    ok = pc.equal(table["status"], "ok")
-    # Not to be exact: counts above 2^53 only have to stay different from zero.
-    zero = pc.fill_null(pc.equal(table["path_count"].cast(pa.float64(), safe=False), 0.0), False)
-    rows = table.filter(pc.and_(ok, zero))
-    v, j, d, gap = (
-        rows[name].to_numpy() for name in ("v_match_length", "j_match_length", "d_match_length", "vj_gap")
-    )
-    insertions = sum(model.nu if nu is None else nu for nu in (model.nu_vd, model.nu_dj))
-    holds = (v < _SHORT_MATCH, j < _SHORT_MATCH, gap - d > insertions, np.ones(rows.num_rows, np.bool_))
-    found = {}
-    left = np.ones(rows.num_rows, np.bool_)
-    for name, here in zip(REASONS, holds, strict=True):
-        found[name] = int((left & here).sum())
-        left &= ~here
     return found
 
 
@@ -405,6 +305,18 @@ def long_schema(columns: ResultColumns) -> pa.Schema:
 def items_per_row(columns: ResultColumns) -> int:
     """Most tidy rows that one input row can become."""
     return 1 + sum(int(columns.schema.field(name).type.list_size) for name in _counted(columns))
+
+
+class LongRows(AddedColumns):
+    """The columns of an input behind which stand those of `long_schema`, in tidy rows."""
+
+    def __init__(self, given: pa.Schema, columns: ResultColumns) -> None:
+        super().__init__(given, long_schema(columns))
+        self._columns = columns
+
+    def batch(self, first: int, block: pa.RecordBatch, result: pa.RecordBatch) -> pa.RecordBatch:
+        """The tidy rows of a block, whose first row is number `first`."""
+        return long_batch(block, result, self._columns, self.schema, first)
 
 
 def long_batch(
@@ -495,28 +407,10 @@ _MOST_ENUMERATED = 2
 _LONG_ROW_BYTES = 250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedFiles:
-    """A finished run.
-
-    `renamed`: input columns that had the name of a result column, with the names they were given.
-    `resumed_blocks` were taken over from the run that was killed. `remarks` say of the table as a whole:
-    foreign genes, and causes of zeros.
-    """
-
-    output: Path
-    summary_path: Path
-    summary: CountSummary
-    renamed: dict[str, str]
-    blank_lines: int
-    resumed_blocks: int
-    remarks: tuple[str, ...] = ()
-
-
 def count_files(
     inputs: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
-    counter: PathCounter | CounterSettings,
+    counter: PathCounter,
     *,
     layout: str = "airr",
     long: bool = False,
@@ -524,7 +418,7 @@ def count_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> CountedFiles:
+) -> FinishedRun[CountSummary]:
     """Count the paths of all rows of files and write one table.
 
     Every input row is in the output, in input order, with all its columns. Beside the table stands a
@@ -537,8 +431,7 @@ def count_files(
     output
         The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
     counter
-        What is counted; made with ``threads=1``, since blocks are what runs in parallel. Or the settings, of
-        which one is made where the work is done.
+        What counts; made with ``threads=1``, since blocks are what runs in parallel.
     layout
         Column layout of the inputs.
     long
@@ -561,112 +454,44 @@ def count_files(
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
-    block_counter = BlockCounter(counter)
-    plan = block_counter.plan_on(executor)
+    executor = executor or LocalExecutor(threads)
+    plan = plan_on(executor, counter)
+    columns, provenance = counter.columns, plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
-    samples = (open_rearrangements(path, layout=layout, block_rows=SAMPLED_ROWS) for path in inputs)
-    input_bytes = max(map(sampled_row_bytes, samples))
-    # A second per row is not rare: progress, resuming and threads need small blocks.
-    fast = _block_rows(plan.columns, plan.settings.overflow, long, input_bytes)
-    block_rows = _FEWEST_ROWS if slow else fast
-    size = MOST_BYTES // (items_per_row(plan.columns) if long else 1)
-    with open_rearrangements(inputs, layout=layout, block_rows=block_rows, block_bytes=size) as reader:
-        run = _Run(reader, plan, long)
-        work = RowWork(
+    size = MOST_BYTES // (items_per_row(columns) if long else 1)
+    with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
+        # A second per row is not rare: progress, resuming and threads need small blocks.
+        if not slow:
+            reader.block_rows = _block_rows(columns, counter.overflow, long, reader.sampled_row_bytes())
+        run = RowRun(
+            reader=reader,
+            inputs=inputs,
             columns=[reader.roles[role] for role in COUNTED_ROLES],
-            work=block_counter,
-            stored=_stored,
-            restored=block_counter.restored,
-            finish=run.rows,
+            work=BlockCounter(counter),
+            provenance=provenance,
+            rows=LongRows(reader.schema, columns) if long else AddedColumns(reader.schema, columns.schema),
+            summary=CountSummary(),
+            output=output,
+            most=most,
+            metadata={"list_axes": _list_axes(columns), "layout": reader.layout.name},
         )
-        finished = run_rows(
-            RowRun(
-                reader=reader,
-                inputs=inputs,
-                work=work,
-                schema=run.schema,
-                metadata=run.metadata(),
-                key=run_key(reader, plan.provenance.as_dict()),
-                most=most,
-            ),
-            output,
-            executor,
-            resume=resume,
-            progress=progress,
-            add=run.add,
-            facts=run.facts,
-        )
-    return CountedFiles(
-        output=Path(output),
-        summary_path=finished.summary_path,
-        summary=run.summary,
-        renamed=run.renamed,
-        blank_lines=finished.blank_lines,
-        resumed_blocks=finished.resumed_blocks,
-        remarks=tuple(run.summary.remarks(plan.settings.germline)),
-    )
+        return run_rows(run, executor, resume=resume, progress=progress)
 
 
 def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:
     """Whether a row may take long, and how many blocks to work on at a time."""
-    if plan.settings.model.name != "exhaustive":
+    if plan.counter.model.name != "exhaustive":
         return False, _MOST_BLOCKS
     # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
     return not plan.on_gpu, _MOST_ENUMERATED if plan.on_gpu else executor.slots
 
 
-def _stored(found: CountedBlock) -> pa.RecordBatch:
-    return found.result
-
-
-class _Run:
-    """Everything that is fixed for one run, and its totals."""
-
-    def __init__(self, reader: RearrangementReader, plan: CountPlan, long: bool) -> None:
-        self._reader = reader
-        self._provenance = plan.provenance.as_dict()
-        self._columns = plan.columns
-        self._germline = plan.settings.germline
-        self._long = long
-        self._devices: set[str] = set()
-        self.summary = CountSummary()
-        result = long_schema(self._columns) if long else self._columns.schema
-        self._added = AddedColumns(reader.schema, result)
-        self.renamed, self.schema = self._added.renamed, self._added.schema
-
-    def metadata(self) -> dict[str, str]:
-        """Provenance and axes, the same for every run with these inputs and parameters."""
-        axes = {
-            name: [{"axis": axis, "values": values} for axis, values in found]
-            for name, found in self._columns.axes.items()
-        }
-        facts = {"provenance": self._provenance, "list_axes": axes, "layout": self._reader.layout.name}
-        return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
-
-    def add(self, found: CountedBlock) -> None:
-        """Add a block to the totals."""
-        self.summary.merge(found.summary)
-        if found.device is not None:
-            self._devices.add(found.device)
-
-    def facts(self) -> dict[str, Any]:
-        """Content of the summary file."""
-        device = used_devices(self._devices) or self._provenance["device"]
-        return {
-            "provenance": {**self._provenance, "device": device},
-            "renamed_columns": self.renamed,
-            **self.summary.as_dict(),
-            "remarks": self.summary.remarks(self._germline),
-        }
-
-    def rows(self, first: int, block: pa.RecordBatch, found: CountedBlock) -> pa.RecordBatch:
-        """The output rows of a block."""
-        result = found.result
-        if self._long:
-            return long_batch(block, result, self._columns, self.schema, first)
-        return self._added.batch(block, result)
+def _list_axes(columns: ResultColumns) -> dict[str, Any]:
+    """What the lists of each column run over, for readers of the table."""
+    return {
+        name: [{"axis": axis, "values": values} for axis, values in found]
+        for name, found in columns.axes.items()
+    }
 
 
 def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:

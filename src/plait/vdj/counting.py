@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.choice import resolve
+from plait.devices.target import Target
 from plait.dp.chain.tables import REGION_FIELDS
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
 from plait.vdj.calls import Ambiguity, CallResolver, Items, make_items
-from plait.vdj.count_columns import region_columns
+from plait.vdj.count_columns import ResultColumns, region_columns
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import ModelName, PathModel, model_of
@@ -75,67 +76,56 @@ class RowSums:
         self.overflow |= flags.any(axis=tuple(range(1, flags.ndim)))
 
 
+#: Attributes of `plait.vdj.results.PathCounts` with each kind of raw counts: under the single model, under
+#: every model of a sweep, and by the number of N nucleotides.
+_NAMES = (
+    ("by_d", "sweep_by_d", "by_n_by_d"),
+    ("zero_d_by_d", "zero_d_sweep_by_d", None),
+    ("no_d", "no_d_sweep", "no_d_by_n"),
+    ("by_dd", "sweep_by_dd", "by_n_by_dd"),
+)
+
+
 def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: RawCounts) -> dict[str, NDArray[Any]]:
     """The count attributes of `plait.vdj.results.PathCounts`; the raw counts are overwritten."""
     full, empty, none, pair = (rows.total(counts) for counts in raw[:4])
     summed = pair if chain == "vddj" else full if full.shape[1] else none[:, None]
-    if model.name == "dp2":
-        grid = (len(model.pis), len(model.nus))
-        full, empty, none, pair, summed = (
-            counts.reshape(*counts.shape[:-1], *grid) for counts in (full, empty, none, pair, summed)
-        )
-        named = _dp2_counts(model, full, empty, none, pair)
-        base = summed[..., model.pis.index(model.pi), model.nus.index(model.nu)]
-        return {"path_count": rows.over(base, (1,)), **named}
-    n, d = full.shape[:2]
-    return {
-        "path_count": rows.over(summed, (1, 2)),
-        "by_d": rows.over(full, (2,)),
-        "zero_d_by_d": rows.over(empty, (2,)),
-        "no_d": rows.over(none, (1,)),
-        "by_dd": rows.over(pair, (2,)),
-        "sweep_by_d": np.zeros((n, d, 0, 0), full.dtype),
-        "zero_d_sweep_by_d": np.zeros((n, d, 0, 0), full.dtype),
-        "no_d_sweep": np.zeros((n, 0, 0), full.dtype),
-        "sweep_by_dd": np.zeros((n, pair.shape[1], 0, 0), full.dtype),
-        "by_n_by_d": full,
-        "no_d_by_n": none,
-        "by_n_by_dd": pair,
-    }
+    dp2 = model.name == "dp2"
+    single = (..., model.pis.index(model.pi), model.nus.index(model.nu)) if dp2 else ()
+    if dp2:
+        named = {"path_count": rows.over(_by_limits(model, summed)[single], (1,))}
+    else:
+        named = {"path_count": rows.over(summed, (1, 2))}
+    for (one, sweep, by_n), counts in zip(_NAMES, (full, empty, none, pair), strict=True):
+        shape = counts.shape[:-1]
+        if dp2:
+            grid = _by_limits(model, counts)
+            named[one], of_n = grid[single], np.zeros((*shape, 0), counts.dtype)
+            named[sweep] = grid[_swept(model)] if model.is_sweep else np.zeros((*shape, 0, 0), counts.dtype)
+        else:
+            named[one], of_n = rows.over(counts, (-1,)), counts
+            named[sweep] = np.zeros((*shape, 0, 0), counts.dtype)
+        if by_n is not None:
+            named[by_n] = of_n
+    return named
 
 
 def by_model(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
     """Counts of rows (n, M) by the axes of a sweep (n, P, U); those of dp1 and exhaustive stay (n, N)."""
-    if model.name != "dp2":
-        return counts
-    axis_pi, axis_nu = model.axes
-    at_pi, at_nu = np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu])
-    grid: NDArray[Any] = counts.reshape(-1, len(model.pis), len(model.nus))
-    return grid[:, at_pi, at_nu]
+    return counts if model.name != "dp2" else _by_limits(model, counts)[_swept(model)]
 
 
-def _dp2_counts(
-    model: PathModel, full: NDArray[Any], empty: NDArray[Any], none: NDArray[Any], pair: NDArray[Any]
-) -> dict[str, NDArray[Any]]:
-    n, d = full.shape[:2]
-    base = (..., model.pis.index(model.pi), model.nus.index(model.nu))
-    axis_pi, axis_nu = model.axes if model.is_sweep else ((), ())
-    sweep: tuple[Any, ...] = (..., slice(None), slice(None))
-    if (axis_pi, axis_nu) != (model.pis, model.nus):
-        sweep = (..., *np.ix_([model.pis.index(p) for p in axis_pi], [model.nus.index(u) for u in axis_nu]))
-    return {
-        "by_d": full[base],
-        "zero_d_by_d": empty[base],
-        "no_d": none[base],
-        "by_dd": pair[base],
-        "sweep_by_d": full[sweep],
-        "zero_d_sweep_by_d": empty[sweep],
-        "no_d_sweep": none[sweep],
-        "sweep_by_dd": pair[sweep],
-        "by_n_by_d": np.zeros((n, d, 0), full.dtype),
-        "no_d_by_n": np.zeros((n, 0), full.dtype),
-        "by_n_by_dd": np.zeros((n, pair.shape[1], 0), full.dtype),
-    }
+def _by_limits(model: PathModel, counts: NDArray[Any]) -> NDArray[Any]:
+    """Counts (..., M) by all values of pi and nu that are counted with, (..., pis, nus)."""
+    return counts.reshape(*counts.shape[:-1], len(model.pis), len(model.nus))
+
+
+def _swept(model: PathModel) -> tuple[Any, ...]:
+    """Where the sweep is in counts by all values of pi and nu."""
+    pis, nus = model.axes
+    if (pis, nus) == (model.pis, model.nus):
+        return (..., slice(None), slice(None))
+    return (..., *np.ix_([model.pis.index(p) for p in pis], [model.nus.index(u) for u in nus]))
 
 
 _OVERFLOW = STATUSES.index("count_overflow")
@@ -232,45 +222,15 @@ def count_paths(
     return counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CounterSettings:
-    """What a `PathCounter` is made of, as for `count_paths`; picklable, for use where the work is.
-
-    The device is one of the machine that counts.
-    """
-
-    germline: GermlineSet
-    model: PathModel
-    chain: Chain | Literal["auto"] = "auto"
-    ambiguous: Ambiguity = "first"
-    overflow: Overflow = "null"
-    device: str = "auto"
-
-    def counter(self, threads: int | None = None) -> PathCounter:
-        """Make the counter."""
-        return PathCounter(
-            self.germline,
-            self.model,
-            chain=self.chain,
-            ambiguous=self.ambiguous,
-            overflow=self.overflow,
-            device=self.device,
-            threads=threads,
-        )
-
-
 class PathCounter:
-    """Counts batches of junctions under one model; the tables of the model are made once.
+    """Counts batches of junctions under one model; its tables are made once, when they are needed.
+
+    Pickled are its settings alone: the device is one of the machine that counts.
 
     Parameters
     ----------
     germline, model, chain, ambiguous, overflow, device, threads
         As for `count_paths`.
-
-    Attributes
-    ----------
-    settings : CounterSettings
-        What it was made of.
     """
 
     def __init__(
@@ -293,37 +253,38 @@ class PathCounter:
         self.overflow = overflow
         if overflow not in ("null", "float", "wide"):
             raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
-        self.settings = CounterSettings(
-            germline=self.germline,
-            model=self.model,
-            chain=chain,
-            ambiguous=ambiguous,
-            overflow=overflow,
-            device=device,
-        )
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
-        self._target = resolve(device, threads)
-        self._counter = ChainCounter(self.germline, self.model, self.chain, self._target, overflow)
+        self._ambiguous, self._device, self._threads = ambiguous, device, threads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        settings: dict[str, Any] = {"chain": self.chain, "ambiguous": self._ambiguous}
+        settings |= {"overflow": self.overflow, "device": self._device, "threads": self._threads}
+        return partial(PathCounter, **settings), (self.germline, self.model)
+
+    @cached_property
+    def _target(self) -> Target:
+        return resolve(self._device, self._threads)
+
+    @cached_property
+    def _counter(self) -> ChainCounter:
+        return ChainCounter(self.germline, self.model, self.chain, self._target, self.overflow)
+
+    @cached_property
+    def _allowed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which D (J, D) and which second D behind a first one (D, D or 0, D) the order rule allows."""
         d = () if self.chain == "vj" else self.germline.d
         allowed = [self.germline.allowed_d(j)[: len(d)] for j in self.germline.j]
-        self._allowed = np.array(allowed, np.bool_).reshape(len(allowed), len(d))
         pairs = [[self.germline.allowed_d_pair(a, b) for b in d] for a in d if self.chain == "vddj"]
-        self._allowed_pairs = np.array(pairs, np.bool_).reshape(len(pairs), len(d))
-        self._provenance = Provenance(
-            version=__version__,
-            device=self._target.description,
-            schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
-            algebra=_ALGEBRA[overflow],
-            parameters={
-                "germline": self.germline.name,
-                "germline_digest": self.germline.digest,
-                "chain": self.chain,
-                "ambiguous": ambiguous,
-                "overflow": overflow,
-                **self.model.as_dict(),
-            },
+        return (
+            np.array(allowed, np.bool_).reshape(len(allowed), len(d)),
+            np.array(pairs, np.bool_).reshape(len(pairs), len(d)),
         )
+
+    @cached_property
+    def columns(self) -> ResultColumns:
+        """Its counts as columns of a table."""
+        return ResultColumns(self.germline, self.model, self.chain, self.overflow)
 
     def count(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> PathCounts:
         """Count one batch.
@@ -362,7 +323,20 @@ class PathCounter:
     @property
     def provenance(self) -> Provenance:
         """How counts are made; where a GPU that nobody asked for has failed, its name is not the only one."""
-        return replace(self._provenance, device=self._target.description)
+        return Provenance(
+            version=__version__,
+            device=self._target.description,
+            schedule="enumeration" if self.model.name == "exhaustive" else "chain_product",
+            algebra=_ALGEBRA[self.overflow],
+            parameters={
+                "germline": self.germline.name,
+                "germline_digest": self.germline.digest,
+                "chain": self.chain,
+                "ambiguous": self._ambiguous,
+                "overflow": self.overflow,
+                **self.model.as_dict(),
+            },
+        )
 
     @property
     def on_gpu(self) -> bool:
@@ -383,9 +357,10 @@ class PathCounter:
         """Sum items to rows and put the counts under their names."""
         status = items.status.copy()
         rows = RowSums(items, raw.overflow)
-        allowed = rows.any_item(self._allowed[items.texts.suffix])
+        d_allowed, pairs_allowed = self._allowed
+        allowed = rows.any_item(d_allowed[items.texts.suffix])
         # The order rule looks at the D next to J, the second one of a pair.
-        pairs = allowed[:, None, :] & self._allowed_pairs[None]
+        pairs = allowed[:, None, :] & pairs_allowed[None]
         regions = rows.first_item(raw.regions)
         named = named_counts(self.model, self.chain, rows, raw)
         status[rows.overflow] = _OVERFLOW

@@ -88,36 +88,29 @@ def match_v(junction: str, allele: Allele, pi: int) -> EndMatch:
     `pi`: longest palindromic extension.
     """
     end = allele.cdr3_end or ""
-    sequence = end + _palindrome_after(end, pi)
-    matched = _matching(encode(junction), encode(sequence))
-    return EndMatch(
-        allele=allele.name,
-        sequence=sequence,
-        start=0,
-        germline_length=len(end),
-        matched=matched,
-        palindromic=max(0, matched - len(end)),
-        mismatch=matched if matched < min(len(junction), len(sequence)) else None,
-    )
+    return _laid(junction, allele, end + _palindrome_after(end, pi), from_right=False)
 
 
 def match_j(junction: str, allele: Allele, pi: int) -> EndMatch:
-    """Lay a J end along a junction of IUPAC codes, from its last symbol back; `allele` has an anchor.
-
-    `pi`: longest palindromic extension.
-    """
+    """Lay a J end along a junction of IUPAC codes, from its last symbol back; as for `match_v`."""
     end = allele.cdr3_end or ""
-    sequence = _palindrome_before(end, pi) + end
-    matched = _matching(encode(junction)[::-1], encode(sequence)[::-1])
+    return _laid(junction, allele, _palindrome_before(end, pi) + end, from_right=True)
+
+
+def _laid(junction: str, allele: Allele, sequence: str, *, from_right: bool) -> EndMatch:
+    """An end with its extension, laid along a junction from one side."""
+    step = -1 if from_right else 1
+    matched = _matching(encode(junction)[::step], encode(sequence)[::step])
+    germline = len(allele.cdr3_end or "")
     broken = matched < min(len(junction), len(sequence))
     return EndMatch(
         allele=allele.name,
         sequence=sequence,
-        start=len(junction) - len(sequence),
-        germline_length=len(end),
+        start=len(junction) - len(sequence) if from_right else 0,
+        germline_length=germline,
         matched=matched,
-        palindromic=max(0, matched - len(end)),
-        mismatch=len(junction) - 1 - matched if broken else None,
+        palindromic=max(0, matched - germline),
+        mismatch=(len(junction) - 1 - matched if from_right else matched) if broken else None,
     )
 
 

@@ -23,8 +23,8 @@ from plait.run.executor import Executor
 from plait.run.rows import Progress
 from plait.vdj.convergence.sample_sheet import Sample
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.count_files import BlockCounter, CountPlan, CountSummary, count_files
-from plait.vdj.counting import CounterSettings
+from plait.vdj.count_files import CountPlan, CountSummary, count_files, plan_on
+from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
 
 #: Facts of a count's provenance that its numbers do not depend on: they are equal on every device, and a
@@ -74,15 +74,16 @@ def count_plan(
     settings: StudySettings, germline: GermlineSet, *, device: str, executor: Executor
 ) -> CountPlan:
     """What counts paths as a study wants them."""
-    wanted = CounterSettings(
-        germline=germline,
-        model=settings.model,
+    wanted = PathCounter(
+        germline,
+        settings.model,
         chain=settings.chain,
         ambiguous=settings.ambiguous,
         overflow=settings.overflow,
         device=device,
+        threads=1,
     )
-    return BlockCounter(wanted).plan_on(executor)
+    return plan_on(executor, wanted)
 
 
 def plan_sample(sample: Sample, settings: StudySettings, plan: CountPlan) -> PlannedSample:
@@ -179,7 +180,7 @@ def _count(
         count_files(
             [source],
             counts,
-            plan.settings,
+            plan.counter,
             layout=settings.layout,
             executor=executor,
             resume=resume,
@@ -215,7 +216,7 @@ def _stored_facts(path: Path) -> dict[str, Any] | None:
 def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
     if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
         return False
-    wanted = {"status", "path_count"} | set(plan.columns.schema.names)
+    wanted = {"status", "path_count"} | set(plan.counter.columns.schema.names)
     return _effective(stored["provenance"]) == _counted_as(plan) and wanted <= set(stored["columns"])
 
 

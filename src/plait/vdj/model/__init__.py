@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plait.vdj.model.evidence import EvidenceChoice
-    from plait.vdj.model.expectations import Evidence, Expectation
+    from plait.vdj.model.expectations import Evidence, Expectation, PosteriorFinder, Posteriors
     from plait.vdj.model.inference import (
         InferenceProgress,
         Iteration,
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from plait.vdj.model.inference_files import InferredFiles, infer_files
     from plait.vdj.model.model_files import bundled_model, bundled_models, load_model, read_model, write_model
     from plait.vdj.model.pgen import GenerationProbability, Pgen
-    from plait.vdj.model.posteriors import PosteriorFinder, Posteriors
     from plait.vdj.model.recombination_model import (
         ModelGene,
         RecombinationModel,
@@ -66,35 +65,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "PGEN_STATUSES": "zero_reasons",
-    "Draws": "sampling",
-    "Evidence": "expectations",
-    "EvidenceChoice": "evidence",
-    "Expectation": "expectations",
-    "GenerationProbability": "pgen",
-    "InferenceProgress": "inference",
-    "InferredFiles": "inference_files",
-    "Iteration": "inference",
-    "JunctionEncoder": "texts",
-    "JunctionSampler": "sampling",
-    "ModelGene": "recombination_model",
-    "Pgen": "pgen",
-    "PosteriorFinder": "posteriors",
-    "Posteriors": "posteriors",
-    "RecombinationModel": "recombination_model",
-    "Scenario": "scenarios",
-    "ScenarioFinder": "scenarios",
-    "bundled_model": "model_files",
-    "bundled_models": "model_files",
-    "entropies": "recombination_model",
-    "infer_files": "inference_files",
-    "infer_model": "inference",
-    "load_model": "model_files",
-    "model_from_germline": "recombination_model",
-    "observable_model": "inference",
-    "read_model": "model_files",
-    "uniform_model": "inference",
-    "write_model": "model_files",
+    name: module
+    for module, names in {
+        "evidence": ("EvidenceChoice",),
+        "expectations": ("Evidence", "Expectation", "PosteriorFinder", "Posteriors"),
+        "inference": ("InferenceProgress", "Iteration", "infer_model", "observable_model", "uniform_model"),
+        "inference_files": ("InferredFiles", "infer_files"),
+        "model_files": ("bundled_model", "bundled_models", "load_model", "read_model", "write_model"),
+        "pgen": ("GenerationProbability", "Pgen"),
+        "recombination_model": ("ModelGene", "RecombinationModel", "entropies", "model_from_germline"),
+        "sampling": ("Draws", "JunctionSampler"),
+        "scenarios": ("Scenario", "ScenarioFinder"),
+        "texts": ("JunctionEncoder",),
+        "zero_reasons": ("PGEN_STATUSES",),
+    }.items()
+    for name in names
 }
 
 

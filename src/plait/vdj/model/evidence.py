@@ -347,92 +347,79 @@ class CollectedEvidence:
         }
 
 
-def check_evidence_inputs(
-    inputs: Sequence[str | os.PathLike[str]], choice: EvidenceChoice, layout: str
-) -> tuple[list[tuple[str, int, int]], int]:
-    """Check headers before long work; which files these are (path, size, time), and their size together.
-
-    InvalidInput or FormatError if one is missing or no table of this layout.
-    """
-    identities: list[tuple[str, int, int]] = []
-    for path in inputs:
-        table = open_junctions([path], layout=layout, acids=False, calls=choice.calls, block_rows=1)
-        with table.reader as reader:
-            identities += reader.identities
-    return identities, sum(size for _, size, _ in identities)
+def open_evidence(
+    inputs: Sequence[str | os.PathLike[str]], choice: EvidenceChoice, layout: str = "airr"
+) -> list[JunctionTable]:
+    """Open every table by itself; InvalidInput or FormatError if one is missing or not of this layout."""
+    return [
+        open_junctions([path], layout=layout, acids=False, calls=choice.calls, block_rows=_BLOCK_ROWS)
+        for path in inputs
+    ]
 
 
 def collect_evidence(
-    inputs: Sequence[str | os.PathLike[str]],
+    tables: Sequence[JunctionTable],
     output: Path,
     model: RecombinationModel,
     choice: EvidenceChoice,
     *,
-    layout: str = "airr",
     executor: Executor,
-    total_bytes: int = 0,
     progress: Callable[[Progress], object] | None = None,
 ) -> CollectedEvidence:
     """Collect the evidence of tables into `output`, for `EvidenceFile`.
 
-    `total_bytes` is the size of all tables, for `progress`, which is called after every block. InvalidInput
-    or FormatError if a table is not what it should be, or the disk is full.
+    `progress` is called after every block. InvalidInput or FormatError if a table is not what it should be,
+    or the disk is full.
     """
-    work = _Collector(model, choice, layout, executor, total_bytes, progress)
+    total_bytes = sum(table.reader.total_bytes for table in tables)
+    work = _Collector(model, choice, executor, total_bytes, progress)
     with SpilledBlocks(output.with_suffix(".sorting")) as blocks:
         order: dict[str, Direction] = dict.fromkeys((*EVIDENCE_KEY, "repertoire"), "ascending")
         runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES, combine=_combined)
-        for path in inputs:
-            work.collect(path, runs)
+        for table in tables:
+            work.collect(table, runs)
         work.found.repertoires = len(work.names["repertoire"])
         _write(runs, output, work.found, choice, {name: sorted(work.names[name]) for name in _CALLS})
     return work.found
 
 
+@dataclass(slots=True)
 class _Collector:
     """Goes over the rows of tables; what was found so far, and the names in it."""
 
-    def __init__(
-        self,
-        model: RecombinationModel,
-        choice: EvidenceChoice,
-        layout: str,
-        executor: Executor,
-        total_bytes: int,
-        progress: Callable[[Progress], object] | None,
-    ) -> None:
-        self._model = model
-        self._choice = choice
-        self._layout = layout
-        self._executor = executor
-        self._total = total_bytes
-        self._done = 0
-        self._progress = progress or (lambda state: None)
-        self.found = CollectedEvidence()
-        self.names: dict[str, set[str]] = {name: set() for name in (*_CALLS, "repertoire")}
+    model: RecombinationModel
+    choice: EvidenceChoice
+    executor: Executor
+    total_bytes: int
+    progress: Callable[[Progress], object] | None
+    found: CollectedEvidence = field(default_factory=CollectedEvidence)
+    names: dict[str, set[str]] = field(
+        default_factory=lambda: {name: set() for name in (*_CALLS, "repertoire")}
+    )
+    _done: int = 0
 
-    def collect(self, path: str | os.PathLike[str], runs: SortedRuns) -> None:
-        """Put the evidence of a table among the rows to be sorted."""
-        given = self._choice.calls
-        table = open_junctions([path], layout=self._layout, acids=False, calls=given, block_rows=_BLOCK_ROWS)
-        rows = EvidenceRows(self._model, self._choice, table, os.fspath(path))
+    def collect(self, table: JunctionTable, runs: SortedRuns) -> None:
+        """Put the evidence of a table of one file among the rows to be sorted."""
+        path = table.paths[0]
+        rows = EvidenceRows(self.model, self.choice, table, path)
         before, evidence = self.found.tally.rows, 0
 
         def take(numbered: tuple[int, pa.RecordBatch]) -> EvidenceBlock:
             return rows.take(*numbered)
 
         blocks = table.reader.numbered()
-        with table.reader as reader, closing(self._executor.map(take, blocks, size=_bytes_of)) as results:
+        with table.reader as reader, closing(self.executor.map(take, blocks, size=_bytes_of)) as results:
             for block in results:
                 self.found.tally.merge(block.tally)
                 evidence += block.rows.num_rows
                 for name, texts in self.names.items():
                     texts.update(pc.unique(block.rows[name]).to_pylist())
                 runs.add(block.rows)
-                done = self._done + reader.bytes_read()
-                self._progress(Progress(self.found.tally.rows, done, self._total))
+                if self.progress is not None:
+                    done = self._done + reader.bytes_read()
+                    self.progress(Progress(self.found.tally.rows, done, self.total_bytes))
             self._done += reader.total_bytes
-        facts = {"file": os.fspath(path), "digest": content_digest(path)}
+        facts = {"file": path, "digest": content_digest(path)}
         reader.check_unchanged()
         rows_here = self.found.tally.rows - before
         self.found.inputs.append({**facts, "rows": rows_here, "evidence_rows": evidence})

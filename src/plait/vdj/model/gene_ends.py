@@ -206,6 +206,18 @@ def _words(model: RecombinationModel, *, apart: bool) -> EndShape:
     return grower.shape(roots, together)
 
 
+def taken(
+    first: NDArray[np.int64], values: NDArray[np.int32], lists: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Some lists, one after the other: where each begins, and their values.
+
+    List k is ``values[first[k]:first[k + 1]]``.
+    """
+    sizes = np.diff(first)[lists]
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    return edges, values[np.arange(edges[-1]) + np.repeat(first[lists] - edges[:-1], sizes)]
+
+
 class GivenGenes(NamedTuple):
     """What the rows of a column mean; many rows mean the same.
 
@@ -222,11 +234,7 @@ class GivenGenes(NamedTuple):
 
     def spread(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Roots of the given rows, one list after the other: where each begins, and the roots."""
-        codes = self.codes[rows]
-        sizes = np.diff(self.first)[codes]
-        first = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.arange(first[-1]) - np.repeat(first[:-1], sizes) + np.repeat(self.first[codes], sizes)
-        return first, self.root[at]
+        return taken(self.first, self.root, self.codes[rows])
 
 
 class GeneCalls:

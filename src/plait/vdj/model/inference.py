@@ -234,17 +234,7 @@ _OF_ITERATIONS: Final = ("iteration", "log_likelihood", "junctions", "impossible
 _COUNTS: Final = ("rows_by_kind", "left_out", "unknown_calls")
 _LARGEST: Final = 1e18
 #: Tables of a model that inference changes.
-_TABLES: Final = (
-    "p_v",
-    "p_dj",
-    "p_v_deletions",
-    "p_d_deletions",
-    "p_j_deletions",
-    "p_vd_length",
-    "p_dj_length",
-    "vd_steps",
-    "dj_steps",
-)
+_TABLES: Final = tuple(name for name in Evidence._fields if not name.endswith("first"))
 
 
 class InferenceFolder:
@@ -421,6 +411,7 @@ class InferenceProgress:
     finished: bool = False
 
 
+@dataclass(slots=True)
 class InferenceRun:
     """Iterations over the evidence, beginning with the model `start`.
 
@@ -428,27 +419,18 @@ class InferenceRun:
     choice.
     """
 
-    def __init__(
-        self,
-        start: RecombinationModel,
-        folder: InferenceFolder,
-        store: StateStore,
-        threads: int,
-        pseudocount: float,
-        progress: Callable[[InferenceProgress], object],
-    ) -> None:
-        self._folder = folder
-        self._store = store
-        self._threads = threads
-        self._pseudocount = pseudocount
-        self._progress = progress
-        self._iteration = 0
-        self._log: float | None = None
-        self._start = start
+    start: RecombinationModel
+    folder: InferenceFolder
+    store: StateStore
+    threads: int
+    pseudocount: float
+    progress: Callable[[InferenceProgress], object]
+    _iteration: int = 0
+    _log: float | None = None
 
     def report(self, stage: str, done: int, total: int, rows: int, *, finished: bool = False) -> None:
         """Tell how far it is, as in `InferenceProgress`."""
-        self._progress(
+        self.progress(
             InferenceProgress(
                 stage=stage,
                 done=done,
@@ -466,14 +448,14 @@ class InferenceRun:
         `state` is kept up to date. Returns the expected numbers of the last iteration and whether the gain
         was small enough. InvalidInput if the model can make none of the junctions.
         """
-        with EvidenceFile(self._folder.evidence) as file:
-            first = Expectation(self._start, self._threads)
-            encoder = JunctionEncoder(self._start, shapes=first.shapes)
+        with EvidenceFile(self.folder.evidence) as file:
+            first = Expectation(self.start, self.threads)
+            encoder = JunctionEncoder(self.start, shapes=first.shapes)
             while True:
                 history = state.history
                 before = history[-1]["log_likelihood"] if history else None
                 self._iteration, self._log = len(history) + 1, before
-                expected = Expectation(state.model, self._threads, shapes=first.shapes)
+                expected = Expectation(state.model, self.threads, shapes=first.shapes)
                 if state.counts:
                     expected.restore(state.counts)
                 self._pass(file, encoder, expected, state)
@@ -492,7 +474,7 @@ class InferenceRun:
                 self._finish(state, expected, gain)
                 if ended:
                     return expected.evidence(), converged
-                self._store.put(state)
+                self.store.put(state)
 
     def _pass(
         self, file: EvidenceFile, encoder: JunctionEncoder, expected: Expectation, state: InferenceState
@@ -508,12 +490,12 @@ class InferenceRun:
             self.report(f"iteration {self._iteration}", done, total, done)
             if time.monotonic() - kept >= _SECONDS and number + 1 < file.batches:
                 state.batch, state.counts = number + 1, expected.counts()
-                self._store.put(state)
+                self.store.put(state)
                 kept = time.monotonic()
 
     def _explain(self, file: EvidenceFile, state: InferenceState) -> None:
         """Why junctions cannot be made, with examples."""
-        engine = GenerationProbability(state.model, threads=self._threads)
+        engine = GenerationProbability(state.model, threads=self.threads)
         reasons: Counter[str] = Counter()
         for number in range(file.batches):
             rows = file.batch(number)
@@ -528,7 +510,7 @@ class InferenceRun:
 
     def _finish(self, state: InferenceState, expected: Expectation, gain: float) -> None:
         """The state after an iteration."""
-        state.model = expected.model(pseudocount=self._pseudocount)
+        state.model = expected.model(pseudocount=self.pseudocount)
         state.batch, state.counts = 0, {}
         self._log = expected.log_likelihood()
         state.history.append(

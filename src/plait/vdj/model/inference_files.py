@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,8 @@ from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
 from plait.run.local import LocalExecutor
-from plait.settings import source_digest, thread_count
-from plait.vdj.model.evidence import EvidenceChoice, check_evidence_inputs, collect_evidence
+from plait.settings import package_digest
+from plait.vdj.model.evidence import EvidenceChoice, collect_evidence, open_evidence
 from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.igor import check_igor_names
 from plait.vdj.model.inference import InferenceFolder, InferenceProgress, InferenceRun, InferenceState
@@ -117,8 +117,11 @@ def infer_files(
     _check(inputs, iterations, tolerance, pseudocount)
     check_igor_names(start)
     wanted = choice or EvidenceChoice()
-    executor = LocalExecutor(thread_count() if threads is None else threads)
-    identities, size = check_evidence_inputs(inputs, wanted, layout)
+    executor = LocalExecutor(threads)
+    # Before long work: an input may be no table.
+    opened = open_evidence(inputs, wanted, layout)
+    identities = [identity for table in opened for identity in table.reader.identities]
+    size = sum(table.reader.total_bytes for table in opened)
     folder = InferenceFolder(Path(output))
     with _abandoning(folder), AtomicFile(folder.facts) as file:
         folder.check_replaceable(resume=resume, force=force)
@@ -132,13 +135,11 @@ def infer_files(
         state = store.get(start)
         if state is None:
             collected = collect_evidence(
-                inputs,
+                opened,
                 folder.evidence,
                 start,
                 wanted,
-                layout=layout,
                 executor=executor,
-                total_bytes=size,
                 progress=lambda now: run.report("collecting evidence", now.bytes_read, size, now.rows),
             )
             state = InferenceState(model=start, collected=collected.as_dict())
@@ -221,19 +222,14 @@ def _key(
     settings: Mapping[str, object],
 ) -> dict[str, object]:
     """What must be equal for a run to be resumed."""
-    package = Path(__file__).parents[2]
     return {
         "version": __version__,
-        "sources": source_digest(package.rglob("*.py")),
+        "sources": package_digest(),
         "inputs": [list(identity) for identity in identities],
         "start": start.digest,
         **settings,
-        **_options(choice),
+        **asdict(choice),
     }
-
-
-def _options(choice: EvidenceChoice) -> dict[str, object]:
-    return {name: getattr(choice, name) for name in ("rows", "calls", "weights", "max_rows", "seed")}
 
 
 def _check_evidence(collected: Mapping[str, Any], choice: EvidenceChoice) -> None:
@@ -269,7 +265,7 @@ def _facts(
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "algorithm": _ALGORITHM,
-        "parameters": {**_options(choice), **settings},
+        "parameters": {**asdict(choice), **settings},
         "start": {"name": start.name, "digest": start.digest, **start.provenance},
         **state.collected,
         "chain": start.chain,

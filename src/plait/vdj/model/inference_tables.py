@@ -156,11 +156,10 @@ def _error(p: float, n: float) -> float | None:
 def gene_rows(model: RecombinationModel, evidence: Evidence) -> list[dict[str, Any]]:
     """Every gene with its probability, evidence and mean deletion."""
     of_j = evidence.p_dj.sum(axis=(0, 1))
-    p_j = model.p_dj.sum(axis=1)
     tables: list[tuple[str, Sequence[ModelGene], _Floats, _Floats]] = [
         ("V", model.v, model.p_v, evidence.p_v),
         ("D", model.d, model.p_dj[0].sum(axis=1), evidence.p_dj[0].sum(axis=1)),
-        ("J", model.j, model.p_v @ p_j if len(p_j) > 1 else p_j[0], of_j),
+        ("J", model.j, model.p_j, of_j),
     ]
     means = mean_deletions(model)
     rows: list[dict[str, Any]] = []
@@ -322,9 +321,7 @@ def _of_ends(model: RecombinationModel, facts: Mapping[str, Any]) -> dict[str, A
     none = {name: float(p[0]) for name, p in lengths}
     headline = " and ".join(f"{mean:.1f} nucleotides between {name}" for name, mean in inserted.items())
     means = mean_deletions(model)
-    p_j = model.p_dj.sum(axis=1)
-    of_j = model.p_v @ p_j if len(p_j) > 1 else p_j[0]
-    v, j = float(model.p_v @ means["V"]), float(of_j @ means["J"])
+    v, j = float(model.p_v @ means["V"]), float(model.p_j @ means["J"])
     nothing = " and ".join(f"{100 * p:.1f} % of junctions at {name}" for name, p in none.items())
     text = (
         f"Nothing is inserted in {nothing}. On average V loses {v:.1f} nucleotides and J {j:.1f}; P "

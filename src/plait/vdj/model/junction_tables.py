@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
-from plait.run.rows import SAMPLED_ROWS, rows_per_block, sampled_row_bytes
-from plait.vdj.model.texts import AMINO_ACIDS, CODONS
+from plait.run.rows import rows_per_block
+from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.texts import AMINO_ACIDS, CODONS, NUCLEOTIDES
 
 #: Which calls of a row are taken for what it was made of: V and J, one of them, or none.
 GivenCalls: TypeAlias = Literal["ignore", "use", "v", "j"]
@@ -77,12 +79,18 @@ class JunctionTable:
     """A table and where its junctions and calls are; made by `open_junctions`.
 
     `nucleotides` and `acids` are columns of junctions, None if there is none; `used` the calls that are used,
-    as ``"vj"``. `columns` are those that are worked on, `places` what they are.
+    as ``"vj"``. `paths` are the files as given, `columns` those that are worked on, `places` what they are.
     """
 
     def __init__(
-        self, reader: RearrangementReader, nucleotides: str | None, acids: str | None, used: str
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        reader: RearrangementReader,
+        nucleotides: str | None,
+        acids: str | None,
+        used: str,
     ) -> None:
+        self.paths = [os.fspath(path) for path in paths]
         self.reader = reader
         calls = (reader.roles[f"{s}_call"] if s in used else None for s in "vj")
         named = (reader.roles.get(f"{s}_call") for s in "vj")
@@ -128,16 +136,12 @@ def open_junctions(
     roles = ("junction", *(f"{segment}_call" for segment in used))
     given = replace(given, columns={**given.columns, "junction": junctions}, required=roles)
 
-    def opened(paths: Sequence[str | os.PathLike[str]], rows: int) -> RearrangementReader:
-        return RearrangementReader(paths, layout=given, block_rows=rows)
-
+    reader = RearrangementReader(inputs, layout=given, block_rows=block_rows)
     if fewest_rows is not None:
-        widths = [sampled_row_bytes(opened([path], SAMPLED_ROWS)) for path in inputs]
-        block_rows = rows_per_block(max(widths), fewest_rows, block_rows)
-    reader = opened(inputs, block_rows)
+        reader.block_rows = rows_per_block(reader.sampled_row_bytes(), fewest_rows, block_rows)
     first = reader.roles["junction"]
     acid = next((name for name in names if name in reader.schema.names), None)
-    return JunctionTable(reader, first if first in own else None, acid, used)
+    return JunctionTable(inputs, reader, first if first in own else None, acid, used)
 
 
 def _lines(nucleotides: bool, acids: bool) -> Layout:
@@ -152,13 +156,6 @@ def _lines(nucleotides: bool, acids: bool) -> Layout:
     )
 
 
-_SETS: Final = dict(
-    zip(
-        "ACGTRYSWKMBDHVN",
-        ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT"),
-        strict=True,
-    )
-)
 _DIGITS: Final = np.full(256, 64, np.uint8)
 for _k, _letter in enumerate("ACGT"):
     _DIGITS[[ord(_letter), ord(_letter.lower())]] = _k
@@ -210,8 +207,38 @@ def translated(junction: str | None) -> str | None:
 
 
 def _ambiguous(codon: str) -> str:
-    if not set(codon) <= set(_SETS):
+    if not set(codon) <= set(NUCLEOTIDES):
         return "?"
-    first, second, third = (_SETS[letter] for letter in codon)
+    first, second, third = (NUCLEOTIDES[letter] for letter in codon)
     acids = {_ACID[a + b + c] for a in first for b in second for c in third}
     return acids.pop() if len(acids) == 1 and acids <= set(AMINO_ACIDS) else "X"
+
+
+#: Ends of genes in the order in which models have them: names of their deletions, and of P nucleotides.
+END_COLUMNS: Final = (("v_3", "p3v"), ("d_5", "p5d"), ("d_3", "p3d"), ("j_5", "p5j"))
+
+
+def choice_columns(
+    model: RecombinationModel, fields: NDArray[np.int32], known: NDArray[np.bool_]
+) -> dict[str, pa.Array]:
+    """Calls, deletions and P nucleotides of n scenarios; null where nothing is known, and for D without D.
+
+    `fields` are (n, 7 or more): V, D, J, and cuts of V, of D at 5' and 3', and of J, which count from the
+    longest P extension.
+    """
+    of_d = known & bool(model.d)
+    columns = {}
+    for place, segment in enumerate("vdj"):
+        names = pa.array([gene.name for gene in getattr(model, segment)], pa.string())
+        there = of_d if segment == "d" else known
+        columns[f"{segment}_call"] = names.take(int32_where(fields[:, place], there))
+    for place, ((end, short), most) in enumerate(zip(END_COLUMNS, model.palindromes, strict=True), 3):
+        cut, there = fields[:, place] - most, of_d if end.startswith("d") else known
+        columns[f"{end}_deletion"] = int32_where(np.maximum(cut, 0), there)
+        columns[f"{short}_length"] = int32_where(np.maximum(-cut, 0), there)
+    return columns
+
+
+def int32_where(values: NDArray[Any], known: NDArray[np.bool_]) -> pa.Array:
+    """Numbers as int32, null where they are not known."""
+    return pa.array(values.astype(np.int32), mask=~known)

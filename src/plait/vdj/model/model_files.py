@@ -264,11 +264,9 @@ def _allele(gene: ModelGene, segment: Segment) -> Allele:
 
 def _alleles(model: RecombinationModel) -> list[tuple[Allele, float]]:
     """Functional V and J genes with a probability above zero, and that probability."""
-    p_j = model.p_dj.sum(axis=1)
-    p_j = model.p_v @ p_j if len(p_j) == model.p_v.size else p_j[0]
     both: tuple[tuple[Segment, tuple[ModelGene, ...], object], ...] = (
         ("V", model.v, model.p_v),
-        ("J", model.j, p_j),
+        ("J", model.j, model.p_j),
     )
     return [
         (_allele(gene, segment), float(p))

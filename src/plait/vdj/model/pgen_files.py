@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
@@ -22,14 +19,12 @@ from plait.devices.choice import check_device, resolve, used_devices
 from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
-from plait.run.rows import AddedColumns, Progress, RowRun, RowWork, run_key, run_rows
-from plait.settings import thread_count
-from plait.types import Provenance
-from plait.vdj.calls import BlamedCalls
+from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
+from plait.vdj.calls import BlamedCalls, RowTotals
 from plait.vdj.germline.allele import locus_of
+from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionColumns, JunctionTable, open_junctions
 from plait.vdj.model.pgen import GenerationProbability, Pgen
-from plait.vdj.model.posteriors import PosteriorFinder
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.texts import TextKind
 from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
@@ -46,17 +41,14 @@ _EDGES: Final = np.array(
 )
 
 
-@dataclass(slots=True)
-class PgenSummary:
+@dataclass
+class PgenSummary(RowTotals):
     """Running totals of one column. Sums of blocks, in any order.
 
-    `blamed` has the calls behind statuses that blame a call, `causes` what was found when zero rows were put
-    to the test; `foreign` counts calls that the model does not know, used or not, `called` rows with a V or J
-    call.
+    `causes` has what was found when zero rows were put to the test; `foreign` counts calls that the model
+    does not know, used or not, `called` rows with a V or J call.
     """
 
-    statuses: Counter[str] = field(default_factory=Counter)
-    blamed: BlamedCalls = field(default_factory=BlamedCalls)
     causes: TableCauses = field(default_factory=TableCauses)
     foreign: BlamedCalls = field(default_factory=BlamedCalls)
     called: int = 0
@@ -64,25 +56,17 @@ class PgenSummary:
 
     def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the ``"v"`` and ``"j"`` calls of its rows that were used."""
-        for entry in pc.value_counts(status).to_pylist():
-            self.statuses[entry["values"]] += entry["counts"]
-        self.blamed.add(status, calls)
+        self.add_statuses(status, calls)
         values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
 
     def merge(self, other: PgenSummary) -> None:
         """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
-        self.blamed.merge(other.blamed)
+        super().merge(other)
         self.causes.merge(other.causes)
         self.foreign.merge(other.foreign)
         self.called += other.called
         self._bins += other._bins
-
-    @property
-    def rows(self) -> int:
-        """All rows."""
-        return sum(self.statuses.values())
 
     @property
     def zeros(self) -> int:
@@ -115,10 +99,9 @@ class PgenSummary:
         quantiles = self.log10_quantiles()
         named = [f"{share:g}" for share in QUANTILES]
         return {
-            "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
+            **super().as_dict(),
             "zeros": self.zeros,
             "zero_causes": self.causes.as_dict(),
-            "blamed_calls": self.blamed.as_dict(),
             "foreign_calls": self.foreign.as_dict(),
             "log10_quantiles": None if quantiles is None else dict(zip(named, quantiles, strict=True)),
         }
@@ -176,118 +159,111 @@ class PgenCauses:
 _OUT_OF_FRAME: Final = "out_of_frame"
 
 
-@dataclass(frozen=True, slots=True)
-class PgenBlock:
-    """Result columns of a block and what came of its rows, by kind.
+class PgenTotals(dict[TextKind, PgenSummary]):
+    """Running totals of each column of probabilities."""
 
-    `device` is what computed it; None if another run did.
-    """
-
-    result: pa.RecordBatch
-    summaries: dict[TextKind, PgenSummary]
-    device: str | None = None
+    def merge(self, other: PgenTotals) -> None:
+        """Add the totals of other blocks; `other` is left unchanged."""
+        for kind, summary in other.items():
+            self.setdefault(kind, PgenSummary()).merge(summary)
 
 
-class BlockPgen:
-    """Computes wherever it is called; picklable, its tables are made where they are needed.
+@dataclass(frozen=True)
+class PgenWork(RowWork[PgenTotals]):
+    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are."""
 
-    `places` is what the columns of a block are, `log10` adds columns of common logarithms, `device` is one of
-    the machine that computes, as for `plait.vdj.model.GenerationProbability`.
-    """
-
-    def __init__(
-        self,
-        model: RecombinationModel,
-        kinds: Sequence[TextKind],
-        places: JunctionColumns,
-        log10: bool,
-        device: str = "cpu",
-    ) -> None:
-        self._made_of = model, tuple(kinds), places, log10, device
-        self.model, self.kinds, self._places, self._log10, self._device = self._made_of
-        fields = []
-        for kind in self.kinds:
-            fields.append(pa.field(f"pgen_{kind}", pa.float64()))
-            if log10:
-                fields.append(pa.field(f"log10_pgen_{kind}", pa.float64()))
-            fields.append(pa.field(f"pgen_{kind}_status", pa.string()))
-        self.schema = pa.schema(fields)
+    model: RecombinationModel
+    places: JunctionColumns
+    kinds: tuple[TextKind, ...] = ("nt",)
 
     @cached_property
     def engine(self) -> GenerationProbability:
         """What computes, in one thread: blocks are what runs in parallel."""
-        return GenerationProbability(self.model, threads=1, device=self._device)
+        return GenerationProbability(self.model, threads=1)
 
     @cached_property
-    def causes(self) -> PgenCauses:
-        """What looks for causes of zeros."""
-        return PgenCauses(self.engine, self._places)
+    def _causes(self) -> PgenCauses:
+        return PgenCauses(self.engine, self.places)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+        raise NotImplementedError
 
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers of each kind are made."""
-        used = self._places.v >= 0, self._places.j >= 0
-        made: list[Provenance] = [self.engine.provenance(kind, *used) for kind in self.kinds]
-        return [found.as_dict() for found in made]
+        used = self.places.v >= 0, self.places.j >= 0
+        return [self.engine.provenance(kind, *used).as_dict() for kind in self.kinds]
 
-    def provenance_on(self, executor: Executor) -> list[dict[str, Any]]:
-        """How the workers of an executor make results: what this machine has may be something else."""
-        if not executor.elsewhere:
-            return self.provenance()
-        with closing(executor.map(_provenance_of, [self])) as found:
-            return next(found)
+    def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> PgenTotals:
+        """What came of the rows, by kind."""
+        totals = PgenTotals()
+        for kind in self.kinds:
+            totals[kind] = summary = PgenSummary()
+            summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], self.places.calls(columns))
+            self._causes.add(summary, kind, columns, result)
+        return totals
 
-    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
-        """The result of a block."""
-        columns = rows.columns
-        calls = self._places.calls(columns)
+    def facts(self, summary: PgenTotals) -> dict[str, Any]:
+        """The totals of each kind, and what is to be said of the table as a whole."""
+        return {
+            "rows": summary[self.kinds[0]].rows,
+            **{f"pgen_{kind}": found.as_dict() for kind, found in summary.items()},
+            "remarks": {kind: found.remarks(self.model) for kind, found in summary.items()},
+        }
+
+
+@dataclass(frozen=True)
+class BlockPgen(PgenWork):
+    """Generation probabilities of blocks.
+
+    `log10` adds columns of common logarithms, `device` is one of the machine that computes, as for
+    `plait.vdj.model.GenerationProbability`.
+    """
+
+    log10: bool = False
+    device: str = "cpu"
+
+    @cached_property
+    def engine(self) -> GenerationProbability:
+        """What computes, in one thread: blocks are what runs in parallel."""
+        return GenerationProbability(self.model, threads=1, device=self.device)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+        fields = []
+        for kind in self.kinds:
+            fields.append((f"pgen_{kind}", pa.float64()))
+            if self.log10:
+                fields.append((f"log10_pgen_{kind}", pa.float64()))
+            fields.append((f"pgen_{kind}_status", pa.string()))
+        return pa.schema(fields)
+
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their probabilities."""
+        calls = self.places.calls(columns)
         found: dict[str, Any] = {}
         devices = []
         for kind in self.kinds:
             acids = kind != "nt"
-            texts = self._places.amino_acids(columns) if acids else self._places.texts(columns)
+            texts = self.places.amino_acids(columns) if acids else self.places.texts(columns)
             pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"), kind=kind)
             devices.append(pgen.provenance.device)
             status = named_statuses(pgen)
-            if acids and self._places.nucleotides >= 0:
-                given = pc.greater(pc.binary_length(self._places.texts(columns)), 0)
+            if acids and self.places.nucleotides >= 0:
+                given = pc.greater(pc.binary_length(self.places.texts(columns)), 0)
                 framed = pc.and_(pc.equal(status, "missing_junction"), pc.fill_null(given, False))
                 status = pc.if_else(framed, _OUT_OF_FRAME, status)
             found[f"pgen_{kind}"] = pa.array(pgen.pgen, mask=np.isnan(pgen.pgen))
             found[f"pgen_{kind}_status"] = status
-            if self._log10:
+            if self.log10:
                 above = pgen.pgen > 0
                 # Not that of NumPy, whose last digit depends on the processor.
                 log = [math.log10(x) if x > 0 else 0.0 for x in pgen.pgen.tolist()]
                 found[f"log10_pgen_{kind}"] = pa.array(np.array(log), mask=~above)
         batch = pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
-        told = block_told(self.kinds, batch, columns, self._places, self.causes)
-        return replace(told, device=used_devices(devices))
-
-    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
-        """A block that another run has computed, from its rows and its result columns."""
-        return block_told(self.kinds, result, rows.columns, self._places, self.causes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BlockPgen, self._made_of
-
-
-def _provenance_of(blocks: BlockPgen) -> list[dict[str, Any]]:
-    return blocks.provenance()
-
-
-def block_told(
-    kinds: Sequence[TextKind],
-    result: pa.RecordBatch,
-    columns: Sequence[pa.Array],
-    places: JunctionColumns,
-    causes: PgenCauses,
-) -> PgenBlock:
-    """A result with what came of its rows; `columns` are those worked on, `places` what they are."""
-    summaries: dict[TextKind, PgenSummary] = {kind: PgenSummary() for kind in kinds}
-    for kind, summary in summaries.items():
-        summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], places.calls(columns))
-        causes.add(summary, kind, columns, result)
-    return PgenBlock(result, summaries)
+        return batch, used_devices(devices)
 
 
 def named_statuses(pgen: Pgen) -> pa.Array:
@@ -300,35 +276,21 @@ _ENDS: Final = ("v_3", "d_5", "d_3", "j_5")
 _BASES: Final = "acgt"
 
 
-class BlockPosteriors:
-    """Computes wherever it is called; picklable, its tables are made where they are needed.
+@dataclass(frozen=True)
+class BlockPosteriors(PgenWork):
+    """What all scenarios of the rows of blocks have in common."""
 
-    `places` is what the columns of a block are, `schema` the result columns, `kinds` that of the
-    probabilities among them.
-    """
-
-    kinds: tuple[TextKind, ...] = ("nt",)
-
-    def __init__(self, model: RecombinationModel, places: JunctionColumns) -> None:
-        self._made_of = model, places
-        self.model, self._places = self._made_of
-        self._genes = [segment for segment in "vdj" if segment != "d" or model.d]
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+        with_d = bool(self.model.d)
         fields = [("pgen_nt", _FLOAT), ("pgen_nt_status", pa.string())]
-        for segment in self._genes:
+        for segment in "vdj" if with_d else "vj":
             fields += [(f"posterior_{segment}_call", pa.string()), (f"posterior_{segment}_share", _FLOAT)]
-        self._ends = [k for k, end in enumerate(_ENDS) if model.d or not end.startswith("d")]
-        fields += [(f"mean_{_ENDS[k]}_deletion", _FLOAT) for k in self._ends]
-        fields += [(f"mean_n{k}_length", _FLOAT) for k in (1, 2) if model.d or k == 1]
+        fields += [(f"mean_{end}_deletion", _FLOAT) for end in _ENDS if with_d or not end.startswith("d")]
+        fields += [(f"mean_n{k}_length", _FLOAT) for k in (1, 2) if with_d or k == 1]
         fields += [(f"mean_n_{base}", _FLOAT) for base in _BASES]
-        self.schema = pa.schema([*fields, ("scenario_entropy", _FLOAT)])
-
-    @cached_property
-    def _engine(self) -> GenerationProbability:
-        return GenerationProbability(self.model, threads=1)
-
-    @cached_property
-    def _causes(self) -> PgenCauses:
-        return PgenCauses(self._engine, self._places)
+        return pa.schema([*fields, ("scenario_entropy", _FLOAT)])
 
     @cached_property
     def _finder(self) -> PosteriorFinder:
@@ -336,15 +298,13 @@ class BlockPosteriors:
 
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers are made."""
-        made = self._engine.provenance("nt", self._places.v >= 0, self._places.j >= 0).as_dict()
-        return [{**made, "algebra": "expectation"}]
+        return [{**made, "algebra": "expectation"} for made in super().provenance()]
 
-    def __call__(self, rows: pa.RecordBatch) -> PgenBlock:
-        """The result of a block."""
-        columns = rows.columns
-        calls = self._places.calls(columns)
-        texts = self._places.texts(columns)
-        pgen = self._engine.compute(texts, calls.get("v"), calls.get("j"))
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their posteriors."""
+        calls = self.places.calls(columns)
+        texts = self.places.texts(columns)
+        pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"))
         ok = np.flatnonzero(pgen.pgen > 0)
         some = pa.array(ok)
         chosen = {name: column.take(some) for name, column in calls.items()}
@@ -362,25 +322,19 @@ class BlockPosteriors:
             "pgen_nt_status": named_statuses(pgen),
             "scenario_entropy": spread(found.entropy),
         }
-        for segment in self._genes:
+        for segment in "vdj":
             names = pa.array([gene.name for gene in getattr(self.model, segment)], pa.string())
-            result[f"posterior_{segment}_call"] = names.take(spread(getattr(found, segment)))
+            result[f"posterior_{segment}_call"] = (
+                names.take(spread(getattr(found, segment))) if names else None
+            )
             result[f"posterior_{segment}_share"] = spread(getattr(found, f"{segment}_probability"))
-        for k in self._ends:
-            result[f"mean_{_ENDS[k]}_deletion"] = spread(found.deletions[:, k])
+        for k, end in enumerate(_ENDS):
+            result[f"mean_{end}_deletion"] = spread(found.deletions[:, k])
         for k in range(2):
             result[f"mean_n{k + 1}_length"] = spread(found.insertions[:, k])
         for k, base in enumerate(_BASES):
             result[f"mean_n_{base}"] = spread(found.inserted[:, k])
-        batch = pa.record_batch([result[name] for name in self.schema.names], schema=self.schema)
-        return block_told(self.kinds, batch, columns, self._places, self._causes)
-
-    def restored(self, rows: pa.RecordBatch, result: pa.RecordBatch) -> PgenBlock:
-        """A block that another run has computed, from its rows and its result columns."""
-        return block_told(self.kinds, result, rows.columns, self._places, self._causes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BlockPosteriors, self._made_of
+        return pa.record_batch([result[name] for name in self.schema.names], schema=self.schema), None
 
 
 #: What is computed: of nucleotides, of amino acids, of both, of motifs of amino acids, or of what is there.
@@ -393,27 +347,6 @@ _FEWEST_ROWS: Final = 1 << 10
 _GPU_ROWS: Final = 1 << 16
 #: Blocks worked on at a time: one thread reads and one writes, however many compute.
 _MOST_BLOCKS: Final = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PgenFiles:
-    """A finished run: the table `output` of `rows` rows, and JSON with its totals, `summary_path`.
-
-    By kind of probability, `summaries` has what came of the rows, `remarks` what is to be said of the table
-    as a whole (foreign genes, causes of zeros). `renamed` maps input columns that had the name of a result
-    column to their new names; `blank_lines` were in text inputs; `resumed_blocks` come from the run that was
-    stopped.
-    """
-
-    output: Path
-    summary_path: Path
-    rows: int
-    summaries: dict[TextKind, PgenSummary]
-    calls: GivenCalls
-    renamed: dict[str, str]
-    blank_lines: int
-    resumed_blocks: int
-    remarks: dict[TextKind, list[str]]
 
 
 def pgen_files(
@@ -430,7 +363,7 @@ def pgen_files(
     resume: bool = False,
     device: str = "auto",
     progress: Callable[[Progress], None] | None = None,
-) -> PgenFiles:
+) -> FinishedRun[PgenTotals]:
     """Write tables with the generation probabilities of all their rows.
 
     Every input row is in the output, in input order, with all its columns, and then ``pgen_nt`` and
@@ -482,8 +415,7 @@ def pgen_files(
         raise InvalidInput(
             "of", found="'auto' for lines without a header", expected="'nt', 'aa', 'nt,aa' or 'motif'"
         )
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     table = open_junctions(
         inputs,
         layout=layout,
@@ -493,9 +425,8 @@ def pgen_files(
         block_rows=_block_rows(device, executor),
         fewest_rows=_FEWEST_ROWS,
     )
-    blocks = BlockPgen(model, _kinds(table, of, inputs[0]), table.places, log10, device)
-    run = _Run(table, blocks, blocks.provenance_on(executor))
-    return _run(run, inputs, output, executor, calls, resume, progress)
+    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), log10, device)
+    return _run(table, work, inputs, output, executor, resume, progress)
 
 
 def posterior_files(
@@ -509,18 +440,17 @@ def posterior_files(
     executor: Executor | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> PgenFiles:
+) -> FinishedRun[PgenTotals]:
     """Write tables with what all scenarios of each row have in common.
 
     Every input row is in the output, in input order, with all its columns, and then its generation
     probability, the most probable gene of each kind, means of deletions and insertions over all scenarios,
-    and their entropy; see `plait.vdj.model.posteriors.Posteriors`. Parameters, errors, summary and checkpoint
-    are as of `pgen_files`.
+    and their entropy; see `plait.vdj.model.expectations.Posteriors`. Parameters, errors, summary and
+    checkpoint are as of `pgen_files`.
     """
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     table = open_junctions(
         inputs,
         layout=layout,
@@ -529,100 +459,35 @@ def posterior_files(
         block_rows=_FEWEST_ROWS,
         fewest_rows=_FEWEST_ROWS // 4,
     )
-    blocks = BlockPosteriors(model, table.places)
-    run = _Run(table, blocks, blocks.provenance())
-    return _run(run, inputs, output, executor, calls, resume, progress)
+    work = BlockPosteriors(model, table.places)
+    return _run(table, work, inputs, output, executor, resume, progress)
 
 
 def _run(
-    run: _Run,
+    table: JunctionTable,
+    work: PgenWork,
     inputs: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     executor: Executor,
-    calls: GivenCalls,
     resume: bool,
     progress: Callable[[Progress], None] | None,
-) -> PgenFiles:
-    with run.table.reader as reader:
-        finished = run_rows(
-            RowRun(
-                reader=reader,
-                inputs=inputs,
-                work=run.work(),
-                schema=run.schema,
-                metadata=run.metadata(),
-                key=run_key(reader, {"of": run.provenance}, columns=run.schema.names),
-                most=_MOST_BLOCKS,
-            ),
-            output,
-            executor,
-            resume=resume,
-            progress=progress,
-            add=run.add,
-            facts=run.facts,
+) -> FinishedRun[PgenTotals]:
+    rows = AddedColumns(table.reader.schema, work.schema)
+    with table.reader as reader:
+        run = RowRun(
+            reader=reader,
+            inputs=inputs,
+            columns=table.columns,
+            work=work,
+            provenance=asked_where_done(executor, type(work).provenance, work),
+            rows=rows,
+            summary=PgenTotals({kind: PgenSummary() for kind in work.kinds}),
+            output=output,
+            most=_MOST_BLOCKS,
+            metadata={"layout": reader.layout.name},
+            key={"columns": rows.schema.names},
         )
-    return PgenFiles(
-        output=Path(output),
-        summary_path=finished.summary_path,
-        rows=finished.rows,
-        summaries=run.summaries,
-        calls=calls,
-        renamed=run.renamed,
-        blank_lines=finished.blank_lines,
-        resumed_blocks=finished.resumed_blocks,
-        remarks=run.remarks(),
-    )
-
-
-class _Run:
-    """Everything that is fixed for one run, and its totals."""
-
-    def __init__(
-        self, table: JunctionTable, blocks: BlockPgen | BlockPosteriors, provenance: list[dict[str, Any]]
-    ) -> None:
-        self.table = table
-        self._blocks = blocks
-        self.provenance = provenance
-        self._devices: set[str] = set()
-        self._added = AddedColumns(table.reader.schema, blocks.schema)
-        self.renamed, self.schema = self._added.renamed, self._added.schema
-        self.summaries = {kind: PgenSummary() for kind in blocks.kinds}
-
-    def work(self) -> RowWork[PgenBlock]:
-        return RowWork(
-            columns=self.table.columns,
-            work=self._blocks,
-            stored=lambda found: found.result,
-            restored=self._blocks.restored,
-            finish=lambda first, block, found: self._added.batch(block, found.result),
-        )
-
-    def metadata(self) -> dict[str, str]:
-        facts = {"provenance": self.provenance, "layout": self.table.reader.layout.name}
-        return {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in facts.items()}
-
-    def add(self, block: PgenBlock) -> None:
-        if block.device is not None:
-            self._devices.add(block.device)
-        for kind, summary in block.summaries.items():
-            self.summaries[kind].merge(summary)
-
-    def remarks(self) -> dict[TextKind, list[str]]:
-        return {kind: summary.remarks(self._blocks.model) for kind, summary in self.summaries.items()}
-
-    def facts(self) -> dict[str, Any]:
-        """Content of the summary file."""
-        rows = next(iter(self.summaries.values())).rows
-        totals = {f"pgen_{kind}": summary.as_dict() for kind, summary in self.summaries.items()}
-        device = used_devices(self._devices)
-        provenance = [{**made, "device": device or made["device"]} for made in self.provenance]
-        return {
-            "provenance": provenance,
-            "renamed_columns": self.renamed,
-            "rows": rows,
-            **totals,
-            "remarks": self.remarks(),
-        }
+        return run_rows(run, executor, resume=resume, progress=progress)
 
 
 def _block_rows(device: str, executor: Executor) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -20,6 +20,16 @@ _Floats = NDArray[np.float64]
 #: How far probabilities may be from a sum of 1: models are written with few digits.
 _TOLERANCE = 1e-3
 _BASES = "ACGT"
+#: Tables, and axes along which they add up to 1: of all chains, and of those with D.
+_SUMMED: Final = {
+    "p_v": (0,),
+    "p_dj": (1, 2),
+    "p_v_deletions": (1,),
+    "p_j_deletions": (1,),
+    "p_vd_length": (0,),
+    "vd_steps": (1,),
+}
+_SUMMED_OF_D: Final = {"p_d_deletions": (1, 2), "p_dj_length": (0,), "dj_steps": (1,)}
 #: Nucleotides of a P extension.
 _LONGEST = 10_000
 _COMPLEMENT = str.maketrans(_BASES, _BASES[::-1])
@@ -136,7 +146,7 @@ class RecombinationModel:
             sums = np.ravel(table.sum(axis=axes))
             # A gene that never occurs may have no deletions at all: it makes no junction.
             wrong = np.flatnonzero(
-                (np.abs(sums - 1) > _TOLERANCE) & (sums != 0 if of not in ((), _BASES) else True)
+                (np.abs(sums - 1) > _TOLERANCE) & (sums != 0 if of is not _BASES and len(of) else True)
             )
             if wrong.size:
                 place = f" for {of[int(wrong[0])]}" if of else ""
@@ -167,28 +177,22 @@ class RecombinationModel:
     def _distributions(self) -> list[tuple[str, _Floats, tuple[int, ...], Sequence[str]]]:
         """Every table, the axes along which it adds up to 1, and what each of its sums is for."""
         v, d, j = ([gene.name for gene in genes] for genes in (self.v, self.d, self.j))
-        found: list[tuple[str, _Floats, tuple[int, ...], Sequence[str]]] = [
-            ("p_v", self.p_v, (0,), ()),
-            ("p_dj", self.p_dj, (1, 2), v if len(self.p_dj) > 1 else ()),
-            ("p_v_deletions", self.p_v_deletions, (1,), v),
-            ("p_j_deletions", self.p_j_deletions, (1,), j),
-            ("p_vd_length", self.p_vd_length, (0,), ()),
-            ("vd_steps", self.vd_steps, (1,), _BASES),
+        given = {"p_v_deletions": v, "p_d_deletions": d, "p_j_deletions": j}
+        given["p_dj"] = v if len(self.p_dj) > 1 else []
+        bases: dict[str, Sequence[str]] = {"vd_steps": _BASES, "dj_steps": _BASES}
+        of = {**given, **bases}
+        return [
+            (name, getattr(self, name), axes, of.get(name, ())) for name, axes in self.distributions().items()
         ]
-        if self.d:
-            found += [
-                ("p_d_deletions", self.p_d_deletions, (1, 2), d),
-                ("p_dj_length", self.p_dj_length, (0,), ()),
-                ("dj_steps", self.dj_steps, (1,), _BASES),
-            ]
-        return found
+
+    def distributions(self) -> Mapping[str, tuple[int, ...]]:
+        """Names of the tables of this chain, and the axes along which each adds up to 1."""
+        return {**_SUMMED, **_SUMMED_OF_D} if self.d else _SUMMED
 
     def notes(self) -> tuple[str, ...]:
         """What keeps genes of the model out of junctions, one sentence each."""
         found = []
-        p_j = self.p_dj.sum(axis=1)
-        p_j = self.p_v @ p_j if len(p_j) == self.p_v.size else p_j[0]
-        for segment, genes, share in (("V", self.v, self.p_v), ("J", self.j, p_j)):
+        for segment, genes, share in (("V", self.v, self.p_v), ("J", self.j, self.p_j)):
             for what, flags in (
                 ("without a sequence", [not gene.sequence for gene in genes]),
                 ("without a known anchor", [gene.anchor is None for gene in genes]),
@@ -217,6 +221,13 @@ class RecombinationModel:
         for what, table, _, _ in self._distributions():
             found.update(f"{what}{table.shape}".encode() + np.ascontiguousarray(table).tobytes())
         return found.hexdigest()[:16]
+
+    @property
+    def p_j(self) -> _Floats:
+        """float64 (J,): probability of each J gene, whatever V and D are."""
+        given = self.p_dj.sum(axis=1)
+        found: _Floats = self.p_v @ given if len(given) > 1 else given[0]
+        return found
 
     def identity(self) -> dict[str, Any]:
         """What results say of the model they were made with."""

@@ -24,10 +24,10 @@ from plait.formats.parquet import read_ahead
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
-from plait.run.rows import Kept, kept_results
-from plait.settings import source_digest, thread_count
+from plait.run.rows import Kept, Remade, kept_results
+from plait.settings import package_digest
 from plait.types import Provenance
-from plait.vdj.model.junction_tables import ACID_OF_CODON
+from plait.vdj.model.junction_tables import ACID_OF_CODON, END_COLUMNS, choice_columns
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.reads.columns import edges_of, text_array
 
@@ -109,7 +109,7 @@ class JunctionSampler:
         threads
             Blocks made at a time; nothing depends on it.
         """
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+        executor = LocalExecutor(threads)
         starts = iter(range(first, 1 << 62, _BLOCK))
         with closing(executor.map(self.block, starts)) as blocks:
             yield from blocks
@@ -234,40 +234,38 @@ _ENDS: Final = _marked("TTC", "TTT", "TGG")
 
 
 _LETTERS: Final = np.frombuffer(b"ACGT", np.uint8)
-_ENDS_OF_ROWS: Final = (
-    ("v_3", "p3v", 3, 0),
-    ("d_5", "p5d", 4, 1),
-    ("d_3", "p3d", 5, 2),
-    ("j_5", "p5j", 6, 3),
-)
 
 
-class BlockDraws:
-    """Draws wherever it is called; picklable, its tables are made where they are needed.
+@dataclass(frozen=True)
+class BlockDraws(Remade):
+    """Draws wherever it is called; `schema` are its columns.
 
-    A block is `draws` draws, of which only productive ones are kept if `productive`; `schema` are its
-    columns.
+    A block is `count` draws, of which only productive ones are kept if `productive`.
     """
 
-    def __init__(self, model: RecombinationModel, seed: int, productive: bool, draws: int) -> None:
-        self._made_of = model, seed, productive, draws
-        self._model, self._seed, self._productive, self._count = self._made_of
-        self.schema = _schema(model)
+    model: RecombinationModel
+    seed: int
+    productive: bool
+    count: int
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return _schema(self.model)
 
     @cached_property
     def _sampler(self) -> JunctionSampler:
-        return JunctionSampler(self._model, seed=self._seed)
+        return JunctionSampler(self.model, seed=self.seed)
 
     def __call__(self, block: int) -> pa.RecordBatch:
         """The rows of a block of draws."""
-        draws = self._sampler.block(block * self._count, self._count)
-        if self._productive:
+        draws = self._sampler.block(block * self.count, self.count)
+        if self.productive:
             draws = draws.take(np.flatnonzero(draws.productive))
         return self._table(draws)
 
     def _table(self, draws: Draws) -> pa.RecordBatch:
         symbols, length, fields = draws.symbols, draws.length, draws.fields
-        model = self._model
         most = symbols.shape[1] // 3
         codons = symbols[:, : most * 3].reshape(length.size, most, 3)
         codes = codons[:, :, 0] << 4 | codons[:, :, 1] << 2 | codons[:, :, 2]
@@ -280,21 +278,12 @@ class BlockDraws:
             "n1_length": pa.array(fields[:, 7]),
             "n2_length": pa.array(fields[:, 8]),
         }
-        for name, genes, place in (("v_call", model.v, 0), ("d_call", model.d, 1), ("j_call", model.j, 2)):
-            names = pa.array([gene.name for gene in genes], pa.string())
-            columns[name] = names.take(pa.array(fields[:, place])) if genes else None
-        for end, short, place, palindrome in _ENDS_OF_ROWS:
-            cut = fields[:, place] - model.palindromes[palindrome]
-            columns[f"{end}_deletion"] = pa.array(np.maximum(cut, 0).astype(np.int32))
-            columns[f"{short}_length"] = pa.array(np.maximum(-cut, 0).astype(np.int32))
+        columns |= choice_columns(self.model, fields, np.ones(length.size, np.bool_))
         return pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BlockDraws, self._made_of
 
 
 def _schema(model: RecombinationModel) -> pa.Schema:
-    ends = [end for end in _ENDS_OF_ROWS if model.d or not end[0].startswith("d")]
+    ends = [end for end in END_COLUMNS if model.d or not end[0].startswith("d")]
     text = ["sequence_id", "junction", "junction_aa", "v_call", *(["d_call"] if model.d else []), "j_call"]
     numbers = ["junction_length", "n1_length", *(["n2_length"] if model.d else [])]
     numbers += [f"{end[1]}_length" for end in ends] + [f"{end[0]}_deletion" for end in ends]
@@ -385,12 +374,11 @@ def generate_file(
         raise InvalidInput("count", found=count, expected="0 or more")
     if not 0 <= seed < 1 << 64:
         raise InvalidInput("seed", found=seed, expected="a whole number from 0 to 2^64 - 1")
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
     provenance = _provenance(model, seed, count, productive)
     metadata = {"plait.provenance": json.dumps(provenance, sort_keys=True)}
-    key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": _sources()}
+    key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": package_digest()}
     with open_table(output, work.schema, metadata=metadata) as writer:
         checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
         resumed = len(checkpoint.blocks())
@@ -460,7 +448,3 @@ def _provenance(model: RecombinationModel, seed: int, count: int, productive: bo
         },
     )
     return made.as_dict()
-
-
-def _sources() -> str:
-    return source_digest(Path(__file__).parents[2].rglob("*.py"))

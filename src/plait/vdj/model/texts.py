@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from plait.alphabets import GENETIC_CODE
 from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.errors import InvalidInput
-from plait.vdj.model.gene_ends import GeneCalls, ModelShapes, as_column, model_shapes
+from plait.vdj.model.gene_ends import GeneCalls, ModelShapes, as_column, model_shapes, taken
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.weights import parts_of
 from plait.vdj.results import STATUSES
@@ -35,8 +35,14 @@ AMINO_ACIDS: Final[Mapping[str, str]] = {
     "X": "".join(acid for acid in CODONS if acid != "*"),
     "Z": "EQ",
 }
-_NUCLEOTIDES: Final = "ACGTRYSWKMBDHVN"
-_SETS: Final = ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT")
+#: Nucleotides that each IUPAC letter stands for.
+NUCLEOTIDES: Final[Mapping[str, str]] = dict(
+    zip(
+        "ACGTRYSWKMBDHVN",
+        ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT"),
+        strict=True,
+    )
+)
 _TOKEN = re.compile(r"\[([A-Za-z*]+)\]|([A-Za-z*.])")
 #: Codes that one table of parts may have.
 _MOST_CODES = 255
@@ -91,10 +97,9 @@ _ALPHABETS: dict[str, Any] = {}
 def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
     if kind not in _ALPHABETS:
         if kind == "nt":
-            sets: dict[str, Sequence[str]] = dict(zip(_NUCLEOTIDES, _SETS, strict=True))
+            _ALPHABETS[kind] = _letters(NUCLEOTIDES)
         else:
-            sets = {letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()}
-        _ALPHABETS[kind] = _letters(sets)
+            _ALPHABETS[kind] = _letters({letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()})
     found: tuple[GraphParts, NDArray[np.uint8], _Words] = _ALPHABETS[kind]
     return found
 
@@ -265,9 +270,6 @@ def split_texts(
 
 def chosen_texts(texts: WeightedTexts, rows: NDArray[np.int64]) -> WeightedTexts:
     """The texts `rows` of a batch."""
-    ends: list[NDArray[Any]] = []
-    for first, root in ((texts.prefix_first, texts.prefix_root), (texts.suffix_first, texts.suffix_root)):
-        sizes = np.diff(first)[rows]
-        edges = np.concatenate([[0], np.cumsum(sizes)])
-        ends += [edges, root[np.arange(edges[-1]) + np.repeat(first[rows] - edges[:-1], sizes)]]
-    return WeightedTexts(texts.codes, texts.start[rows], texts.length[rows], *ends)
+    v = taken(texts.prefix_first, texts.prefix_root, rows)
+    j = taken(texts.suffix_first, texts.suffix_root, rows)
+    return WeightedTexts(texts.codes, texts.start[rows], texts.length[rows], *v, *j)

@@ -25,7 +25,7 @@ from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import Kept, Progress, kept_results
-from plait.settings import source_digest, thread_count
+from plait.settings import package_digest
 from plait.vdj.alleles.evidence import AlleleEvidence
 from plait.vdj.alleles.new_alleles import CANDIDATE_SCHEMA, NewAlleles, new_alleles_of
 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
@@ -416,8 +416,7 @@ def annotate_files(
     FormatError
         If an input is not what it should be, or the disk is full.
     """
-    if executor is None:
-        executor = LocalExecutor(thread_count() if threads is None else threads)
+    executor = executor or LocalExecutor(threads)
     wanted = further or FurtherSettings()
     names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
     # Rows of low quality are not written; they may join a clonotype.
@@ -482,10 +481,9 @@ class _Run:
 
     def key(self) -> dict[str, object]:
         """What must be equal for a run to be resumed."""
-        package = Path(__file__).parents[2]
         return {
             "provenance": self._plan.provenance.as_dict(),
-            "sources": source_digest(package.rglob("*.py")),
+            "sources": package_digest(),
             "inputs": [list(identity) for identity in self._reader.identities],
             "paired": self._reader.mate_paths is not None,
             "repertoires": list(self._source.names),
