@@ -1,7 +1,4 @@
-"""``import plait`` is cheap: it loads few modules, and no compiler, table, cluster or device library.
-
-What it loads stands for the time, which depends on the machine and on what else runs there.
-"""
+"""``import plait`` is cheap, without compiler, table, cluster or device; commands load what they use."""
 
 from __future__ import annotations
 
@@ -63,3 +60,59 @@ def test_a_heavy_import_is_caught(tmp_path: Path, heavy: str) -> None:
 def test_many_small_imports_are_caught(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text("import http.server\n")
     assert len(loaded("planted", tmp_path)) > MOST_MODULES
+
+
+INPUTS = Path(__file__).parents[1] / "golden" / "commands"
+RUN = """
+import sys
+from plait.cli import main
+from plait.lang.compiling import compiled_kernels
+status = main(sys.argv[1:])
+print("modules:", status, len(compiled_kernels()), *sorted(sys.modules))
+"""
+#: What no command needs once its kernels are compiled, on a CPU and with rows in text.
+NEVER = ("numba", "pandas", "dask", "distributed", "rich.progress", "cupy", "mpi4py", "jinja2")
+FOR_TABLES = ("pyarrow",)
+FOR_HELP = ("rich.markdown", "markdown_it", "pygments", "numpy")
+
+
+def loaded_by(command: str, folder: Path) -> set[str]:
+    """Modules that are loaded after a command line that had nothing to compile."""
+    words = command.format(inputs=INPUTS).split()
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", RUN, *words], cwd=folder, capture_output=True, text=True, check=True
+        )
+        status, compiled, *modules = run.stdout.rpartition("modules:")[2].split()
+        assert status == "0", run.stderr
+        if compiled == "0":
+            return set(modules)
+    raise AssertionError(f"compiled again: {run.stderr}")
+
+
+@pytest.mark.parametrize(
+    ("command", "unused"),
+    [
+        ("--help", (*NEVER, *FOR_TABLES, *FOR_HELP)),
+        ("vdj --help", (*NEVER, *FOR_TABLES, *FOR_HELP)),
+        ("vdj count --help", (*NEVER, *FOR_TABLES, "numpy")),
+        (
+            "search {inputs}/proteins.fasta {inputs}/proteins.fasta -o hits.m8 --device cpu",
+            (*NEVER, *FOR_TABLES, "rich", "plait.vdj", "plait.hyperspectral"),
+        ),
+        (
+            "vdj annotate {inputs}/reads_1.fastq --germline mouse_trb -o reads.tsv --device cpu",
+            (*NEVER, "pyarrow.parquet", "rich", "plait.align", "plait.vdj.alleles", "numpy.random"),
+        ),
+        (
+            "vdj count {inputs}/rows.tsv --germline mouse_trb -o counts.tsv --device cpu",
+            (*NEVER, "rich", "plait.vdj.reads", "plait.vdj.model", "plait.stats"),
+        ),
+        (
+            "hsi compress {inputs}/cube.npy -o cube.c123",
+            (*NEVER, *FOR_TABLES, "rich", "plait.vdj", "plait.align", "xarray", "zarr"),
+        ),
+    ],
+)
+def test_a_command_loads_what_it_uses(tmp_path: Path, command: str, unused: tuple[str, ...]) -> None:
+    assert not loaded_by(command, tmp_path).intersection(unused)

@@ -15,7 +15,7 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.align.search_files import SearchSummary
 
-app = App(name="search", version_flags=[])
+app = App(name="search", help_format="markdown", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["blast", "tsv", "parquet", "jsonl", "text"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -213,6 +212,8 @@ def _leftovers(driver: tuple[int, int]) -> Availability:
 
 def _release(distribution: str) -> tuple[int, ...] | None:
     """First two numbers of the version of what is installed."""
+    import importlib.metadata
+
     try:
         version = importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

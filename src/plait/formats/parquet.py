@@ -7,13 +7,16 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
+
+# Loaded where a file of the kind is opened: tables of text need none of it.
+if TYPE_CHECKING:
+    import pyarrow.parquet as arrow_parquet
 
 #: Bytes of rows after which a block ends; more than one of so many rows takes unless rows grow on the way.
 MOST_BYTES: Final = 32 << 20
@@ -170,6 +173,8 @@ class RowGroupWidths:
             return dictionary.size // max(dictionary.values, 1)
         if rows * dictionary.size <= _SMALL:
             return dictionary.size
+        import pyarrow.parquet as arrow_parquet
+
         with arrow_parquet.ParquetFile(self._path, read_dictionary=[leaf.path], pre_buffer=False) as file:
             values = next(file.iter_batches(1, [self._number], [leaf.path])).column(0)
         while not pa.types.is_dictionary(values.type):
@@ -408,6 +413,8 @@ class ParquetInput:
 
     @contextmanager
     def _open(self) -> Iterator[arrow_parquet.ParquetFile]:
+        import pyarrow.parquet as arrow_parquet
+
         try:
             # Without pre-buffering, and with a read buffer, a row group is not held whole in memory.
             with arrow_parquet.ParquetFile(

@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as arrow_parquet
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
@@ -264,6 +263,8 @@ class TableWriter(ABC):
 
 class _ParquetTable(TableWriter):
     def __init__(self, path: str | os.PathLike[str], schema: pa.Schema) -> None:
+        import pyarrow.parquet as arrow_parquet
+
         super().__init__(path, schema)
         self._file = AtomicFile(path)
         try:

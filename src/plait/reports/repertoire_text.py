@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.reports.plain_text import aligned, paragraph, percent
-from plait.vdj.alleles.candidates import REASONS
-from plait.vdj.alleles.new_alleles import NewAlleles
-from plait.vdj.reads.annotate_files import AnnotatedFiles
-from plait.vdj.reads.summary import ReadSummary
-from plait.vdj.sharing_table import SharingTable
+
+if TYPE_CHECKING:
+    from plait.vdj.alleles.new_alleles import NewAlleles
+    from plait.vdj.reads.annotate_files import AnnotatedFiles
+    from plait.vdj.reads.summary import ReadSummary
+    from plait.vdj.sharing_table import SharingTable
 
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
@@ -191,6 +192,8 @@ def alleles_text(
 
     `output` has the table of candidates, `extended` the germline set, if there is one.
     """
+    from plait.vdj.alleles.candidates import REASONS
+
     lines = [
         f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",
         *_left_out(found),

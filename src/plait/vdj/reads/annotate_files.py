@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,15 +26,18 @@ from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import Kept, Progress, kept_results
 from plait.settings import package_digest
-from plait.vdj.alleles.evidence import AlleleEvidence
-from plait.vdj.alleles.new_alleles import CANDIDATE_SCHEMA, NewAlleles, new_alleles_of
-from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
-from plait.vdj.clonotypes.umis import UmiCounts
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import AnnotationPlan, UnitAnnotator
 from plait.vdj.reads.settings import STATUSES, AnnotationSettings
 from plait.vdj.reads.source import ReadSource, ReadUnit, Umis, unit_bytes, unit_digest
 from plait.vdj.reads.summary import ReadSummary
+
+# What makes the further tables is loaded where one is asked for.
+if TYPE_CHECKING:
+    from plait.vdj.alleles.evidence import AlleleEvidence
+    from plait.vdj.alleles.new_alleles import NewAlleles
+    from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
+    from plait.vdj.clonotypes.umis import UmiCounts
 
 _SUFFIXES: Final = re.compile(
     r"(\.(fastq|fq|fasta|fa|fna|ffn|seq|txt))?(\.(gz|bgz|bgzf|zst|bz2|xz))?$", re.IGNORECASE
@@ -195,13 +198,15 @@ class FurtherSettings:
 
     def __post_init__(self) -> None:
         """Check the ratio."""
-        if self.collapse(0).satellite_ratio is not None and self.clonotypes is None:
+        if self.satellite_ratio is not None and self.collapse(0) and self.clonotypes is None:
             raise InvalidInput(
                 "satellite_ratio", found=self.satellite_ratio, expected="a table of clonotypes with it"
             )
 
     def collapse(self, min_quality: int) -> ClonotypeSettings:
         """How rows are collapsed to clonotypes."""
+        from plait.vdj.clonotypes.clonotypes import ClonotypeSettings
+
         return ClonotypeSettings(
             satellite_ratio=self.satellite_ratio, min_quality=min_quality, memory_bytes=_WAITING_BYTES
         )
@@ -236,6 +241,8 @@ class FurtherResults:
         self.new_alleles: tuple[NewAlleles, ...] = ()
         with ExitStack() as stack:
             if settings.clonotypes is not None:
+                from plait.vdj.clonotypes.clonotypes import ClonotypeCollector
+
                 folder = f"{os.fspath(output)}.clonotype-rows"
                 limits = plan.provenance.parameters
                 collapse = settings.collapse(limits["min_junction_quality"])
@@ -247,6 +254,9 @@ class FurtherResults:
                 )
                 self._collector = collector
             if settings.new_alleles is not None:
+                from plait.vdj.alleles.evidence import AlleleEvidence
+                from plait.vdj.alleles.new_alleles import CANDIDATE_SCHEMA
+
                 self._allele_table = stack.enter_context(
                     open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
                 )
@@ -278,6 +288,8 @@ class FurtherResults:
                     self._by_repertoire[entry["values"]] += entry["counts"]
             self.clonotypes = self._collector.counts
         if self._allele_table is not None:
+            from plait.vdj.alleles.new_alleles import new_alleles_of
+
             self.new_alleles = tuple(new_alleles_of(evidence) for evidence in self._evidence)
             for found in self.new_alleles:
                 for batch in found.candidates.to_batches():
