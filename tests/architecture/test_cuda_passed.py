@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cuda_passed import Passed, Sources, digest_of, keep, kept, unchanged
+from support.cuda_passed import Passed, Sources, digest_of, imported, keep, kept, unchanged
 
 SOURCES = {"src/plait/a.py", "tests/test_a.py"}
 
@@ -68,7 +68,20 @@ def test_the_lane_leaves_them_out_and_says_so(
     found = pytester.runpytest_inprocess("-q", "--kernels=changed")
     found.assert_outcomes(skipped=1)
     found.stdout.fnmatch_lines(["left out: 1 simulator tests of 1 files, *"])
-    assert pytester.runpytest_inprocess("-q", "--kernels=changed", "test_old.py").ret == 0
+    # Whoever names a file wants its tests.
+    pytester.runpytest_inprocess("-q", "--kernels=changed", "test_old.py").assert_outcomes(skipped=1)
+    (pytester.path / "test_new.py").unlink()
+    assert pytester.runpytest_inprocess("-q", "--kernels=changed").ret == 0
+
+
+def test_what_tests_import_counts(tmp_path: Path) -> None:
+    test = "from plait.devices import driver\n\ndef test():\n    import plait.lang.warps\n    import numpy\n"
+    (tmp_path / "test_a.py").write_text(test)
+    assert imported(tmp_path / "test_a.py") == {
+        "src/plait/devices/__init__.py",
+        "src/plait/devices/driver.py",
+        "src/plait/lang/warps.py",
+    }
 
 
 def test_a_digest_of_ones_own(

@@ -1,13 +1,15 @@
 """Which tests of CUDA kernels have passed with which sources: those of unchanged ones can be left out.
 
 ``make cuda-passed`` runs all of them and keeps in `RECORD`: for every file of simulator tests, the sources of
-the kernels that they launched (`plait.lang.closure`) and the files of plait and of the tests that stood on
-the stack of a launch, with one digest of all; for every test with the marker ``made_of``, the digest that
-the marker has. A file that is not named can only have come to matter by a change of one that is.
+the kernels that they launched (`plait.lang.closure`), the files of plait and of the tests that stood on the
+stack of a launch, and those that the tests import, with one digest of all; for every test with the marker
+``made_of``, the digest that the marker has. A file that is not named can only have come to matter by a
+change of one that is.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 import tomllib
@@ -25,6 +27,7 @@ _HEAD = """\
 """
 #: Names under which a test tells the process that keeps the record what it is made of.
 _LAUNCHED, _DIGEST = "sources of launched kernels", "digest of sources"
+_PACKAGE, _ENDS = REPOSITORY / "src" / "plait", (".py", "/__init__.py")
 _SIMULATOR = "tests/support/simulator.py"
 
 
@@ -102,7 +105,7 @@ class Recorder:
 
     def _note(self, closure: Callable[..., Any], kernel: Any, arguments: tuple[Any, ...]) -> None:
         files = {*closure(kernel.py_func, arguments).files}
-        frame = sys._getframe()
+        frame = sys._getframe(2)
         while frame is not None:
             files.add(frame.f_code.co_filename)
             frame = frame.f_back  # type: ignore[assignment]
@@ -141,11 +144,25 @@ class Recorder:
             launched = set().union(*(sources for _, sources in tests))
             # Where nothing was launched, nothing says what the tests depend on.
             if launched and all(fine for fine, _ in tests):
-                sources = tuple(sorted({*launched, file, _SIMULATOR}))
+                sources = tuple(sorted({*launched, *imported(REPOSITORY / file), file, _SIMULATOR}))
                 simulated[file] = Sources(len(tests), digest_of(sources), sources)
         if self._digests:
             digests = {name: digest for name, digest in self._digests.items() if digest is not None}
         keep(Passed(simulated, digests))
+
+
+def imported(file: Path) -> set[str]:
+    """Sources of plait that a file of tests imports itself, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    found = {
+        _within(str(_PACKAGE.parent / (name.replace(".", "/") + end))) for name in names for end in _ENDS
+    }
+    return {name for name in found if name is not None and (REPOSITORY / name).is_file()}
 
 
 def _within(file: str) -> str | None:
