@@ -10,22 +10,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from plait.dp.chain.tables import CHOICE_FIELDS
 from plait.lang.compile import kernel, shared
 
 #: Columns of `ScenarioOutput.fields`.
-SCENARIO_FIELDS = (
-    "v",
-    "d",
-    "j",
-    "v_deletion",
-    "d5_deletion",
-    "d3_deletion",
-    "j_deletion",
-    "v_end",
-    "d_start",
-    "d_end",
-    "j_start",
-)
+SCENARIO_FIELDS = (*CHOICE_FIELDS, "v_end", "d_start", "d_end", "j_start")
 
 
 class SegmentWeights(NamedTuple):

@@ -6,20 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plait.dp.chain.tables import CHOICE_FIELDS
 from plait.lang.compile import kernel, shared
 
 #: Columns of `DrawOutput.fields`.
-FIELDS = (
-    "v",
-    "d",
-    "j",
-    "v_deletion",
-    "d5_deletion",
-    "d3_deletion",
-    "j_deletion",
-    "left_length",
-    "right_length",
-)
+FIELDS = (*CHOICE_FIELDS, "left_length", "right_length")
 #: Numbers of the sequence that belong to one draw.
 _STRETCH = np.uint64(1024)
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)

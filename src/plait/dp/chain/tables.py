@@ -27,6 +27,8 @@ REGION_FIELDS = (
 )
 
 
+#: First columns of what tells how a junction was made: numbers of genes, then of deleted bases.
+CHOICE_FIELDS = ("v", "d", "j", "v_deletion", "d5_deletion", "d3_deletion", "j_deletion")
 #: Positions of the longest fragment: they are the bits of one word.
 FRAGMENT_BITS = 62
 #: Rows of `ChainScratch.alive` per word: one for each number of symbols read.
