@@ -102,10 +102,6 @@ class JunctionTable:
         """Junctions of a block."""
         return self.places.texts(block.select(self.columns).columns)
 
-    def amino_acids(self, block: pa.RecordBatch) -> pa.Array:
-        """Junctions of a block as amino acids: as the table has them, or translated."""
-        return self.places.amino_acids(block.select(self.columns).columns)
-
     def calls(self, block: pa.RecordBatch) -> tuple[pa.Array | None, pa.Array | None]:
         """V and J calls of a block, None for those that are not used."""
         found = self.places.calls(block.select(self.columns).columns)

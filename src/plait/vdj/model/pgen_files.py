@@ -107,55 +107,6 @@ class PgenSummary(RowTotals):
         }
 
 
-class PgenCauses:
-    """Looks for causes of zeros; `places` is what the columns of a block are."""
-
-    def __init__(self, engine: GenerationProbability, places: JunctionColumns) -> None:
-        self._engine, self._places = engine, places
-        model = engine.model
-        ends = ends_of(
-            [g.sequence[g.anchor :] for g in model.v if g.anchor is not None],
-            [g.sequence[: g.anchor + 3] for g in model.j if g.anchor is not None],
-        )
-        insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
-        insertions += max((len(d.sequence) for d in model.d), default=0)
-        genes = {g.gene for g in model.v}
-        self._finders = {acids: CauseFinder(ends, insertions, genes, acids=acids) for acids in (False, True)}
-        self._knows = cache(engine.knows)
-
-    def add(
-        self, summary: PgenSummary, kind: TextKind, columns: Sequence[pa.Array], result: pa.RecordBatch
-    ) -> None:
-        """Add the causes found in a block, from the columns worked on and the result, to its summary."""
-        named = self._places.named(columns)
-        for segment, calls in named.items():
-            self._add_foreign(summary, segment, calls)
-        if named:
-            given = [pc.greater(pc.binary_length(pc.fill_null(calls, "")), 0) for calls in named.values()]
-            summary.called += int(np.logical_or.reduce([np.asarray(one) for one in given]).sum())
-        if kind == "motif":
-            return
-        acids = kind == "aa"
-        junctions = self._places.amino_acids(columns) if acids else self._places.texts(columns)
-        status = result[f"pgen_{kind}_status"]
-        zero = np.asarray(pc.is_in(status, pa.array(ZERO_REASONS)))
-        used = self._places.calls(columns)
-
-        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-            v, j = (used[s].take(pa.array(rows)) if s in used else None for s in "vj")
-            found: NDArray[np.bool_] = self._engine.compute(texts, v, j, kind=kind).pgen > 0
-            return found
-
-        counted = zero | np.asarray(pc.equal(status, "ok"))
-        summary.causes.merge(self._finders[acids].causes(junctions, counted, zero, possible))
-
-    def _add_foreign(self, summary: PgenSummary, segment: str, calls: pa.Array) -> None:
-        encoded = pc.dictionary_encode(pc.fill_null(calls, ""))
-        texts = encoded.dictionary.to_pylist()
-        names = [f"unknown_{segment}_call" if t and not self._knows(segment, t) else "ok" for t in texts]
-        summary.foreign.add(pa.array(names, pa.string()).take(encoded.indices), {segment: calls})
-
-
 _OUT_OF_FRAME: Final = "out_of_frame"
 
 
@@ -182,8 +133,21 @@ class PgenWork(RowWork[PgenTotals]):
         return GenerationProbability(self.model, threads=1)
 
     @cached_property
-    def _causes(self) -> PgenCauses:
-        return PgenCauses(self.engine, self.places)
+    def _finders(self) -> dict[bool, CauseFinder]:
+        """What looks for causes of zeros, of nucleotides and of amino acids (True)."""
+        model = self.model
+        ends = ends_of(
+            [g.sequence[g.anchor :] for g in model.v if g.anchor is not None],
+            [g.sequence[: g.anchor + 3] for g in model.j if g.anchor is not None],
+        )
+        insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
+        insertions += max((len(d.sequence) for d in model.d), default=0)
+        genes = {g.gene for g in model.v}
+        return {acids: CauseFinder(ends, insertions, genes, acids=acids) for acids in (False, True)}
+
+    @cached_property
+    def _knows(self) -> Callable[[str, str], bool]:
+        return cache(self.engine.knows)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -201,8 +165,37 @@ class PgenWork(RowWork[PgenTotals]):
         for kind in self.kinds:
             totals[kind] = summary = PgenSummary()
             summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], self.places.calls(columns))
-            self._causes.add(summary, kind, columns, result)
+            self._add_causes(summary, kind, columns, result)
         return totals
+
+    def _add_causes(
+        self, summary: PgenSummary, kind: TextKind, columns: Sequence[pa.Array], result: pa.RecordBatch
+    ) -> None:
+        """Add the causes found in a block, from the columns worked on and the result, to its summary."""
+        named = self.places.named(columns)
+        for segment, calls in named.items():
+            encoded = pc.dictionary_encode(pc.fill_null(calls, ""))
+            texts = encoded.dictionary.to_pylist()
+            names = [f"unknown_{segment}_call" if t and not self._knows(segment, t) else "ok" for t in texts]
+            summary.foreign.add(pa.array(names, pa.string()).take(encoded.indices), {segment: calls})
+        if named:
+            given = [pc.greater(pc.binary_length(pc.fill_null(calls, "")), 0) for calls in named.values()]
+            summary.called += int(np.logical_or.reduce([np.asarray(one) for one in given]).sum())
+        if kind == "motif":
+            return
+        acids = kind == "aa"
+        junctions = self.places.amino_acids(columns) if acids else self.places.texts(columns)
+        status = result[f"pgen_{kind}_status"]
+        zero = np.asarray(pc.is_in(status, pa.array(ZERO_REASONS)))
+        used = self.places.calls(columns)
+
+        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+            v, j = (used[s].take(pa.array(rows)) if s in used else None for s in "vj")
+            found: NDArray[np.bool_] = self.engine.compute(texts, v, j, kind=kind).pgen > 0
+            return found
+
+        counted = zero | np.asarray(pc.equal(status, "ok"))
+        summary.causes.merge(self._finders[acids].causes(junctions, counted, zero, possible))
 
     def facts(self, summary: PgenTotals) -> dict[str, Any]:
         """The totals of each kind, and what is to be said of the table as a whole."""

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -67,13 +67,7 @@ class Draws:
         rows
             Which ones.
         """
-        return Draws(
-            self.symbols[rows],
-            self.length[rows],
-            self.fields[rows],
-            self.number[rows],
-            self.productive[rows],
-        )
+        return Draws(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def texts(self) -> list[str]:
         """The junctions as text."""

@@ -225,23 +225,11 @@ class ScenarioFinder:
         return [k for k, gene in enumerate(genes) if gene.functional]
 
     def _scenario(self, probability: float, fields: Sequence[int]) -> Scenario:
-        v, d, j, v_cut, d5_cut, d3_cut, j_cut, v_end, d_start, d_end, j_start = fields
-        v_most, d5_most, d3_most, j_most = self.model.palindromes
-        none = d < 0
-        return Scenario(
-            probability=probability,
-            v=v,
-            d=d,
-            j=j,
-            v_deletion=v_cut - v_most,
-            d5_deletion=0 if none else d5_cut - d5_most,
-            d3_deletion=0 if none else d3_cut - d3_most,
-            j_deletion=j_cut - j_most,
-            v_end=v_end,
-            d_start=d_start,
-            d_end=d_end,
-            j_start=j_start,
-        )
+        v, d, j, *cuts, v_end, d_start, d_end, j_start = fields
+        deletions = [cut - most for cut, most in zip(cuts, self.model.palindromes, strict=True)]
+        if d < 0:
+            deletions[1:3] = 0, 0
+        return Scenario(probability, *(v, d, j, *deletions, v_end, d_start, d_end, j_start))
 
 
 def _tables(model: RecombinationModel) -> ScenarioTables:
