@@ -78,7 +78,7 @@ def _write_inputs(folder: Path) -> None:
     rng, germline = random.Random(1), load_germline("mouse_trb")
     v = next(allele for allele in germline.v if allele.cdr3_end and len(allele.sequence) > 200)
     j = next(allele for allele in germline.j if allele.cdr3_end)
-    ends = v.cdr3_end, j.cdr3_end
+    ends = v.cdr3_end or "", j.cdr3_end or ""
     rows, reads = ["junction\tv_call\tj_call\tsubject_id\tduplicate_count"], []
     for k in range(24):
         junction = f"{ends[0]}{'A' * (k % 4)}{germline.d[0].sequence[:8]}{'C' * (k % 3)}{ends[1]}"
