@@ -18,7 +18,7 @@ CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all cuda-passed setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults clean
+.PHONY: help demo test test-all cuda-passed setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ fuzz: setup ## Millions of mutated files for every parser (an hour or more)
 
 faults: setup ## Kills, full disks, changed inputs, ... at every file operation of every command that writes
 	$(BIN)/python -m tests.faults --output benchmarks/results/faults.txt
+
+wheel: setup ## A wheel with machine code for this kind of machine, in dist/: its commands compile nothing
+	$(BIN)/python tools/build_wheel.py
 
 clean: ## Remove what the targets above made, .venv included
 	rm -rf .venv build dist demo-output docs/_build docs/reference/api .mypy_cache .pytest_cache .ruff_cache

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from plait.lang import compile as _jit
 from plait.lang import native as _native
 
 PROGRAM = """
@@ -23,6 +24,7 @@ import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +44,8 @@ def after_another(file, name):
         yield
 
 
+if "shipped" in sys.argv:
+    _jit._shipped_folders = lambda: (Path(sys.argv[2]) / "none", Path(sys.argv[2]))
 if "waiting" in sys.argv:
     _jit.alone = after_another
 
@@ -188,6 +192,42 @@ def test_a_second_process_does_not_need_numba(folder: Path) -> None:
 def test_what_another_process_has_compiled_is_not_compiled_again(folder: Path, tmp_path: Path) -> None:
     (kept,) = (folder / "whole").iterdir()
     assert run(tmp_path, "waiting", str(kept)) == (ANSWERS, False, [], "")
+
+
+def test_what_came_with_plait_is_used_before_the_cache(folder: Path, tmp_path: Path) -> None:
+    (kept,) = (folder / "whole").iterdir()
+    # Whoever has installed it.
+    shipped = shutil.copytree(kept, tmp_path / "shipped")
+    for file in shipped.iterdir():
+        file.chmod(0o664)
+    assert run(tmp_path, "shipped", str(shipped)) == (ANSWERS, False, [], "")
+    assert not (tmp_path / "cache").exists()
+    damaged = next(shipped.glob("*.nothing-*.o"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert run(tmp_path, "shipped", str(shipped)).compiled == ["__main__.nothing"]
+
+
+def test_what_came_with_plait_is_for_this_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def levels(features: str, **settings: str) -> list[str]:
+        for name in [name for name in os.environ if name.startswith("NUMBA_")]:
+            monkeypatch.delenv(name)
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(_jit, "host_features", lambda: dict.fromkeys(features.split(), True))
+        return [folder.name for folder in _jit._shipped_folders.__wrapped__()]
+
+    monkeypatch.setattr(_jit, "shipped_folder", lambda level: tmp_path / level)
+    v3, v4, arm = (" ".join(_jit.LEVELS[name][1]) for name in ("x86-64-v3", "x86-64-v4", "aarch64"))
+    assert levels(v4) == []
+    for level in _jit.LEVELS:
+        (tmp_path / level).mkdir()
+    assert levels(f"{v4} gfni") == ["x86-64-v4", "x86-64-v3"]
+    assert levels(v3) == ["x86-64-v3"]
+    assert levels(v3.replace("bmi2", "")) == []
+    assert levels(arm) == ["aarch64"]
+    # Whoever chooses how Numba compiles wants what it compiles.
+    assert levels(v4, NUMBA_OPT="1") == []
+    assert levels(v4, NUMBA_NUM_THREADS="2") == ["x86-64-v4", "x86-64-v3"]
 
 
 def test_what_only_numba_can_call_is_kept_too(folder: Path) -> None:

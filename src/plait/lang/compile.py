@@ -14,6 +14,9 @@ Numba's own disk cache returns stale code when a function in another file change
 files named by a digest of the sources that it is made of (`plait.lang.closure`), in a folder for the
 processor and the versions of the compilers. Numba is imported when a kernel has to be compiled, and not
 before: what is in the cache is called without it (`plait.lang.native`).
+
+A wheel can bring such files for `LEVELS` of processors (tools/build_wheel.py); they are looked up first. The
+Python and the Numba that made them play no part when they run, so they are named by the sources alone.
 """
 
 from __future__ import annotations
@@ -43,6 +46,30 @@ from plait.lang.compiling import alone, compiling
 from plait.settings import cache_directory, source_digest
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_V2 = (
+    "cmov",
+    "cx8",
+    "fxsr",
+    "mmx",
+    "sse",
+    "sse2",
+    "cx16",
+    "popcnt",
+    "sahf",
+    "sse3",
+    "ssse3",
+    "sse4.1",
+    "sse4.2",
+)
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+#: Kinds of processors that wheels have machine code for, best first: LLVM's name, and what they compute with.
+LEVELS = {
+    "x86-64-v4": ("x86-64-v4", _V4),
+    "x86-64-v3": ("x86-64-v3", _V3),
+    "aarch64": ("generic", ("neon",)),
+}
 
 #: Settings of Numba that do not change what it compiles.
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_ENABLE_CUDASIM", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
@@ -182,7 +209,34 @@ def stem_of(name: str, sources: _closure.Closure, *facts: str) -> str:
     """Path of what is kept of a kernel made of these sources, but for the suffix."""
     # If a file has changed meanwhile, what this process runs is not what is on the disk.
     folder = _temporary_folder() if sources.changed else compiled_cache()
-    return str(folder / f"{name.replace('<locals>.', '')}-{sources.digest(*facts)}")
+    return str(folder / _file_name(name, sources, *facts))
+
+
+def _file_name(name: str, sources: _closure.Closure, *facts: str) -> str:
+    return f"{name.replace('<locals>.', '')}-{sources.digest(*facts)}"
+
+
+def _shipped(name: str, sources: _closure.Closure, found: _native.Signature) -> _native.NativeCode | None:
+    """A kernel that came with plait; None if there is none for these sources, types and processor."""
+    if sources.changed or not (folders := _shipped_folders()):
+        return None
+    file = f"{_file_name(name, sources, found.types)}.o"
+    codes = (_native.load(folder / file, found, installed=True) for folder in folders)
+    return next((code for code in codes if code is not None), None)
+
+
+@functools.cache
+def _shipped_folders() -> tuple[Path, ...]:
+    """Folders of the machine code that came with plait and that this processor can run, best first."""
+    features = host_features()
+    fit = [level for level, (_, needed) in LEVELS.items() if all(map(features.get, needed))]
+    folders = [] if _settings_of_numba() else [shipped_folder(level) for level in fit]
+    return tuple(folder for folder in folders if folder.is_dir())
+
+
+def shipped_folder(level: str) -> Path:
+    """Folder of the machine code that comes with plait for one of `LEVELS`."""
+    return Path(__file__).parent / "objects" / f"{level}-{source_digest(_own_files())}"
 
 
 class _Kernel:
@@ -212,10 +266,11 @@ class _Kernel:
         """Load or compile what these types need; one thread does, and others that need it wait."""
         with self._locks.setdefault(found.types, threading.Lock()):
             if found.types not in self._loaded:
-                stem = stem_of(self._name, closure(self.py_func, args), found.types)
-                code = _native.load(Path(f"{stem}.o"), found)
+                sources = closure(self.py_func, args)
+                code = _shipped(self._name, sources, found)
                 if code is None:
-                    code = self._compiled(stem, args, found)
+                    stem = stem_of(self._name, sources, found.types)
+                    code = _native.load(Path(f"{stem}.o"), found) or self._compiled(stem, args, found)
                 self._loaded[found.types] = code
             return self._loaded[found.types]
 
@@ -316,19 +371,28 @@ def _version_of_numba() -> Path:
     return Path(found.origin).with_name("_version.py")
 
 
+def _own_files() -> list[Path]:
+    """Sources of what compiles, keeps and calls kernels."""
+    return [Path(__file__), Path(_native.__file__), Path(_closure.__file__)]
+
+
+def _settings_of_numba() -> list[str]:
+    """Settings of the environment that change what Numba compiles."""
+    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    return [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
+
+
 @functools.cache
 def compiled_cache() -> Path:
     """Folder of what is compiled by this Numba for this processor."""
     root = cache_directory()
     if _interpreted():
         return root
-    own = [Path(__file__), Path(_native.__file__), Path(_closure.__file__)]
-    settings = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
-    chosen = [setting for setting in settings if setting.partition("=")[0] not in _HARMLESS]
     import llvmlite
 
     versions = (str(sys.implementation.cache_tag), np.__version__, str(llvmlite.__version__))
-    folder = root / source_digest([*own, _version_of_numba()], *versions, *_processor(), *chosen)
+    sources = [*_own_files(), _version_of_numba()]
+    folder = root / source_digest(sources, *versions, *_processor(), *_settings_of_numba())
     try:
         for made in (root, folder):
             made.mkdir(mode=0o700, parents=True, exist_ok=True)

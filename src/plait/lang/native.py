@@ -157,13 +157,19 @@ def only_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def read(file: Path) -> bytes | None:
-    """What `write` has written; None if it is not there, not whole, or somebody else may have written it."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+def read(file: Path, *, installed: bool = False) -> bytes | None:
+    """What `write` has written; None if it is not there, not whole, or somebody else may have written it.
+
+    What is `installed` beside the sources is trusted as they are, whoever it belongs to.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    # Installers may make links.
+    flags |= 0 if installed else getattr(os, "O_NOFOLLOW", 0)
     try:
-        with open(os.open(file, flags | getattr(os, "O_BINARY", 0)), "rb") as stream:
+        with open(os.open(file, flags), "rb") as stream:
             status = os.fstat(stream.fileno())
-            whole = stream.read() if stat.S_ISREG(status.st_mode) and only_ours(status) else b""
+            ours = stat.S_ISREG(status.st_mode) and (installed or only_ours(status))
+            whole = stream.read() if ours else b""
     except OSError:
         return None
     content = whole[_SUM_BYTES:]
@@ -210,13 +216,13 @@ def _link(names: list[str]) -> None:
             llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
-def load(file: Path, found: Signature) -> NativeCode | None:
-    """A kernel from the cache, for the arguments of a call; None if it is not there."""
-    import llvmlite.binding as llvm
-
-    content = read(file)
+def load(file: Path, found: Signature, *, installed: bool = False) -> NativeCode | None:
+    """A kernel from the cache, or `installed`, for the arguments of a call; None if it is not there."""
+    content = read(file, installed=installed)
     if content is None:
         return None
+    import llvmlite.binding as llvm
+
     facts, _, code = content.partition(b"\n")
     told = json.loads(facts)
     if told["types"] != found.types:
