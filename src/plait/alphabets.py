@@ -124,6 +124,15 @@ def translate(sequence: str, start: int = 0) -> str:
     A codon with ambiguity codes is translated if all its readings agree; any other, and one with a symbol
     outside the IUPAC alphabet, gives ``X``. Stop codons give ``*``.
 
+    Parameters
+    ----------
+    sequence
+        IUPAC codes of either case.
+    start
+        Where the first codon begins.
+
+    Examples
+    --------
     >>> translate("TGYGCCAGCN")
     'CAS'
     """
