@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "AMINO_ACID_OF_MASKS",
+    "COMPLEMENT_LETTER",
     "COMPLEMENT_MASK",
     "GENETIC_CODE",
     "IUPAC_MASK",
@@ -57,6 +58,8 @@ MASK_SIZE = np.array([int(m).bit_count() for m in range(16)], np.uint8)
 MASK_SYMBOL = "?" + "".join(
     next(s for s in _MEMBERS if s != "U" and IUPAC_MASK[ord(s)] == m) for m in range(1, 16)
 )
+#: The upper-case code of the complement of every byte; "?" for one that is no code. Shape (256,).
+COMPLEMENT_LETTER = np.frombuffer(MASK_SYMBOL.encode(), np.uint8)[COMPLEMENT_MASK[IUPAC_MASK]]
 
 
 def encode(sequence: str | bytes) -> NDArray[np.uint8]:
@@ -121,6 +124,15 @@ def translate(sequence: str, start: int = 0) -> str:
     A codon with ambiguity codes is translated if all its readings agree; any other, and one with a symbol
     outside the IUPAC alphabet, gives ``X``. Stop codons give ``*``.
 
+    Parameters
+    ----------
+    sequence
+        IUPAC codes of either case.
+    start
+        Where the first codon begins.
+
+    Examples
+    --------
     >>> translate("TGYGCCAGCN")
     'CAS'
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.allele_simulation import Individual, changed_allele, simulate_individual, truth_rows
 
 from plait.alphabets import reverse_complement
-from plait.vdj.alleles import sample as clonotype_sample
+from plait.vdj.alleles import sites as clonotype_sample
 from plait.vdj.alleles.evidence import (
     UNKNOWN,
     AlleleEvidence,

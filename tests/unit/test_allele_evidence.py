@@ -11,8 +11,19 @@ import pytest
 from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.alleles.evidence import AlleleEvidence
-from plait.vdj.alleles.sample import ClonotypeSample, RowFacts, pack, salted, text_sums, unpack
-from plait.vdj.alleles.sites import BASES, NO_BASE, SegmentAlleles, clonotype_bases, satellites
+from plait.vdj.alleles.sites import (
+    BASES,
+    NO_BASE,
+    ClonotypeSample,
+    RowFacts,
+    SegmentAlleles,
+    clonotype_bases,
+    pack,
+    salted,
+    satellites,
+    text_sums,
+    unpack,
+)
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts
 
@@ -267,12 +278,12 @@ def test_the_smallest_hashes_are_kept_with_all_their_reads(often: bool) -> None:
         found = sample.group(group)
         mine = hashes[groups == group]
         smallest = np.unique(mine)[:10]
-        assert found.hash.tolist() == smallest.tolist()
-        assert found.forward.tolist() == [int((mine == h).sum()) for h in smallest]
-        assert found.junction.to_pylist() == [f"j{h}" for h in smallest]
+        assert found.facts.hash.tolist() == smallest.tolist()
+        assert found.facts.forward.tolist() == [int((mine == h).sum()) for h in smallest]
+        assert found.facts.junction.to_pylist() == [f"j{h}" for h in smallest]
         for rows, _, reads in (found.spans, found.differences):
             assert rows.tolist() == list(range(smallest.size))
-            assert reads.tolist() == found.forward.tolist()
+            assert reads.tolist() == found.facts.forward.tolist()
         assert found.whole == (np.unique(mine).size < 10)
 
 

@@ -9,8 +9,8 @@ import pytest
 from plait.alphabets import reverse_complement
 from plait.vdj.germline import Allele, GermlineSet, bundled_germlines, load_germline
 from plait.vdj.germline.allele import Segment
-from plait.vdj.germline.anchor_repair import anchor_faults, repair_germline, repaired
 from plait.vdj.germline.anchors import certain_anchor
+from plait.vdj.germline.findings import anchor_faults, repair_germline, repaired
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel, bundled_model
 from plait.vdj.model.model_files import gene_faults, repair_model
 

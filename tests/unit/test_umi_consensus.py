@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj.clonotypes import umis as umi_consensus
-from plait.vdj.clonotypes.molecules import UmiSettings
-from plait.vdj.clonotypes.umis import ConsensusReads, UmiCollector, UmiCounts
+from plait.vdj.clonotypes.umis import ConsensusReads, UmiCollector, UmiCounts, UmiSettings
 
 SIZES = (2000, 9000, 1 << 22)
 

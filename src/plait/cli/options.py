@@ -280,7 +280,7 @@ def germline_named(
         As for `model_named`; None where the command has no such option.
     """
     from plait.vdj.germline import load_germline
-    from plait.vdj.germline.anchor_repair import anchor_faults, repair_germline
+    from plait.vdj.germline.findings import anchor_faults, repair_germline
 
     alleles = load_germline(name, anchors=anchors)
     for note in alleles.notes:

@@ -21,6 +21,7 @@ from plait.errors import InvalidInput
 from plait.run.executor import Executor
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
+from plait.stats.quantiles import wilson
 from plait.stats.regression_data import RegressionData, prepare_regression, running_executor
 from plait.stats.rows import RowDraws, StandardRows, Values
 
@@ -188,6 +189,7 @@ def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
     filled = np.flatnonzero(rows)
     total = int(rows.sum())
     middle = np.cumsum(rows[filled]) - 0.5 * rows[filled]
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
     groups = np.minimum(np.floor(middle / max(total, 1) * _GROUPS), _GROUPS - 1).astype(np.int64)
     score = (filled + 0.5) / _PER_UNIT - _REACH
     probability = 1.0 / (1.0 + np.exp(-score))
@@ -197,7 +199,7 @@ def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
     for group in np.unique(groups).tolist():
         own = filled[groups == group]
         n, events = int(rows[own].sum()), int(counts[1, own].sum())
-        low, high = wilson(events, n, confidence)
+        low, high = wilson(events, n, z)
         predicted = float((probability[groups == group] * rows[own]).sum()) / n
         row = (len(found["bin"]) + 1, predicted, events / n, low, high, n)
         for values, value in zip(found.values(), row, strict=True):
@@ -206,15 +208,6 @@ def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
     return pa.table(
         {name: pa.array(values, kind) for (name, values), kind in zip(found.items(), types, strict=True)}
     )
-
-
-def wilson(events: int, n: int, confidence: float) -> tuple[float, float]:
-    """Wilson's interval of the share `events` / `n`; n is above 0."""
-    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
-    share = events / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

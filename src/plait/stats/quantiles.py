@@ -76,3 +76,15 @@ def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights on the interval from 0 to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (nodes + 1) / 2, weights / 2
+
+
+def wilson(events: int, n: int, z: float) -> tuple[float, float]:
+    """Wilson's interval of the share `events` / `n`, n above 0; `z` is the normal quantile of its confidence.
+
+    >>> low, high = wilson(10, 40, 1.959964)
+    >>> round(low, 4), round(high, 4)
+    (0.1419, 0.4019)
+    """
+    centre = (events + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * (events * (n - events) / n + z * z / 4) ** 0.5
+    return max(0.0, centre - half), min(1.0, centre + half)

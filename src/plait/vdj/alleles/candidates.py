@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -184,19 +185,15 @@ class Candidate:
         return min(self.carriers.expected / max(self.carriers.gene, 1), 1.0)
 
     @cached_property
-    def _axis(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
-        return self.segment.layout(np.arange(len(self.segment.alleles)))
-
-    @cached_property
     def changed(self) -> NDArray[np.int64]:
         """Columns in which it differs from its parent."""
-        own = self._axis[0][self.parent]
+        own = self.segment.axis[0][self.parent]
         return np.flatnonzero((self.codes != own) & (own != NO_BASE) & self.covered)
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
         """Its changes as ``G123A``, with 1-based positions in the parent."""
-        sequence, offset = self.segment.alleles[self.parent].sequence, int(self._axis[1][self.parent])
+        sequence, offset = self.segment.alleles[self.parent].sequence, int(self.segment.axis[1][self.parent])
         return tuple(
             f"{sequence[c - offset]}{c - offset + 1}{BASES[self.codes[c]]}" for c in self.changed.tolist()
         )
@@ -206,14 +203,14 @@ class Candidate:
         """The parent with the changes."""
         letters = list(self.segment.alleles[self.parent].sequence)
         for column in self.changed.tolist():
-            letters[column - int(self._axis[1][self.parent])] = BASES[self.codes[column]]
+            letters[column - int(self.segment.axis[1][self.parent])] = BASES[self.codes[column]]
         return "".join(letters)
 
     @cached_property
     def covered_ranges(self) -> tuple[tuple[int, int], ...]:
         """Parts of the parent, 0-based and half-open, in which the bases are known from carriers."""
         inside = np.concatenate([[False], self.covered, [False]]).astype(np.int8)
-        edges = np.flatnonzero(np.diff(inside)) - int(self._axis[1][self.parent])
+        edges = np.flatnonzero(np.diff(inside)) - int(self.segment.axis[1][self.parent])
         return tuple((int(a), int(b)) for a, b in edges.reshape(-1, 2))
 
 
@@ -314,7 +311,7 @@ def _candidate(
         not clonotypes.whole,
     )
     shift = _shift(segment, group)
-    width = segment.layout(np.arange(len(segment.alleles)))[0].shape[1]
+    width = segment.axis[0].shape[1]
     wide, wide_covered = np.full(width, NO_BASE, np.int8), np.zeros(width, np.bool_)
     wide[shift : shift + group.width] = codes
     wide_covered[shift : shift + group.width] = covered
@@ -324,8 +321,7 @@ def _candidate(
 
 def _shift(segment: SegmentAlleles, group: AlleleGroup) -> int:
     """Column of the segment's axis at which the axis of a group begins."""
-    everything = segment.layout(np.arange(len(segment.alleles)))[1]
-    return int(everything[group.alleles[0]] - group.offset[0])
+    return int(segment.axis[1][group.alleles[0]] - group.offset[0])
 
 
 def merge_equal(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -356,6 +352,7 @@ def _within(shorter: Candidate, longer: Candidate) -> bool:
 def _joined(longer: Candidate, shorter: Candidate) -> Carriers:
     a, b = longer.carriers, shorter.carriers
     same_group = longer.segment.group_of[longer.parent] == longer.segment.group_of[shorter.parent]
+    together = max if same_group else operator.add
     return Carriers(
         np.concatenate([a.partner, b.partner]),
         np.concatenate([a.family, b.family]),
@@ -363,8 +360,8 @@ def _joined(longer: Candidate, shorter: Candidate) -> Carriers:
         np.concatenate([a.reverse, b.reverse]),
         a.expected + b.expected,
         np.concatenate([a.exact, b.exact]),
-        max(a.gene, b.gene) if same_group else a.gene + b.gene,
-        max(a.gene_exact, b.gene_exact) if same_group else a.gene_exact + b.gene_exact,
+        together(a.gene, b.gene),
+        together(a.gene_exact, b.gene_exact),
         a.gene_forward if same_group else a.gene_forward + b.gene_forward,
         a.gene_reverse if same_group else a.gene_reverse + b.gene_reverse,
         a.sampled or b.sampled,
@@ -429,7 +426,7 @@ def judge(
     if not order:
         return judged
     segment = order[0].segment
-    codes = segment.layout(np.arange(len(segment.alleles)))[0]
+    codes = segment.axis[0]
     counts = known.astype(np.int64)
     for candidate in order:
         reasons = _origin(candidate, codes, counts, len(segment.alleles))

@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.lang.compile import kernel, shared
-from plait.vdj.alleles.sample import ClonotypeSample, RowFacts, pack, salted, text_sums
-from plait.vdj.alleles.sites import BASE_CODE, NO_BASE, SegmentAlleles
+from plait.vdj.alleles.sites import (
+    BASE_CODE,
+    NO_BASE,
+    ClonotypeSample,
+    RowFacts,
+    SegmentAlleles,
+    pack,
+    salted,
+    text_sums,
+)
 from plait.vdj.calls import CallResolver
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts

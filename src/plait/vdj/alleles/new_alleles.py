@@ -244,7 +244,7 @@ def _row(judged: Judged) -> dict[str, object]:
 
 def _also_parents(candidate: Candidate) -> NDArray[np.int64]:
     """Other alleles that it comes as near to, where it is covered."""
-    codes = candidate.segment.layout(np.arange(len(candidate.segment.alleles)))[0]
+    codes = candidate.segment.axis[0]
     far = (codes[:, candidate.covered] != candidate.codes[candidate.covered]).sum(axis=1)
     near = np.flatnonzero(far == far[candidate.parent])
     return np.asarray(near[near != candidate.parent])

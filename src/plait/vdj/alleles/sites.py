@@ -1,20 +1,23 @@
-"""Places where the clonotypes of an allele differ from it more often than errors explain."""
+"""Places where the clonotypes of an allele differ from it more often than errors explain.
+
+Clonotypes are those of a sample of each group of alleles, by hashes that are the same on every machine.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.vdj.alleles.sample import GroupSample, masked_hashes, unpack
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import text_bytes
+from plait.vdj.reads.columns import Rows, TextBytes, text_bytes
 
 BASES = "ACGT"
 #: Code of a base that is not known, or of a place that an allele does not have.
@@ -91,6 +94,11 @@ class SegmentAlleles:
             codes[row, first[row] : first[row] + lengths[row]] = self.letters[begin : begin + lengths[row]]
         return codes, first - window[:, 0]
 
+    @cached_property
+    def axis(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """`layout` of all alleles."""
+        return self.layout(np.arange(len(self.alleles)))
+
     def _grouped(self, genes: int) -> list[AlleleGroup]:
         found = []
         for gene in range(genes):
@@ -114,6 +122,208 @@ def _window(allele: Allele) -> tuple[int, int]:
     if allele.segment == "V":
         return 0, allele.anchor
     return allele.anchor + 3, len(allele.sequence)
+
+
+_NO_LIMIT = np.uint64(0xFFFFFFFFFFFFFFFF)
+#: Rows that wait before they are summed up, at least.
+_FEWEST_WAITING = 1 << 17
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFacts(Rows):
+    """Rows of one segment, shape (n,) each.
+
+    `group` of alleles, `hash` of the clonotype (uint64), `partner`: gene of the other segment, `forward` and
+    `reverse` reads (int64); `junction`: large strings.
+    """
+
+    group: NDArray[np.int64]
+    hash: NDArray[np.uint64]
+    partner: NDArray[np.int64]
+    forward: NDArray[np.int64]
+    reverse: NDArray[np.int64]
+    junction: pa.Array
+
+
+_Triple = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+
+class GroupSample(NamedTuple):
+    """The sample of one group: its clonotypes, one row each, ordered by hash.
+
+    `spans` are clonotype (its place here), packed (allele, start, end) and reads; `differences` clonotype,
+    packed (allele, position, base) and reads; int64, shapes (s,) and (d,). `whole`: the sample has all
+    clonotypes.
+    """
+
+    facts: RowFacts
+    spans: _Triple
+    differences: _Triple
+    whole: bool
+
+
+def pack(allele: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Three numbers in one: an allele and two that are below 65,536."""
+    return allele << 32 | first << 16 | second
+
+
+def unpack(packed: NDArray[np.int64]) -> _Triple:
+    """The three numbers of `pack`."""
+    return packed >> 32, packed >> 16 & 0xFFFF, packed & 0xFFFF
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counts(Rows):
+    """Reads by group, hash and packed key; int64, hashes uint64."""
+
+    group: NDArray[np.int64]
+    hash: NDArray[np.uint64]
+    key: NDArray[np.int64]
+    reads: NDArray[np.int64]
+
+    def summed(self, limits: NDArray[np.uint64]) -> _Counts:
+        """Those with hashes up to the limits of their groups, in order, equal ones as one."""
+        kept = self.take(self.hash <= limits[self.group])
+        kept = kept.take(np.lexsort((kept.key, kept.hash, kept.group)))
+        first = _changes(kept.group, kept.hash, kept.key)
+        return replace(kept.take(first), reads=_sums_of(kept.reads, first))
+
+
+def _sums_of(values: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of runs of values, which begin at `first`."""
+    return np.asarray(np.add.reduceat(values, first) if first.size else values[:0])
+
+
+def _changes(*columns: NDArray[np.int64] | NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Where sorted rows begin to differ from the one before."""
+    n = columns[0].size
+    new = np.zeros(n, np.bool_)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)
+
+
+class ClonotypeSample:
+    """Clonotypes of all groups of one segment, at most `limit` of a group."""
+
+    def __init__(self, groups: int, limit: int) -> None:
+        self._limit = limit
+        self._limits = np.full(groups, _NO_LIMIT, np.uint64)
+        none, hashes = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        # The first of each are summed up, the others wait.
+        self._facts = [RowFacts(none, hashes, none, none, none, pa.nulls(0, pa.large_string()))]
+        self._spans = [_Counts(none, hashes, none, none)]
+        self._differences = self._spans.copy()
+
+    def wanted(self, group: NDArray[np.int64], hash: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which rows can still be in the sample at the end."""
+        return hash <= self._limits[group]
+
+    def add(
+        self, facts: RowFacts, spans: NDArray[np.int64], row: NDArray[np.int64], differing: NDArray[np.int64]
+    ) -> None:
+        """Add rows.
+
+        `spans` are packed (allele, start, end) of each; `row` and `differing` are row and packed
+        (allele, position, base) of every difference.
+        """
+        reads = facts.forward + facts.reverse
+        self._facts.append(facts)
+        self._spans.append(_Counts(facts.group, facts.hash, spans, reads))
+        self._differences.append(_Counts(facts.group[row], facts.hash[row], differing, reads[row]))
+        lists = [[len(rows) for rows in own] for own in (self._facts, self._spans, self._differences)]
+        if sum(sum(own[1:]) for own in lists) > max(_FEWEST_WAITING, sum(own[0] for own in lists) // 2):
+            self.merge()
+
+    def merge(self) -> None:
+        """Sum up what waits, and leave out what is beyond the limit."""
+        if len(self._facts) == 1:
+            return
+        facts = RowFacts.join(self._facts)
+        order = np.lexsort((facts.hash, facts.group))
+        order = order[self.wanted(facts.group[order], facts.hash[order])]
+        first = _changes(facts.group[order], facts.hash[order])
+        forward, reverse = (_sums_of(own[order], first) for own in (facts.forward, facts.reverse))
+        facts = replace(facts.take(order[first]), forward=forward, reverse=reverse)
+        rank = np.arange(first.size) - np.searchsorted(facts.group, facts.group)
+        last = rank == self._limit - 1
+        self._limits[facts.group[last]] = facts.hash[last]
+        self._facts = [facts.take(rank < self._limit)]
+        self._spans, self._differences = (
+            [_Counts.join(own).summed(self._limits)] for own in (self._spans, self._differences)
+        )
+
+    def group(self, number: int) -> GroupSample:
+        """The sample of one group; `merge` first."""
+
+        def of_group(rows: RowFacts | _Counts) -> NDArray[np.int64]:
+            return np.arange(*np.searchsorted(rows.group, [number, number + 1]))
+
+        def part(counts: _Counts) -> _Triple:
+            own = counts.take(of_group(counts))
+            return np.searchsorted(facts.hash, own.hash), own.key, own.reads
+
+        facts = self._facts[0].take(of_group(self._facts[0]))
+        whole = bool(self._limits[number] == _NO_LIMIT)
+        return GroupSample(facts, part(self._spans[0]), part(self._differences[0]), whole)
+
+
+#: Places of a text that have random words of their own; further ones use them again, turned.
+_PLACES = 512
+
+
+def _words() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    generator = np.random.Generator(np.random.PCG64(20_240_817))
+    words = generator.integers(0, 1 << 64, (_PLACES, 256), np.uint64)
+    return words, generator.integers(0, 1 << 64, _PLACES, np.uint64)
+
+
+_WORDS, _BLANK = _words()
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Words with every bit depending on every bit (the finaliser of SplitMix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _letters(texts: TextBytes) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
+    """The text of every byte, its place in it, and its word."""
+    lengths = np.diff(texts.starts)
+    row = np.repeat(np.arange(lengths.size), lengths)
+    place = np.arange(row.size) - np.repeat(texts.starts[:-1], lengths)
+    words = _WORDS[place % _PLACES, texts.data]
+    # So that a letter far behind is not the same as one at the beginning.
+    turn = (place // _PLACES).astype(np.uint64)
+    return row, place, words + turn * np.uint64(0x9E3779B97F4A7C15)
+
+
+def text_sums(texts: TextBytes) -> NDArray[np.uint64]:
+    """What `salted` makes hashes of."""
+    return _sums(texts, _letters(texts)[2])
+
+
+def _sums(texts: TextBytes, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
+    return np.asarray(running[texts.starts[1:]] - running[texts.starts[:-1]])
+
+
+def salted(sums: NDArray[np.uint64], salts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A 64-bit hash of every text and a number, `sums` being `text_sums` of the texts."""
+    return mixed(sums ^ mixed(salts.astype(np.uint64) + np.uint64(1)))
+
+
+def masked_hashes(texts: TextBytes, salts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """A hash of every text with each of its letters left out in turn: the texts, and the hashes.
+
+    Texts of one length and number have such a hash in common exactly if they differ in at most one letter.
+    """
+    row, place, words = _letters(texts)
+    lengths = np.diff(texts.starts)
+    whole = _sums(texts, words) + mixed((salts * 4096 + lengths).astype(np.uint64) + np.uint64(1))
+    return row, mixed(whole[row] - words + _BLANK[place % _PLACES])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,22 +379,23 @@ def satellites(
 
 def clonotype_bases(group: AlleleGroup, sample: GroupSample) -> ClonotypeBases:
     """The independent clonotypes of a sample."""
-    reads = sample.forward + sample.reverse
-    left_out = satellites(sample.junction, sample.partner, reads, sample.hash)
+    facts = sample.facts
+    reads = facts.forward + facts.reverse
+    left_out = satellites(facts.junction, facts.partner, reads, facts.hash)
     kept = np.flatnonzero(~left_out)
     place = np.full(reads.size, -1, np.int64)
     place[kept] = np.arange(kept.size)
     bases = _consensus(group, sample, place, kept.size)
-    lengths = np.diff(text_bytes(sample.junction).starts)[kept]
-    partner = sample.partner[kept]
+    lengths = np.diff(text_bytes(facts.junction).starts)[kept]
+    partner = facts.partner[kept]
     return ClonotypeBases(
         group,
         bases,
         _nearest(bases, group.codes),
         partner,
         partner << 16 | lengths,
-        sample.forward[kept],
-        sample.reverse[kept],
+        facts.forward[kept],
+        facts.reverse[kept],
         int(left_out.sum()),
         sample.whole,
     )

@@ -1,13 +1,18 @@
-"""One read for each molecule: reads with unique molecular identifiers (UMIs) become consensus reads."""
+"""One read for each molecule: reads with unique molecular identifiers (UMIs) become consensus reads.
+
+In the kernels texts are reads, their partners mates, a bag the reads of one UMI, originals molecules.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +23,365 @@ from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.formats.parquet import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, Spilling, run_starts, whole_runs
+from plait.lang.compile import kernel, shared
 from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents
-from plait.vdj.clonotypes.molecules import UmiSettings, molecules_of
-from plait.vdj.reads.columns import letters_of, text_array
+from plait.vdj.reads.columns import edges_of, letters_of, owners, text_array
+
+#: Code of a letter that is not known.
+NO_LETTER = 4
+
+
+class ScoredTexts(NamedTuple):
+    """Texts over four letters, with a score for each letter: the higher, the surer.
+
+    `codes`, uint8, are 0 to 3, or `NO_LETTER`; `starts`, int64 (n + 1,), are offsets into codes and scores.
+    """
+
+    codes: Any
+    scores: Any
+    starts: Any
+
+
+class Likeness(NamedTuple):
+    """When two texts are copies of one original.
+
+    Letters below `least_score` are not compared; of those compared `most_different` thousandths may differ.
+    One bag has `most_groups` originals; copies of further ones get none.
+    """
+
+    least_score: int
+    most_different: int
+    most_groups: int
+
+
+class VoteRules(NamedTuple):
+    """What the letters of copies weigh.
+
+    `weights`, int64 (256,): by score. `odds`, int64, the last one 0: probability of a letter relative to the
+    best one, by the difference of their weights. `thresholds`, int64, falling, in the same unit: for each
+    score, the sum of such odds up to which the best letter has this score or a higher one.
+    """
+
+    weights: Any
+    odds: Any
+    thresholds: Any
+
+
+class Votes(NamedTuple):
+    """Memory for one original, from the caller, and what is found.
+
+    `sums`, int64 (longest text, 4), and `cover`, (longest text,), are zeros, and again so afterwards. `codes`
+    and `scores`, uint8, are the originals in the layout of `starts`, int64 (groups + 1,), room for the
+    longest copy of each; `lengths`, int64 (groups,), are those of the originals.
+    """
+
+    sums: Any
+    cover: Any
+    codes: Any
+    scores: Any
+    starts: Any
+    lengths: Any
+
+
+@shared
+def _compare(texts: Any, one: int, other: int, least_score: int) -> Any:
+    """Letters of two texts that differ, that were compared, and that stand beside each other."""
+    a = texts.starts[one]
+    b = texts.starts[other]
+    length = min(texts.starts[one + 1] - a, texts.starts[other + 1] - b)
+    different = 0
+    compared = 0
+    for k in range(length):
+        x = texts.codes[a + k]
+        y = texts.codes[b + k]
+        sure = texts.scores[a + k] >= least_score and texts.scores[b + k] >= least_score
+        if sure and x != NO_LETTER and y != NO_LETTER:
+            compared += 1
+            different += 1 if x != y else 0
+    return different, compared, length
+
+
+@shared
+def _alike(texts: Any, partners: Any, one: int, other: int, likeness: Any) -> Any:
+    different, compared, length = _compare(texts, one, other, likeness.least_score)
+    more_different, more_compared, more_length = _compare(partners, one, other, likeness.least_score)
+    different += more_different
+    compared += more_compared
+    enough = compared > 0 and 2 * compared >= length + more_length
+    return enough and 1000 * different <= likeness.most_different * compared
+
+
+@kernel
+def assign_texts(
+    texts: Any, partners: Any, order: Any, bags: Any, likeness: Any, seeds: Any, groups: Any
+) -> None:
+    """Find for each text of a bag the first one before it that is no copy of another and that it is like.
+
+    `partners` belong to `texts` and are compared, too. `order` has the texts as they are taken, bag by bag,
+    with int64 (bags + 1,) offsets `bags`; `seeds`, int64 (most_groups,), is scratch. `groups`, int64 (n,), is
+    filled: number of the original of each text, within its bag, -1 for none.
+    """
+    for bag in range(bags.size - 1):
+        known = 0
+        for place in range(bags[bag], bags[bag + 1]):
+            text = order[place]
+            group = 0
+            while group < known and not _alike(texts, partners, seeds[group], text, likeness):
+                group += 1
+            if group == known and known < likeness.most_groups:
+                seeds[known] = text
+                known += 1
+            groups[text] = group if group < known else -1
+
+
+@shared
+def _score(odds: int, rules: Any) -> int:
+    """The highest score whose threshold is not below the odds."""
+    low = 0
+    high = rules.thresholds.size - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if odds <= rules.thresholds[middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@shared
+def _decide(rules: Any, votes: Any, k: int, at: int) -> None:
+    """Write a letter of the original, and clear its votes; equal votes decide nothing."""
+    best = 0
+    for c in range(1, 4):
+        if votes.sums[k, c] > votes.sums[k, best]:
+            best = c
+    most = votes.sums[k, best]
+    odds = 0
+    equals = 0
+    for c in range(4):
+        if c != best:
+            less = most - votes.sums[k, c]
+            equals += 1 if less == 0 else 0
+            odds += rules.odds[min(less, rules.odds.size - 1)]
+    votes.codes[at] = best if equals == 0 else NO_LETTER
+    votes.scores[at] = _score(odds, rules) if equals == 0 else 0
+    for c in range(4):
+        votes.sums[k, c] = 0
+
+
+@kernel
+def vote_groups(texts: Any, order: Any, edges: Any, rules: Any, votes: Any) -> None:
+    """Find the original of each group of copies, which begin at the same place.
+
+    The original is as long as at least half of its copies. `order` has the texts group by group, with
+    int64 (groups + 1,) offsets `edges`.
+    """
+    for group in range(edges.size - 1):
+        copies = edges[group + 1] - edges[group]
+        for place in range(edges[group], edges[group + 1]):
+            first = texts.starts[order[place]]
+            for k in range(texts.starts[order[place] + 1] - first):
+                votes.cover[k] += 1
+                code = texts.codes[first + k]
+                if code != NO_LETTER:
+                    votes.sums[k, code] += rules.weights[texts.scores[first + k]]
+        length = 0
+        at = votes.starts[group]
+        for k in range(votes.starts[group + 1] - at):
+            if 2 * votes.cover[k] >= copies:
+                length += 1
+            votes.cover[k] = 0
+            _decide(rules, votes, k, at + k)
+        votes.lengths[group] = length
+
+
+#: Phred score of bases that have none.
+_UNKNOWN_QUALITY: Final = 30
+#: Parts of a decibel in which evidence is counted: whole numbers, whose sums do not depend on the order.
+_PARTS: Final = 100
+_UNIT: Final = 1 << 40
+_LETTERS: Final = np.frombuffer(b"ACGTN", np.uint8)
+_CODES: Final = np.full(256, NO_LETTER, np.uint8)
+_CODES[_LETTERS[:4]] = np.arange(4)
+
+#: Columns of molecules; letters and qualities as bytes, as in `plait.formats.fastq.ReadBlock`.
+MOLECULE_SCHEMA: Final = pa.schema(
+    [
+        ("repertoire", pa.string()),
+        ("umi", pa.string()),
+        ("number", pa.int64()),
+        ("reads", pa.int64()),
+        ("letters", pa.binary()),
+        ("qualities", pa.binary()),
+        ("mate_letters", pa.binary()),
+        ("mate_qualities", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UmiSettings:
+    """How reads with one UMI become molecules; InvalidInput if a value is out of range.
+
+    Molecules with fewer than `min_reads` reads are left out. `max_mismatch`: share of bases in which a read
+    may differ from the most frequent one of its molecule. Bases with a Phred score below `min_quality` are
+    not compared; in the consensus they count as little as they are worth. `max_quality`: highest score of a
+    consensus base, as errors made before sequencing are in all reads of a molecule. Reads with one UMI make
+    `max_molecules`; further ones are left out.
+
+    `memory_bytes` are those of reads that wait in memory; the peak is about ten times as much. `umi_ratio`:
+    take a UMI for an erroneous copy of another one of the repertoire that differs in one base and has at
+    least so many times as many reads; None: take UMIs as they are.
+    """
+
+    min_reads: int = 1
+    max_mismatch: float = 0.05
+    min_quality: int = 15
+    max_quality: int = 60
+    max_molecules: int = 100
+    memory_bytes: int = 16 << 20
+    umi_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("min_reads", 1, math.inf),
+            ("max_mismatch", 0, 1),
+            ("min_quality", 0, 93),
+            ("max_quality", 1, 93),
+            ("max_molecules", 1, 1 << 30),
+            ("memory_bytes", 1, math.inf),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
+                raise InvalidInput(name, found=value, expected=wanted)
+        if self.umi_ratio is not None and not 1 < self.umi_ratio < math.inf:
+            raise InvalidInput("umi_ratio", found=self.umi_ratio, expected="a number above 1, such as 10")
+
+
+@dataclass(frozen=True, slots=True)
+class Molecules:
+    """Molecules in columns of `MOLECULE_SCHEMA`, by repertoire, UMI and number.
+
+    Reads in none of them are counted by reason.
+    """
+
+    rows: pa.RecordBatch
+    too_few_reads: int
+    too_many_molecules: int
+
+
+def molecules_of(reads: pa.RecordBatch, settings: UmiSettings) -> Molecules:
+    """Make one consensus of the reads of each molecule; the same whatever order the reads came in.
+
+    Reads with one UMI are taken in the order of how frequent their sequence is (then of the alphabet). Each
+    joins the first molecule whose first sequence it is like, or is the first of another molecule. `reads`
+    have repertoire, umi, letters, mate_letters, qualities and mate_qualities, in the order of these columns;
+    UMIs whole.
+    """
+    first = _scored(reads["letters"], reads["qualities"])
+    second = _scored(reads["mate_letters"], reads["mate_qualities"])
+    umi_starts = run_starts(reads, ("repertoire", "umi"))
+    umi_of = owners(umi_starts, reads.num_rows)
+    heads = run_starts(reads, ("repertoire", "umi", "letters", "mate_letters"))
+    sequence_of = owners(heads, reads.num_rows)
+    groups = _assigned(first, second, heads, umi_of, sequence_of, settings)[sequence_of]
+    order = np.lexsort((groups, umi_of))
+    left_out = int(np.count_nonzero(groups < 0))
+    order = order[groups[order] >= 0]
+    edges = np.flatnonzero(
+        (np.diff(umi_of[order], prepend=-1) != 0) | (np.diff(groups[order], prepend=-1) != 0)
+    )
+    sizes = np.diff(np.append(edges, order.size))
+    kept = sizes >= settings.min_reads
+    chosen = order[np.repeat(kept, sizes)]
+    bounds = edges_of(sizes[kept])
+    some = pa.array(order[edges[kept]])
+    columns = {name: reads[name].take(some) for name in ("repertoire", "umi")}
+    columns["number"] = pa.array(groups[order[edges[kept]]] + 1)
+    columns["reads"] = pa.array(sizes[kept])
+    for prefix, texts in (("", first), ("mate_", second)):
+        found = _consensus(texts, chosen, bounds, settings.max_quality)
+        columns[f"{prefix}letters"], columns[f"{prefix}qualities"] = found
+    rows = pa.record_batch([columns[name] for name in MOLECULE_SCHEMA.names], schema=MOLECULE_SCHEMA)
+    return Molecules(rows, int(sizes[~kept].sum()), left_out)
+
+
+def _scored(letters: pa.Array, qualities: pa.Array) -> ScoredTexts:
+    flat, starts = letters_of(letters)
+    scores = np.full(flat.size, _UNKNOWN_QUALITY, np.uint8)
+    known = np.asarray(pc.not_equal(pc.binary_length(qualities), 0))
+    scores[np.repeat(known, np.diff(starts))] = letters_of(qualities)[0]
+    return ScoredTexts(_CODES[flat], scores, starts)
+
+
+def _assigned(
+    first: ScoredTexts,
+    second: ScoredTexts,
+    heads: NDArray[np.int64],
+    umi_of: NDArray[np.int64],
+    sequence_of: NDArray[np.int64],
+    settings: UmiSettings,
+) -> NDArray[np.int64]:
+    """Molecule of each distinct sequence, counted within its UMI; -1 for one too many."""
+    # Of equal sequences the one with the highest qualities stands for all: the last one in order.
+    last = np.append(heads[1:], umi_of.size) - 1
+    copies = np.bincount(sequence_of, minlength=heads.size)
+    taken = np.lexsort((np.arange(heads.size), -copies, umi_of[heads]))
+    bags = np.append(np.flatnonzero(np.diff(umi_of[heads][taken], prepend=-1)), heads.size)
+    likeness = Likeness(
+        settings.min_quality, round(1000 * settings.max_mismatch), min(settings.max_molecules, umi_of.size)
+    )
+    groups = np.full(umi_of.size, -1, np.int64)
+    seeds = np.zeros(likeness.most_groups, np.int64)
+    assign_texts(first, second, last[taken], bags, likeness, seeds, groups)
+    found: NDArray[np.int64] = groups[last]
+    return found
+
+
+def _consensus(
+    texts: ScoredTexts, order: NDArray[np.int64], edges: NDArray[np.int64], max_quality: int
+) -> tuple[pa.Array, pa.Array]:
+    """Letters and qualities of the consensus of each group of reads."""
+    lengths = np.diff(texts.starts)[order]
+    room = np.maximum.reduceat(lengths, edges[:-1]) if edges.size > 1 else np.zeros(0, np.int64)
+    starts = edges_of(room)
+    longest = int(room.max(initial=0))
+    votes = Votes(
+        np.zeros((longest, 4), np.int64),
+        np.zeros(longest, np.int64),
+        np.zeros(starts[-1], np.uint8),
+        np.zeros(starts[-1], np.uint8),
+        starts,
+        np.zeros(room.size, np.int64),
+    )
+    vote_groups(texts, order, edges, _rules(max_quality), votes)
+    within = np.arange(starts[-1]) - np.repeat(starts[:-1], room)
+    used = within < np.repeat(votes.lengths, room)
+    bounds = edges_of(votes.lengths)
+    letters = text_array(_LETTERS[votes.codes[used]], bounds, kind=pa.binary())
+    return letters, text_array(votes.scores[used], bounds, kind=pa.binary())
+
+
+@functools.cache
+def _rules(max_quality: int) -> VoteRules:
+    """Votes by the logarithm of the likelihood ratio of the called base and another one.
+
+    A base of Phred score q is right with probability 1 - e and each other one with e / 3, e = 10^(-q/10). The
+    logarithms add up over reads; the posterior probability of the best base, all bases being equally likely
+    before, is 1 / (1 + sum of 10^(-difference)). It is rounded to the nearest score.
+    """
+    weights = np.zeros(256, np.int64)
+    for score in range(1, 94):
+        error = 10 ** (-score / 10)
+        weights[score] = max(0, round(_PARTS * 10 * math.log10(3 * (1 - error) / error)))
+    odds = [round(_UNIT * 10 ** (-k / (10 * _PARTS))) for k in range(13 * 10 * _PARTS)]
+    thresholds = [4 * _UNIT]
+    for score in range(1, max_quality + 1):
+        error = 10 ** (-(score - 0.5) / 10)
+        thresholds.append(int(_UNIT * error / (1 - error)))
+    return VoteRules(weights, np.array([*odds, 0], np.int64), np.array(thresholds, np.int64))
+
 
 _KEY: Final = ("repertoire", "length", "umi")
 _SEPARATOR: Final = "\x1f"

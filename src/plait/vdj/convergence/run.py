@@ -45,7 +45,7 @@ from plait.vdj.convergence.stages import (
 from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_files import CountPlan, CountSummary
 from plait.vdj.germline import GermlineSet
-from plait.vdj.germline.anchor_repair import anchor_faults
+from plait.vdj.germline.findings import anchor_faults
 from plait.vdj.model.model_files import gene_faults
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.zero_reasons import ZERO_REASONS

@@ -23,10 +23,9 @@ from plait.vdj.germline.allele import (
     parse_functionality,
 )
 from plait.vdj.germline.anchors import gapped_v_anchor
-from plait.vdj.germline.assemble import Entry, assemble
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import PathLike, read_text, write_texts
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 #: Longer than any germline gene, with its reference sequence around it.
 _LARGEST: Final = 10**9
@@ -117,12 +116,13 @@ class Record:
         d_j = self.fields.get("d_j_order") or {}
         if not isinstance(d_j, Mapping) or not all(_is_names(prefixes) for prefixes in d_j.values()):
             raise self.error("d_j_order", repr(d_j)[:60], "an object of D gene to list of J gene prefixes")
+        order = {gene: tuple(prefixes) for gene, prefixes in d_j.items()}
         d_d = self.fields.get("d_d_order")
         if d_d is None:
-            return {gene: tuple(prefixes) for gene, prefixes in d_j.items()}, None
+            return order, None
         if not isinstance(d_d, list) or not all(_is_names(pair) and len(pair) == 2 for pair in d_d):
             raise self.error("d_d_order", repr(d_d)[:60], "a list of pairs of D genes, or null")
-        return {gene: tuple(prefixes) for gene, prefixes in d_j.items()}, tuple((a, b) for a, b in d_d)
+        return order, tuple((a, b) for a, b in d_d)
 
 
 def _is_names(value: object) -> bool:
@@ -240,25 +240,6 @@ def _codon(sequence: str, anchor: int) -> str:
     return translate(sequence[anchor : anchor + 3])
 
 
-def _j_fit(sequence: str, anchor: int) -> int:
-    """How well a position looks like that of the conserved codon of a J gene, 0 to 2."""
-    codons = translate(sequence[anchor : anchor + 12]) if anchor >= 0 else ""
-    if codons[:1] not in ("F", "W"):
-        return 0
-    return 2 if len(codons) == 4 and codons[1] == codons[3] == "G" else 1
-
-
-def _j_reading(stated: Sequence[tuple[str, int, int]], ours: bool) -> _JReading:
-    """The reading under which the J genes fit best; `stated` has sequence, j_cdr3_end and offset."""
-    if ours:
-        return _J_READINGS[0]
-
-    def fit(reading: _JReading) -> int:
-        return sum(_j_fit(seq, reading.anchor(position, offset)) for seq, position, offset in stated)
-
-    return max(_J_READINGS, key=fit)
-
-
 class _Pending(NamedTuple):
     """An allele before its anchor is known."""
 
@@ -267,6 +248,22 @@ class _Pending(NamedTuple):
     j_cdr3_end: int | None
     j_source: AnchorSource
     note: str | None
+
+    def j_anchor(self, reading: _JReading) -> int | None:
+        """The anchor that the file gives under a reading, perhaps outside of the sequence."""
+        return None if self.j_cdr3_end is None else reading.anchor(self.j_cdr3_end, self.offset)
+
+    def fit(self, reading: _JReading) -> int:
+        """How well that position looks like the conserved codon of a J gene, 0 to 2."""
+        anchor = self.j_anchor(reading)
+        codons = (
+            translate(self.allele.sequence[anchor : anchor + 12])
+            if anchor is not None and anchor >= 0
+            else ""
+        )
+        if codons[:1] not in ("F", "W"):
+            return 0
+        return 2 if len(codons) == 4 and codons[1] == codons[3] == "G" else 1
 
 
 def _pending(record: Record, segment: Segment) -> _Pending:
@@ -292,10 +289,9 @@ def _pending(record: Record, segment: Segment) -> _Pending:
 
 
 def _with_j_anchor(pending: _Pending, reading: _JReading) -> tuple[Allele, str | None]:
-    allele = pending.allele
-    if pending.j_cdr3_end is None:
+    allele, anchor = pending.allele, pending.j_anchor(reading)
+    if anchor is None:
         return allele, None
-    anchor = reading.anchor(pending.j_cdr3_end, pending.offset)
     if not 0 <= anchor <= len(allele.sequence) - 3:
         return allele, f"j_cdr3_end of {allele.name} lies outside its sequence"
     return replace(allele, anchor=anchor, anchor_source=pending.j_source), None
@@ -326,9 +322,8 @@ def parse_airr_json(
     head = sets[0]
     ours = head.child("plait")
     own_version, own_source = (ours.text(k, default="") if ours else "" for k in ("version", "source"))
-    stated = [(p.allele.sequence, p.j_cdr3_end, p.offset) for p in pending if p.j_cdr3_end is not None]
-    reading = _j_reading(stated, ours is not None)
-    if stated and reading != _J_READINGS[0]:
+    reading = _J_READINGS[0] if ours else max(_J_READINGS, key=lambda r: sum(p.fit(r) for p in pending))
+    if reading != _J_READINGS[0]:
         notes.append(f"j_cdr3_end was read as {reading}")
     entries = []
     for i, p in enumerate(pending):

@@ -21,9 +21,8 @@ from plait.vdj.germline.allele import (
     parse_functionality,
 )
 from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
-from plait.vdj.germline.assemble import Entry, assemble
 from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 _EXPECTED = "a FASTA file of germline sequences"
 _LINE = 60

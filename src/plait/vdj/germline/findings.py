@@ -1,4 +1,4 @@
-"""What is wrong or odd in a germline set, and the set as rows and text, for people and programs."""
+"""What is wrong or odd in a germline set, what can be mended, and the set as rows and text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
-from plait.alphabets import translate
+from plait.alphabets import reverse_complement, translate
 from plait.vdj.germline.allele import Allele, bad_symbols, locus_of
+from plait.vdj.germline.anchors import certain_anchor
 from plait.vdj.germline.files import PathLike, write_texts
 from plait.vdj.germline.germline_set import GermlineSet, gene_has_prefix
 
@@ -186,37 +187,68 @@ def validate(germline: GermlineSet) -> list[Finding]:
     return sorted(found, key=lambda finding: rank[finding.severity])
 
 
-#: Columns of the table of alleles.
-COLUMNS = (
-    "name",
-    "gene",
-    "segment",
-    "functionality",
-    "anchor",
-    "anchor_source",
-    "cdr3_end_length",
-    "cdr3_end",
-    "length",
-    "sequence",
-)
+def anchor_faults(alleles: Iterable[Allele]) -> dict[str, str]:
+    """What is wrong with the conserved codon of functional V and J alleles, by name.
+
+    One whose functionality is not known counts as functional.
+    """
+    found = {}
+    for allele in alleles:
+        if allele.segment == "D" or allele.anchor is None or allele.functionality not in (None, "F"):
+            continue
+        for finding in anchor_findings(allele):
+            if finding.kind in ("anchor_codon", "anchor_range"):
+                found[allele.name] = finding.message
+    return found
+
+
+def repaired(allele: Allele) -> tuple[Allele, str] | None:
+    """One of `anchor_faults` as it must be, and what was done; None if there is no way, or more than one."""
+    turned = reverse_complement(allele.sequence)
+    here, there = (certain_anchor(allele.segment, text) for text in (allele.sequence, turned))
+    if (here is None) == (there is None):
+        return None
+    sequence, anchor = (allele.sequence, here) if there is None else (turned, there)
+    assert anchor is not None  # one of the two is known
+    codon = sequence[anchor : anchor + 3]
+    told = f"the anchor is {anchor} ({codon}, {translate(codon)}) and not {allele.anchor}"
+    if there is not None:
+        where = f"{codon} ({translate(codon)}) is at {anchor}"
+        told = f"the sequence was the reverse complement of the gene; {where}"
+    return replace(allele, sequence=sequence, anchor=anchor, anchor_source="motif"), told
+
+
+def repair_germline(germline: GermlineSet) -> tuple[GermlineSet, dict[str, str]]:
+    """A germline set with all alleles of `anchor_faults` that can be mended, and what was done to each."""
+    faults = anchor_faults(germline.alleles())
+    mended = {a.name: fixed for a in germline.alleles() if a.name in faults and (fixed := repaired(a))}
+    v, j = (
+        tuple(mended[a.name][0] if a.name in mended else a for a in part) for part in (germline.v, germline.j)
+    )
+    told = {name: what for name, (_, what) in mended.items()}
+    notes = tuple(f"repaired {name}: {what}" for name, what in told.items())
+    return replace(germline, v=v, j=j, notes=(*germline.notes, *notes)), told
 
 
 def allele_row(allele: Allele) -> dict[str, str | int | None]:
     """One allele by the names of `COLUMNS`; ``cdr3_end`` is what counting uses of it."""
     end = allele.cdr3_end
-    values = (
-        allele.name,
-        allele.gene,
-        allele.segment,
-        allele.functionality,
-        allele.anchor,
-        allele.anchor_source,
-        None if end is None else len(end),
-        end,
-        len(allele.sequence),
-        allele.sequence,
-    )
-    return dict(zip(COLUMNS, values, strict=True))
+    return {
+        "name": allele.name,
+        "gene": allele.gene,
+        "segment": allele.segment,
+        "functionality": allele.functionality,
+        "anchor": allele.anchor,
+        "anchor_source": allele.anchor_source,
+        "cdr3_end_length": None if end is None else len(end),
+        "cdr3_end": end,
+        "length": len(allele.sequence),
+        "sequence": allele.sequence,
+    }
+
+
+#: Columns of the table of alleles.
+COLUMNS = tuple(allele_row(Allele(name="", gene="", segment="D", sequence="")))
 
 
 def metadata(germline: GermlineSet) -> dict[str, Any]:

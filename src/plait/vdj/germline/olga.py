@@ -8,10 +8,9 @@ from pathlib import Path
 from plait.errors import FormatError
 from plait.vdj.germline.allele import SEGMENTS, Allele, Segment, clean_sequence, gene_of
 from plait.vdj.germline.anchors import AnchorRow, read_anchor_table, with_row
-from plait.vdj.germline.assemble import Entry, assemble
 from plait.vdj.germline.fasta import read_header
 from plait.vdj.germline.files import PathLike, read_text
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 _PARAMETER_FILES = ("model_params.txt", "model_parms.txt", "final_parms.txt")
 _EXPECTED = "an OLGA or IGoR parameter file"

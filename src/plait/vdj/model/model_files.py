@@ -17,8 +17,8 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.json_text import parse_json
 from plait.vdj.germline.allele import Allele, Segment, parse_functionality
-from plait.vdj.germline.anchor_repair import anchor_faults, repaired
 from plait.vdj.germline.files import read_text
+from plait.vdj.germline.findings import anchor_faults, repaired
 from plait.vdj.model.igor import MODEL_FILES, read_igor_model, write_igor_model
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, MASK_SYMBOL
+from plait.alphabets import COMPLEMENT_LETTER, COMPLEMENT_MASK, IUPAC_MASK
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import population
@@ -31,7 +31,7 @@ _LONG: Final = 1024
 _MARGIN: Final = 256
 #: Candidates of a call, at least.
 _ROOM: Final = 1 << 16
-_COMPLEMENT = np.frombuffer(MASK_SYMBOL.encode(), np.uint8)[COMPLEMENT_MASK[IUPAC_MASK]].copy()
+_COMPLEMENT = COMPLEMENT_LETTER.copy()
 _SAME = np.arange(256, dtype=np.uint8)
 _MIRROR = COMPLEMENT_MASK.copy()
 

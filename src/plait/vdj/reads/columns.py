@@ -79,7 +79,7 @@ def take_groups(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """A table of n rows: each field is an array of shape (n, ...), a `Groups` of n, or another such table."""
+    """A table of n rows; a field is an array, (n, ...), of NumPy or Arrow, a `Groups` of n, or a table."""
 
     def columns(self) -> list[Any]:
         """The fields in order."""
@@ -91,19 +91,31 @@ class Rows:
     def take(self, which: NDArray[Any]) -> Self:
         """Some of the rows: by number, int64 (m,), or where true, bool (n,)."""
         rows = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        return type(self)(*(own.take(rows) if isinstance(own, Rows) else own[rows] for own in self.columns()))
+        return type(self)(*(_taken(own, rows) for own in self.columns()))
 
     @classmethod
     def join(cls, tables: Sequence[Self]) -> Self:
         """Tables, at least one, one behind the other."""
         columns = zip(*(table.columns() for table in tables), strict=True)
-        return cls(*(type(c[0]).join(c) if isinstance(c[0], Rows) else np.concatenate(c) for c in columns))
+        return cls(*map(_joined, columns))
 
     def replaced(self, rows: NDArray[np.int64], other: Self) -> Self:
         """The table with others in the place of some rows, by number."""
         both, kept = self.join([self, other]), np.arange(len(self))
         kept[rows] = kept.size + np.arange(rows.size)
         return both.take(kept)
+
+
+def _taken(column: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(column, pa.Array):
+        return column.take(pa.array(rows))
+    return column.take(rows) if isinstance(column, Rows) else column[rows]
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    if isinstance(columns[0], pa.Array):
+        return pa.concat_arrays(columns)
+    return columns[0].join(columns) if isinstance(columns[0], Rows) else np.concatenate(columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

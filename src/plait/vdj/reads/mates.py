@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.alphabets import COMPLEMENT_LETTER, IUPAC_MASK
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
@@ -251,12 +252,6 @@ _MOST_CHANCE: Final = 1e-4
 #: Score of another overlap of the same pair, as a share of the best one's, at most.
 _MOST_DOUBT: Final = 0.5
 _QUALITIES: Final = 94
-_BASES: Final = {"A": "T", "C": "G", "G": "C", "T": "A"}
-_SETS: Final = {
-    **{base: base for base in _BASES},
-    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
-    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
-}
 #: Groups of 64 letters: one word of mask bits each.
 _LANES: Final = lanes_of(64)
 
@@ -344,36 +339,21 @@ def _read_only(values: Any) -> Any:
 
 
 def _room(pairs: int, letters: int, other_letters: int) -> PairsOut:
-    return PairsOut(
-        np.empty(letters, np.uint8),
-        np.empty(letters, np.uint8),
-        np.zeros(pairs + 1, np.int64),
-        np.empty(other_letters, np.uint8),
-        np.empty(other_letters, np.uint8),
-        np.zeros(pairs + 1, np.int64),
-        np.empty(pairs, np.uint8),
-        np.empty(pairs, np.int32),
-        np.empty(pairs, np.int32),
+    first, second = (
+        (np.empty(size, np.uint8), np.empty(size, np.uint8), np.zeros(pairs + 1, np.int64))
+        for size in (letters, other_letters)
     )
+    counts = np.empty((2, pairs), np.int32)
+    return PairsOut(*first, *second, np.empty(pairs, np.uint8), counts[0], counts[1])
 
 
 def _scratch(longest: int) -> OverlapScratch:
     width = longest + 2 * _LANES.width
-    return OverlapScratch(
-        np.zeros((3, width), np.uint8),
-        np.zeros((2, width), np.uint8),
-        np.zeros((2, width), np.uint8),
-        np.zeros((2, width), np.uint8),
-    )
+    return OverlapScratch(*(np.zeros((rows, width), np.uint8) for rows in (3, 2, 2, 2)))
 
 
 @functools.cache
 def _tables(tie_unknown: bool) -> ConsensusTables:
-    bits, mirror = np.zeros(256, np.uint8), np.zeros(256, np.uint8)
-    of_set = {frozenset(bases): letter for letter, bases in _SETS.items()}
-    for letter, bases in _SETS.items():
-        bits[ord(letter)] = sum(1 << "ACGT".index(base) for base in bases)
-        mirror[ord(letter)] = ord(of_set[frozenset(_BASES[base] for base in bases)])
     scores = np.arange(_QUALITIES)
     error = np.minimum(10 ** (-scores / 10), 0.75)
     p, q = error[:, None], error[None, :]
@@ -382,9 +362,11 @@ def _tables(tie_unknown: bool) -> ConsensusTables:
     better = np.minimum(p, q)
     worse = np.maximum(p, q)
     best = np.maximum(np.maximum.outer(scores, scores), _BEST_QUALITY)
+    # A, C, G, T from the lowest bit on: of letters that agree, the smaller one is taken.
+    bits = IUPAC_MASK & 1 | (IUPAC_MASK & 12) >> 1 | (IUPAC_MASK & 2) << 2
     return ConsensusTables(
         bits,
-        mirror,
+        COMPLEMENT_LETTER.copy(),
         # Unrelated bases differ with 3/4, three ways alike.
         np.log(4 * agree),
         np.log(4 * differ / 3),

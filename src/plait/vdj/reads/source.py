@@ -16,8 +16,7 @@ from plait.formats.fastq import ReadBlock
 from plait.formats.reads import ReadFiles
 from plait.formats.umis import UmiPlace, take_umis
 from plait.run.rows import Progress
-from plait.vdj.clonotypes.molecules import UmiSettings
-from plait.vdj.clonotypes.umis import UmiCollector, UmiCounts
+from plait.vdj.clonotypes.umis import UmiCollector, UmiCounts, UmiSettings
 from plait.vdj.reads.summary import ReadSummary
 
 #: Bytes of reads that wait in memory until they are sorted by UMI; the peak is about six times as much.
