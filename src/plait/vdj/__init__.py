@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles, find_new_alleles
     from plait.vdj.alleles.sites import AlleleLimits
-    from plait.vdj.convergence.run import Study
-    from plait.vdj.convergence.study import study
+    from plait.vdj.convergence.study import Study, study
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
@@ -52,7 +51,7 @@ _HOME = {
     "PathModel": "models",
     "PathTotals": "results",
     "SharingTable": "sharing_table",
-    "Study": "convergence.run",
+    "Study": "convergence.study",
     "annotate": "reads.annotate",
     "count_paths": "counting",
     "explain": "explanation",
