@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.stats.contingency import COARSEST, ContingencyTable, Pairs, least_level, recoded
-from plait.stats.tally import Tally
+from plait.stats.contingency import COARSEST, ContingencyTable, Pairs, Tally, least_level, recoded
 
 Row = tuple[str, float, float, int]
 NAMES = ("b", "a", "c")

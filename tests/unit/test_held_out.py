@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
+from plait.stats.adaptive_lasso import calibration_table, compare_groups, roc_area, roc_points
+from plait.stats.contingency import wilson_interval
 from plait.stats.design_file import DesignFile, DesignWriter
-from plait.stats.held_out import calibration_table, compare_groups, roc_area, roc_points
 from plait.stats.path_fits import AdaptiveLassoSettings
-from plait.stats.quantiles import wilson
 from plait.stats.rows import RowDraws, random_words
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -85,8 +86,10 @@ def test_calibration_adds_up() -> None:
 
 
 def test_interval_of_a_share() -> None:
-    assert wilson(0, 10, 1.959963984540054) == pytest.approx((0.0, 0.2775327998628892), abs=1e-12)
-    assert wilson(10, 10, 1.959963984540054)[1] == pytest.approx(1.0)
+    z = NormalDist().inv_cdf(0.975)
+    assert wilson_interval(0, 10, z) == pytest.approx((0.0, 0.2775327998628892), abs=1e-12)
+    assert wilson_interval(10, 10, z)[1] == pytest.approx(1.0)
+    assert wilson_interval(50, 100, z) == pytest.approx((0.40383, 0.59617), abs=1e-5)
 
 
 def splitmix(state: int) -> int:

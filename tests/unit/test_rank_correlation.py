@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plait.stats.contingency import ContingencyTable, Pairs
-from plait.stats.quantiles import counted_quantiles, student_quantile
+from plait.stats.contingency import ContingencyTable, Pairs, counted_quantiles, student_quantile
 from plait.stats.rank_correlation import Correlation, kendall, spearman
 
 Method = Callable[..., Correlation]

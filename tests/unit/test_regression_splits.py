@@ -18,9 +18,8 @@ from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.stats import rows as row_pieces
 from plait.stats import rows as row_sample
-from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
+from plait.stats.adaptive_lasso import AdaptiveLassoFit, compare_groups, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile, DesignWriter
-from plait.stats.held_out import compare_groups
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
 from plait.stats.rows import TreeSum, Values, sum_pieces
 

@@ -17,34 +17,33 @@ from support.study_folder import write_study_folder, write_table
 from plait.reports.figure import (
     GROUP_COLOURS,
     LEVELS,
-    SECTIONS,
     SEQUENCE,
     THEMES,
     StudyFigure,
+    gene_order,
     grouped_levels,
     paint,
     short_names,
-    wilson_interval,
 )
-from plait.reports.figures_repertoires import gene_order
-from plait.reports.study_inputs import COLUMNS, Study, read_study
+from plait.reports.study_inputs import PAGES, Results, read_study
 from plait.reports.study_report import study_figures, write_study_report
+from plait.stats.contingency import wilson_interval
 
 HOSTILE = ("<b>&\"'</b>", "</script><script>x()</script>", "a\u2028b", "$ink", "]]>")
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return read_study(write_study_folder(tmp_path_factory.mktemp("study")))
 
 
 @pytest.fixture(scope="module")
-def with_pgen(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def with_pgen(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return read_study(write_study_folder(tmp_path_factory.mktemp("with_pgen"), pgen=True))
 
 
 @pytest.fixture(scope="module")
-def figures(study: Study) -> dict[str, StudyFigure]:
+def figures(study: Results) -> dict[str, StudyFigure]:
     return {figure.name: figure for figure in study_figures(study)}
 
 
@@ -73,7 +72,9 @@ def axis_titles(part: Any) -> list[str | None]:
 
 
 def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
-    assert len(figures) == 18 and set(SECTIONS) == {figure.section for figure in figures.values()}
+    assert len(figures) == 18 and set(PAGES["study"]["sections"]) == {
+        figure.section for figure in figures.values()
+    }
     for figure in figures.values():
         assert figure.title and len(figure.caption) > 60 and len(figure.alt) > 40
         titles = axis_titles(figure.spec)
@@ -87,12 +88,13 @@ def test_every_figure_is_told(figures: dict[str, StudyFigure]) -> None:
     assert len(with_n) >= 11
 
 
-def test_names_of_tables_are_those_of_the_study(study: Study, with_pgen: Study) -> None:
-    assert set(with_pgen.tables) == set(COLUMNS)
-    assert set(study.tables) == {name for name in COLUMNS if not name.startswith("pgen")}
+def test_names_of_tables_are_those_of_the_study(study: Results, with_pgen: Results) -> None:
+    names = PAGES["study"]["tables"]
+    assert set(with_pgen.tables) == set(names)
+    assert set(study.tables) == {name for name in names if not name.startswith("pgen")}
 
 
-def test_figures_of_pgen(with_pgen: Study, figures: dict[str, StudyFigure]) -> None:
+def test_figures_of_pgen(with_pgen: Results, figures: dict[str, StudyFigure]) -> None:
     found = {figure.name: figure for figure in study_figures(with_pgen)}
     more = ["pgen_less_path_count", "pgen_distributions", "sharing_by_pgen", "sweep_and_pgen"]
     assert sorted(set(found) - set(figures)) == sorted(more)
@@ -115,7 +117,7 @@ def test_figures_of_pgen(with_pgen: Study, figures: dict[str, StudyFigure]) -> N
     assert len(values_of(found["sweep_and_pgen"])) == 55
 
 
-def test_shares_of_shared_clonotypes(study: Study, figures: dict[str, StudyFigure]) -> None:
+def test_shares_of_shared_clonotypes(study: Results, figures: dict[str, StudyFigure]) -> None:
     table = study.tables["n2_length_by_sharing"]
     rows = list(
         zip(table.integers("subjects"), table.numbers("n2_length"), table.integers("clonotypes"), strict=True)
@@ -125,7 +127,7 @@ def test_shares_of_shared_clonotypes(study: Study, figures: dict[str, StudyFigur
         n = sum(count for _, at, count in rows if at == length)
         shared = sum(count for level, at, count in rows if at == length and level >= 2)
         assert drawn[length]["share"] == shared / n and drawn[length]["n"] == n
-        assert (drawn[length]["low"], drawn[length]["high"]) == wilson_interval(shared, n)
+        assert (drawn[length]["low"], drawn[length]["high"]) == wilson_interval(shared, n, 1.959964)
     assert all(point["n"] >= 20 for point in drawn.values())
     # Both figures have one scale.
     scales = [
@@ -135,7 +137,7 @@ def test_shares_of_shared_clonotypes(study: Study, figures: dict[str, StudyFigur
     assert scales[0] and scales[0] == scales[1]
 
 
-def test_distributions(study: Study, figures: dict[str, StudyFigure]) -> None:
+def test_distributions(study: Results, figures: dict[str, StudyFigure]) -> None:
     table = study.tables["sharing_levels"]
     values = values_of(figures["n2_length_distributions"])
     for level, middle in zip(table.texts("subjects"), table.numbers("n2_length_q50"), strict=True):
@@ -159,12 +161,6 @@ def test_many_subjects_are_grouped() -> None:
     assert len(groups) == 8 and [label for label, _ in groups[:3]] == ["1", "2", "3"]
     covered = [level for _, levels in groups for level in levels]
     assert covered == list(range(1, 101))
-
-
-def test_wilson_intervals() -> None:
-    assert wilson_interval(0, 10)[0] == 0 and wilson_interval(10, 10)[1] == 1
-    low, high = wilson_interval(50, 100)
-    assert abs(low - 0.40383) < 1e-5 and abs(high - 0.59617) < 1e-5
 
 
 def test_short_names_stay_different() -> None:
@@ -214,7 +210,7 @@ def test_paint_leaves_data_alone() -> None:
 
 
 def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) -> None:
-    from plait.reports.drawing import compiled_figure
+    from plait.reports.figure import compiled_figure
 
     folder = write_study_folder(tmp_path, subjects=HOSTILE[:3], genes={"TRBV1": HOSTILE[0]}, clonotypes=300)
     for figure in study_figures(read_study(folder)):
@@ -226,7 +222,7 @@ def test_no_text_of_the_data_is_in_an_expression(tmp_path: Path, draws: None) ->
 
 
 def test_the_page_of_a_study(tmp_path: Path, draws: None) -> None:
-    from plait.reports.drawing import figure_files
+    from plait.reports.figure import figure_files
 
     folder = write_study_folder(
         tmp_path / "study", subjects=HOSTILE, genes={"TRBV1": HOSTILE[1]}, clonotypes=1500, pgen=True

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plait.reports.study_text import study_text
-from plait.vdj.convergence.run import Study
+from plait.reports.study_report import study_text
+from plait.vdj.convergence.study import Study
 from plait.vdj.convergence.table_text import write_table
 
 LEVELS = ("subjects", "clonotypes", "path_count_q25", "path_count_q50", "path_count_q75", "n2_length_mean")

@@ -164,7 +164,7 @@ def infer(
     from plait.vdj.model.inference_files import infer_files
 
     if report:
-        from plait.reports.drawing import check_report_drawing
+        from plait.reports.figure import check_report_drawing
 
         check_report_drawing()
     model = genes.model()

@@ -26,8 +26,8 @@ from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
-    from plait.vdj.convergence.run import Study
     from plait.vdj.convergence.stages import StudyProgress
+    from plait.vdj.convergence.study import Study
     from plait.vdj.models import PathModel
 
 Flag = Parameter(negative="")
@@ -241,7 +241,7 @@ def study(
 
 
 def _print(found: Study, start: float) -> None:
-    from plait.reports.study_text import study_text
+    from plait.reports.study_report import study_text
 
     print(study_text(found, seconds=work_time() - start), end="")
 
@@ -295,7 +295,6 @@ def report(
     figures
         Write every figure to the folder figures too, as PNG and SVG.
     """
-    from plait.reports.study_report import write_study_report
-    from plait.reports.study_text import report_text
+    from plait.reports.study_report import report_text, write_study_report
 
     print(report_text(write_study_report(folder, output, figures=figures)), end="")

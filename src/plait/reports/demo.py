@@ -1,4 +1,4 @@
-"""The demo: real repertoires from file to report."""
+"""The demo: real repertoires from file to report. Beside its command, because commands have no logic."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ import pyarrow.parquet as arrow_parquet
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.lang.compiling import work_time
-from plait.reports.drawing import check_report_drawing
+from plait.reports.figure import check_report_drawing
 from plait.reports.plain_text import paragraph
-from plait.reports.study_report import write_study_report
-from plait.reports.study_text import study_text
+from plait.reports.study_report import study_text, write_study_report
 from plait.vdj.convergence.study import study
 
 if TYPE_CHECKING:

@@ -1,81 +1,30 @@
-"""One figure of a study report: what it is defined by, and the parts that figures share.
+"""One figure of a report: defined by ``data/figures.json``, and drawn without a browser.
 
-Figures name colours, by what they mean, with a dollar sign before them, and are painted last, so that one
-definition serves the light page, the dark one and the files. The hues are Okabe and Ito's, made lighter or
-darker until each stands out from its background (at least 3 to 1 for marks and 4.5 to 1 for text; a test
-computes it).
+What a figure looks like is data, Vega-Lite; Python finds its numbers and words. Colours are named, by what
+they mean, with a dollar sign before them, and are painted last, so that one definition serves the light page,
+the dark one and the files. The hues are Okabe and Ito's, made lighter or darker until each stands out from
+its background (at least 3 to 1 for marks and 4.5 to 1 for text; a test computes it).
+
+vl-convert runs Vega-Lite and Vega in a JavaScript engine of its own, so that page and files are drawn by the
+same library from the same definition.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from typing import Any, Final
 
-THEMES: Final[Mapping[str, Mapping[str, str]]] = {
-    "light": {
-        "page": "#f6f7f8",
-        "paper": "#ffffff",
-        "ink": "#16191d",
-        "quiet": "#535b65",
-        "line": "#b4bbc3",
-        "grid": "#e6e9ec",
-        "alone": "#6b7885",
-        "shared": "#cf5a00",
-        "count": "#0072b2",
-        "pgen": "#a8323e",
-        "n2": "#00866a",
-        "n1": "#b0508a",
-        "ndn": "#7355a8",
-        "region": "#8a6a00",
-        "v_family": "#5d6873",
-        "j_family": "#7c8792",
-        "link": "#005b8f",
-        "level0": "#7b8794",
-        "level1": "#db7a33",
-        "level2": "#cf5a00",
-        "level3": "#9a4000",
-        "level4": "#5f2600",
-        "sequence0": "#e9f1f8",
-        "sequence1": "#c5dbee",
-        "sequence2": "#94bfe0",
-        "sequence3": "#5c9bcb",
-        "sequence4": "#2f77b0",
-        "sequence5": "#14558b",
-        "sequence6": "#082f58",
-    },
-    "dark": {
-        "page": "#0f1215",
-        "paper": "#171b20",
-        "ink": "#eef1f4",
-        "quiet": "#abb4be",
-        "line": "#505a65",
-        "grid": "#2a3037",
-        "alone": "#98a5b2",
-        "shared": "#ff8f45",
-        "count": "#5bb8ee",
-        "pgen": "#ff8088",
-        "n2": "#2dc99c",
-        "n1": "#e79bc7",
-        "ndn": "#bba1ea",
-        "region": "#d8b848",
-        "v_family": "#939ea9",
-        "j_family": "#c5ccd3",
-        "link": "#7cc4f2",
-        "level0": "#8b97a3",
-        "level1": "#bf641f",
-        "level2": "#f38331",
-        "level3": "#ffab6d",
-        "level4": "#ffd8b8",
-        "sequence0": "#2b3a4a",
-        "sequence1": "#274a68",
-        "sequence2": "#245d88",
-        "sequence3": "#307db2",
-        "sequence4": "#52a1d3",
-        "sequence5": "#8ac5e8",
-        "sequence6": "#cde8f8",
-    },
-}
+from plait.errors import TargetUnavailable
+
+_DATA: Final = json.loads((files("plait.reports") / "data" / "figures.json").read_text("utf-8"))
+THEMES: Final[Mapping[str, Mapping[str, str]]] = _DATA["themes"]
 #: Colours of numbers of subjects, from one to many.
 LEVELS: Final = tuple(f"$level{k}" for k in range(5))
 #: Colours of an amount, from little to much.
@@ -96,52 +45,23 @@ PAGE_FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neu
 FILE_FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
-def paint(spec: Any, colours: Mapping[str, str]) -> Any:
-    """Put colours in place of names such as ``$ink`` everywhere but in data."""
-    if isinstance(spec, str):
-        return colours.get(spec[1:], spec) if spec.startswith("$") else spec
-    if isinstance(spec, dict):
-        return {key: value if key == "values" else paint(value, colours) for key, value in spec.items()}
-    if isinstance(spec, list | tuple):
-        return [paint(item, colours) for item in spec]
-    return spec
-
-
 Spec = dict[str, Any]
-#: Width of a figure in a file, in pixels; in the page it is as wide as its place.
-FILE_WIDTH: Final = 760
 #: A share of fewer clonotypes is not drawn: its interval would hide the others.
 LEAST_IN_A_POINT: Final = 20
-#: Models of predictor groups, as tables name them and as people do.
-MODELS: Final = {
-    "counts_only": "path counts only",
-    "n2_only": "N2 only",
-    "counts_and_n2": "path counts and N2",
-    "all": "all predictors",
-    "all_without_counts": "all but path counts",
-    "all_without_n2": "all but N2",
-    "pgen_only": "Pgen only",
-    "counts_and_pgen": "path counts and Pgen",
-    "all_without_pgen": "all but Pgen",
-}
-#: Sections of the page, in order.
-SECTIONS: Final[Mapping[str, str]] = {
-    "drivers": "What goes with sharing",
-    "distributions": "Path count and N2 length by number of subjects",
-    "regression": "Regression of shared on unshared",
-    "correlations": "Correlations",
-    "sweep": "Path counts under other models",
-    "repertoires": "Repertoires",
-}
+_PIXELS_PER_POINT = 2.0
+_INNER_NAMES: Final = re.compile(r'id="(clip|gradient_)([0-9]+)"')
+_INNER_USES: Final = re.compile(r'(id="|url\(#)(clip|gradient_)([0-9]+)(?=[")])')
+_TITLE_LETTERS = 84
+_CAPTION_LETTERS = 118
 
 
 @dataclass(frozen=True, slots=True)
 class StudyFigure:
     """A figure, or the sentence (its `caption`) that stands in its place.
 
-    `name` is that of its files and its anchor in the page, `section` of `SECTIONS`. `spec` is Vega-Lite, with
-    colours by name; None where there is nothing to draw. `cell`, for small multiples: least width of one in
-    pixels, and most columns; (0, 0) otherwise. `half`: two such figures fit beside each other on a wide page.
+    `name` is that of its files and its anchor in the page. `spec` is Vega-Lite, with colours by name; None
+    where there is nothing to draw. `cell`, for small multiples: least width of one in pixels, and most
+    columns; (0, 0) otherwise. `half`: two such figures fit beside each other on a wide page.
     """
 
     name: str
@@ -154,41 +74,84 @@ class StudyFigure:
     half: bool = False
 
 
-def absent(name: str, section: str, title: str, why: str, *, half: bool = False) -> StudyFigure:
+def _defined(name: str) -> Spec:
+    """What ``figures.json`` says of a figure, with what it takes over from the one that it is like."""
+    own: Spec = _DATA["figures"][name]
+    if "like" not in own:
+        return own
+    other = _defined(own["like"])
+    return other | own | {"parts": other.get("parts", {}) | own.get("parts", {})}
+
+
+def absent(name: str, why: str) -> StudyFigure:
     """A sentence in place of a figure."""
-    return StudyFigure(name, section, title, why, half=half)
+    defined = _defined(name)
+    return StudyFigure(name, defined["section"], defined["title"], why, half=defined.get("half", False))
 
 
-def spec_of(values: Sequence[Mapping[str, Any]], body: Spec, alt: str) -> Spec:
-    """A whole figure from its data, one mapping a row, and its marks and encodings, layers or facets."""
-    return {
+def drawn(
+    name: str, caption: str, alt: str, values: Sequence[Mapping[str, Any]], **given: Any
+) -> StudyFigure:
+    """A figure from its data, one mapping a row, and what its definition leaves open."""
+    defined = _defined(name)
+    spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "description": alt,
         "background": "$paper",
         "data": {"values": list(values)},
-        "config": _CONFIG,
-        **body,
+        "config": _DATA["config"],
+        **_filled(defined["spec"], _DATA["parts"] | defined.get("parts", {}), given),
     }
+    least, most = defined.get("cell", (0, 0))
+    half = defined.get("half", False)
+    return StudyFigure(name, defined["section"], defined["title"], caption, alt, spec, (least, most), half)
 
 
-def axis(title: str, **others: Any) -> Spec:
-    """An axis; its title is what it measures, with the unit."""
-    return {"title": title, **others}
+def _filled(part: Any, parts: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """A part of a definition with what it names in place.
 
-
-def tooltips(**fields: str) -> list[Spec]:
-    """What is shown under the pointer: titles by field.
-
-    A field that ends in ``__N`` is shown by the number format named ``N``: ``i`` whole numbers, ``f`` four
-    digits, ``p`` per cent.
+    ``"@name"`` stands for what is given, or else the part, of that name; the key ``"@"`` takes over all
+    entries of one, and ``"@if"`` leaves out an item of a list unless what is given is true.
     """
-    formats = {"i": ",.0f", "f": ",.4~g", "p": ".1%"}
+    if isinstance(part, str) and part.startswith("@"):
+        return given[part[1:]] if part[1:] in given else _filled(parts[part[1:]], parts, given)
+    if isinstance(part, list):
+        there = [item for item in part if not isinstance(item, dict) or given.get(item.get("@if"), True)]
+        return [_filled(item, parts, given) for item in there]
+    if not isinstance(part, dict):
+        return part
+    whole: Spec = {}
+    for key, value in part.items():
+        if key == "@":
+            whole |= _filled(f"@{value}", parts, given)
+        elif key != "@if":
+            whole[key] = _filled(value, parts, given)
+    return whole | ({"tooltip": _tooltips(whole["tooltip"])} if "tooltip" in part else {})
+
+
+#: Number formats of tooltips: whole numbers, four digits, five places, per cent.
+_FORMATS: Final = {"i": ",.0f", "f": ",.4~g", "5": ".5f", "p": ".1%"}
+
+
+def _tooltips(titles: Mapping[str, str]) -> list[Spec]:
+    """What is shown under the pointer, from titles by field; ``field:f`` is shown by that number format."""
     shown = []
-    for key, title in fields.items():
-        name, _, kind = key.partition("__")
-        entry: Spec = {"field": name, "title": title, "type": "quantitative" if kind else "nominal"}
-        shown.append(entry | ({"format": formats[kind]} if kind else {}))
+    for key, title in titles.items():
+        field, _, kind = key.partition(":")
+        entry: Spec = {"field": field, "title": title, "type": "quantitative" if kind else "nominal"}
+        shown.append(entry | ({"format": _FORMATS[kind]} if kind else {}))
     return shown
+
+
+def paint(spec: Any, colours: Mapping[str, str]) -> Any:
+    """Put colours in place of names such as ``$ink`` everywhere but in data."""
+    if isinstance(spec, str):
+        return colours.get(spec[1:], spec) if spec.startswith("$") else spec
+    if isinstance(spec, dict):
+        return {key: value if key == "values" else paint(value, colours) for key, value in spec.items()}
+    if isinstance(spec, list | tuple):
+        return [paint(item, colours) for item in spec]
+    return spec
 
 
 def number_text(value: float | None) -> str:
@@ -222,19 +185,6 @@ def short_names(names: Sequence[str], most: int = 12) -> dict[str, str]:
     return found
 
 
-def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share; n is at least 1.
-
-    >>> low, high = wilson_interval(10, 40)
-    >>> round(low, 4), round(high, 4)
-    (0.1419, 0.4019)
-    """
-    z = 1.959964
-    centre = (successes + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * (successes * (n - successes) / n + z * z / 4) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 def grouped_levels(levels: Mapping[int, int], most: int) -> list[tuple[str, range]]:
     """Numbers of subjects as at most so many groups, low ones alone and high ones together.
 
@@ -255,41 +205,81 @@ def grouped_levels(levels: Mapping[int, int], most: int) -> list[tuple[str, rang
     return groups
 
 
-_TEXT: Spec = {"labelColor": "$quiet", "titleColor": "$ink", "labelFontSize": 12, "titleFontSize": 12.5}
-_CONFIG: Final[Spec] = {
-    "font": "$font",
-    "aria": False,
-    "view": {"stroke": None},
-    "axis": _TEXT
-    | {
-        "titleFontWeight": 600,
-        "titlePadding": 8,
-        "labelPadding": 5,
-        "gridColor": "$grid",
-        "domainColor": "$line",
-        "tickColor": "$line",
-        "tickSize": 4,
-        "labelLimit": 210,
-        # On a narrow screen, labels of numbers that just do not overlap read as one.
-        "labelSeparation": 8,
-    },
-    "axisY": {"domain": False, "ticks": False},
-    "axisX": {"grid": False},
-    "legend": _TEXT
-    | {"orient": "top", "titleFontWeight": 600, "symbolStrokeWidth": 2.5, "labelLimit": 240, "offset": 10},
-    "header": _TEXT | {"labelColor": "$ink", "titleFontWeight": 600, "labelFontWeight": 600},
-    "title": {
-        "anchor": "start",
-        "color": "$ink",
-        "fontSize": 17,
-        "fontWeight": 600,
-        "subtitleColor": "$quiet",
-        "subtitleFontSize": 12.5,
-        "subtitlePadding": 6,
-        "subtitleLineHeight": 16,
-        "offset": 14,
-        "frame": "bounds",
-    },
-    "text": {"color": "$ink", "fontSize": 12},
-    "range": {"heatmap": list(SEQUENCE), "ramp": list(SEQUENCE)},
-}
+def gene_order(name: str) -> list[tuple[int, int, str]]:
+    """A sort key with numbers in numeric order.
+
+    >>> sorted(["TRBV13-1", "TRBV2", "TRBV13", "TRBV4"], key=gene_order)
+    ['TRBV2', 'TRBV4', 'TRBV13', 'TRBV13-1']
+    """
+    return [
+        (0, len(part.lstrip("0")), part.lstrip("0")) if part.isascii() and part.isdigit() else (1, 0, part)
+        for part in re.split(r"([0-9]+)", name)
+        if part
+    ]
+
+
+def check_report_drawing() -> None:
+    """Make sure, before any work, that a report can be made.
+
+    TargetUnavailable if vl-convert or Jinja is not installed.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise TargetUnavailable(
+            "report",
+            reason=f"what draws its figures cannot be imported ({error})",
+            fix="install it: pip install 'plait[report]', or pip install '.[report]' in a checkout",
+        ) from error
+
+
+@cache
+def vega_library() -> str:
+    """Vega as a script that defines ``vegaEmbed`` in a page; nothing is fetched for it."""
+    import vl_convert
+
+    # An end tag inside a script would end it; Vega has none, and a later one must not break the page.
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+
+
+def drawn_with() -> str:
+    """Names, versions and licence of what draws, for the provenance of a page that holds it."""
+    import vl_convert
+
+    versions = f"Vega {vl_convert.get_vega_version()}, Vega-Lite {vl_convert.get_vegalite_versions()[-1]}"
+    return f"{versions}, vl-convert {version('vl-convert-python')} (each under the BSD 3-Clause licence)"
+
+
+def compiled_figure(figure: StudyFigure) -> Mapping[str, Any] | None:
+    """A figure as Vega, colours still by name; None where there is nothing to draw."""
+    if figure.spec is None:
+        return None
+    import vl_convert
+
+    compiled: Mapping[str, Any] = vl_convert.vegalite_to_vega(figure.spec)
+    return compiled
+
+
+def figure_files(figure: StudyFigure) -> tuple[bytes, bytes]:
+    """A figure with its title and caption, in light colours, as PNG and as SVG; it has a specification."""
+    import vl_convert
+
+    painted = paint(_titled(figure), {**THEMES["light"], "font": FILE_FONT})
+    svg = _numbered_anew(vl_convert.vegalite_to_svg(painted))
+    return vl_convert.svg_to_png(svg, scale=_PIXELS_PER_POINT), svg.encode("utf-8")
+
+
+def _titled(figure: StudyFigure) -> Spec:
+    title = {
+        "text": textwrap.wrap(figure.title, _TITLE_LETTERS),
+        "subtitle": textwrap.wrap(figure.caption, _CAPTION_LETTERS),
+    }
+    return {**(figure.spec or {}), "title": title, "padding": 16}
+
+
+def _numbered_anew(svg: str) -> str:
+    """Names inside a figure counted from 0: Vega counts them over all that it has drawn."""
+    found = dict.fromkeys(_INNER_NAMES.findall(svg))
+    numbers = {name: f"{name[0]}{at}" for at, name in enumerate(found)}
+    return _INNER_USES.sub(lambda use: use[1] + numbers.get((use[2], use[3]), use[2] + use[3]), svg)

@@ -6,23 +6,77 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final
 
 from plait._version import __version__
-from plait.reports.drawing import compiled_figure, vega_library
-from plait.reports.figure import PAGE_FONT, THEMES, StudyFigure, number_text
-from plait.reports.study_inputs import Study, StudyTable
+from plait.reports.figure import (
+    PAGE_FONT,
+    THEMES,
+    StudyFigure,
+    compiled_figure,
+    number_text,
+    vega_library,
+)
+from plait.reports.study_inputs import PAGES, Results, StudyTable
 
 
-def html_page(
+def report_page(
+    kind: str,
+    study: Results,
+    figures: Sequence[StudyFigure],
+    *,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    methods: Sequence[Mapping[str, Any]],
+    warnings: Mapping[str, Sequence[str]],
+) -> str:
+    """A whole page, of a ``study`` or an ``inference``; `warnings` by section."""
+    page = PAGES[kind]
+    tables = _page_tables(study, page["tables"])
+    created = study.description.get("created")
+    sections = []
+    for anchor, told in page["sections"].items():
+        mine = [figure for figure in figures if figure.section == anchor]
+        if mine:
+            drawn = {"figures": _merged(mine), "warnings": warnings.get(anchor, ())}
+            sections.append({"anchor": anchor, **told, **drawn})
+    content = {
+        **page["words"],
+        "title": title,
+        "created": _when_text(created) if created else "",
+        "facts": facts,
+        "answers": [_answer_card(answer, page["names"]) for answer in study.items("answers")],
+        "methods": methods,
+        "made_from": f"the {kind} in the folder {study.folder.resolve().name}",
+        "command": page["command"],
+        "sections": sections,
+        "contents": [
+            ("answers", "Answers"),
+            *((section["anchor"], section["short"]) for section in sections),
+            *(("tables", "Tables"), ("methods", "Methods")),
+        ],
+        "tables": [_table_heading(name, table) for name, table in tables.items()],
+    }
+    return _html_page(content, figures, tables)
+
+
+def _merged(figures: list[StudyFigure]) -> list[StudyFigure]:
+    """One card in place of all figures of a section that are missing for one reason."""
+    reasons = {figure.caption for figure in figures if figure.spec is None}
+    if len(figures) < 2 or len(reasons) > 1 or any(figure.spec is not None for figure in figures):
+        return figures
+    first, *others = figures
+    title = "; ".join([first.title, *(figure.title[0].lower() + figure.title[1:] for figure in others)])
+    return [replace(first, title=title, half=False)]
+
+
+def _html_page(
     content: Mapping[str, Any], figures: Sequence[StudyFigure], tables: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """A whole page; `tables` as `page_tables` gives them.
-
-    `content` is what stands in it besides: the names of ``data/study_report.html``.
-    """
+    """The template ``data/study_report.html`` with its names filled in."""
     import jinja2
     from markupsafe import Markup
 
@@ -95,7 +149,7 @@ def _panels(figure: StudyFigure) -> int:
     return len({value[field] for value in spec["data"]["values"]})
 
 
-def when_text(created: object) -> str:
+def _when_text(created: object) -> str:
     """A time, as it is written in a description, for readers."""
     try:
         when = datetime.fromisoformat(str(created))
@@ -104,7 +158,7 @@ def when_text(created: object) -> str:
     return f"{when:%Y-%m-%d %H:%M}{' UTC' if when.utcoffset() == timedelta(0) else ''}"
 
 
-def answer_card(answer: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _answer_card(answer: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """An answer as the page has it; `names` are of numbers whose names are not plain words."""
     figures = answer.get("figures")
     text = str(answer.get("text", ""))
@@ -153,8 +207,8 @@ def as_given(value: object) -> str:
     return as_read(value) if isinstance(value, bool) or value is None else str(value)
 
 
-def table_heading(name: str, table: Mapping[str, Any]) -> dict[str, str]:
-    """What stands above a table of `page_tables`, and where all of it is."""
+def _table_heading(name: str, table: Mapping[str, Any]) -> dict[str, str]:
+    """What stands above a table of the page, and where all of it is."""
     shown, total = len(table["rows"]), table["total"]
     size = f"{total:,} row{'' if total == 1 else 's'}"
     note = "" if shown == total else f"The first {shown:,} rows; all are in tables/{name}.tsv."
@@ -166,56 +220,18 @@ def table_heading(name: str, table: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-#: Titles, in the order of the page, and what else a reader should know.
-_TITLES: Final = {
-    "top_shared": ("Most shared clonotypes", "Up to 2,000, ranked by number of subjects, then rows."),
-    "correlations": ("Correlations by stratum", ""),
-    "pgen_comparison": (
-        "Pgen and path counts compared",
-        "Of each measure: of path counts, of Pgen, and the difference with its intervals.",
-    ),
-    "pgen_groups": (
-        "Models with Pgen and path counts, held out",
-        "Differences of the first model to the other: negative deviance and positive area are better.",
-    ),
-    "coefficients": (
-        "Coefficients",
-        "Per standard deviation of each predictor; stability is a share of halves.",
-    ),
-    "predictors": ("Predictors", ""),
-    "group_comparison": ("Models beside each other", ""),
-    "lambda_path": ("Penalties and coefficients", ""),
-    "subjects": ("Subjects", ""),
-    "vj_usage": ("V and J genes", ""),
-    "sharing_levels": ("Clonotypes by number of subjects", ""),
-    "n_composition": ("N nucleotides", ""),
-    "sweep": ("Models of the sweep", "Quartiles are taken from bins of 0.05 in the logarithm to base 10."),
-    "cdr3_lengths": ("CDR3 lengths", ""),
-    "path_count_by_sharing": ("Path counts by number of subjects", "A row without bounds: counts of 0."),
-    "n2_length_by_sharing": ("N2 lengths by number of subjects", "A row without a length: no D gene call."),
-    "calibration": ("Calibration", ""),
-    "roc": ("ROC curves", ""),
-    "pgen_by_sharing": ("Pgen by number of subjects", "A row without bounds: a Pgen of 0."),
-    "pgen_statuses": ("Pgen by status", "Why it is 0 or not known."),
-    "statuses": ("Rows by status", ""),
-}
 #: A page must open at once whatever the study; the files have everything.
 _MOST_CELLS = 60_000
 _NUCLEOTIDE_COLUMNS: Final = frozenset(("junction", "junction_aa", "digest"))
 
 
-def page_tables(
-    study: Study, titles: Mapping[str, tuple[str, str]] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Tables by name: title, note, columns, which of these are numbers or sequences, rows, and how many.
-
-    `titles` has title and note of each table, in the order of the page; by default those of a study.
-    """
+def _page_tables(study: Results, titles: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, Any]]:
+    """Tables by name: title, note, columns, which of these are numbers or sequences, rows, and how many."""
     found = {}
-    for name, (title, note) in (titles or _TITLES).items():
+    for name, told in titles.items():
         table = study.table(name)
         if table is not None:
-            found[name] = {"title": title, "note": note, **_content(table)}
+            found[name] = {"title": told["title"], "note": told["note"], **_content(table)}
     return found
 
 

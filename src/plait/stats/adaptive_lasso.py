@@ -1,23 +1,31 @@
 """Logistic regression with an adaptive LASSO penalty, over a whole path, out of core.
 
-Here: the penalties of the path, the choice among its models, how often a predictor is chosen in random halves
-of the rows, and the fit with its tables.
+Here: how well models predict rows that they have not seen, and what is lost without groups of predictors; the
+penalties of the path, the choice among its models, how often a predictor is chosen in random halves of the
+rows, and the fit with its tables. Beside the study's regression, its one importer, because it knows nothing
+of clonotypes.
+
+The linear predictor (score) of each held-out row, by the model of its own fold, is rounded to 1/512 and
+counted in bins. ROC curves, areas and calibration are exact for these rounded scores, and take the same
+memory for any number of rows. Score counts are (2, bins): rows without, then with the event.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.errors import InvalidInput
 from plait.run.executor import Executor
+from plait.stats.contingency import wilson_interval
 from plait.stats.design_file import DesignFile
-from plait.stats.held_out import Area, ScorePass, calibration_table, roc_area, roc_table
 from plait.stats.path_fits import CHOICES, NO_ROWS, AdaptiveLassoSettings, FitProgress, PathFit
 from plait.stats.regression_data import (
     EVERYWHERE,
@@ -27,6 +35,354 @@ from plait.stats.regression_data import (
     prepare_regression,
     running_executor,
 )
+from plait.stats.rows import RowDraws, StandardRows, Values
+
+_PER_UNIT: Final = 512
+_REACH: Final = 32
+_BINS: Final = 2 * _REACH * _PER_UNIT
+_GROUPS: Final = 20
+_MOST_POINTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Work on a piece: scores of held-out rows under several models. Picklable.
+
+    `coefficients` are (models, folds, width), each fitted without its fold; `reference` is the number of the
+    model that the others are compared with.
+    """
+
+    rows: StandardRows
+    draws: RowDraws
+    coefficients: NDArray[np.float64]
+    reference: int = 0
+
+    def __call__(self, start: int, stop: int) -> Values:
+        """Rows by score, int64 (models, 2, bins), and sums (models, 3).
+
+        Sums are of the deviance, of its difference to that of the reference, and of the square of that.
+        """
+        deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
+        counts = np.zeros((len(places), 2, _BINS), np.int64)
+        for model, place in enumerate(places):
+            counts[model] = np.bincount(place + _BINS * event, minlength=2 * _BINS).reshape(2, _BINS)
+        more = deviance - deviance[self.reference]
+        return counts, np.stack([deviance.sum(axis=1), more.sum(axis=1), (more * more).sum(axis=1)], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PairPass:
+    """Work on a piece: differences of two models each, row by row. Picklable.
+
+    `coefficients` as for `ScorePass`; `pairs` are numbers of models; `placements` (models, 2, bins) are from
+    `placement_values`.
+    """
+
+    rows: StandardRows
+    draws: RowDraws
+    coefficients: NDArray[np.float64]
+    pairs: tuple[tuple[int, int], ...]
+    placements: NDArray[np.float64]
+
+    def __call__(self, start: int, stop: int) -> Values:
+        """Sums of differences, first model of a pair less the second; float64 (pairs, 6).
+
+        These are of the deviance and its square; of the placement and its square among rows without the
+        event, and among those with it.
+        """
+        deviance, places, event = _scored(self.rows, self.draws, self.coefficients, start, stop)
+        kind = event.astype(np.int64)
+        values = [table[kind, place] for table, place in zip(self.placements, places, strict=True)]
+        found = np.empty((len(self.pairs), 6))
+        for row, (one, other) in zip(found, self.pairs, strict=True):
+            more = deviance[one] - deviance[other]
+            higher = values[one] - values[other]
+            row[:2] = more.sum(), (more * more).sum()
+            for place, of_kind in ((2, higher[~event]), (4, higher[event])):
+                row[place : place + 2] = of_kind.sum(), (of_kind * of_kind).sum()
+        return (found,)
+
+
+def _scored(
+    rows: StandardRows, draws: RowDraws, coefficients: NDArray[np.float64], start: int, stop: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Of held-out rows: deviance and rounded score under each model, and whether they have the event."""
+    x, y = rows.read(start, stop)
+    size = stop - start
+    fold = draws.fold_of(np.arange(start, stop, dtype=np.uint64))
+    deviance = np.empty((len(coefficients), size))
+    places = np.empty((len(coefficients), size), np.int64)
+    for model, beta in enumerate(coefficients):
+        eta = np.zeros(size)
+        for j in np.flatnonzero(beta.any(axis=0)).tolist():
+            eta += beta[fold, j] * x[j, :size]
+        deviance[model] = 2.0 * (np.logaddexp(0.0, eta) - y[:size] * eta)
+        places[model] = np.clip(np.floor((eta + _REACH) * _PER_UNIT), 0, _BINS - 1)
+    return deviance, places, y[:size] > 0
+
+
+def placement_values(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Share of the rows of the other kind that a row with each score is on the right side of; ties half.
+
+    Counts and shares are (2, bins), without and with the event. Either mean is the area under the curve.
+    """
+    without, having = (row.astype(np.float64) for row in counts)
+    below = (np.cumsum(without) - 0.5 * without) / max(without.sum(), 1.0)
+    above = 1.0 - (np.cumsum(having) - 0.5 * having) / max(having.sum(), 1.0)
+    return np.stack([above, below])
+
+
+class Area(NamedTuple):
+    """Area under a ROC curve (0 to 1) with its interval; NaN where it cannot be known."""
+
+    area: float
+    low: float
+    high: float
+
+
+def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
+    """Area under the ROC curve from score counts (2, bins), with its interval on the logit scale.
+
+    The variance is that of DeLong and others, Biometrics 44, 1988.
+    """
+    without, having = (row.astype(np.float64) for row in counts)
+    negatives, positives = without.sum(), having.sum()
+    if not (negatives and positives):
+        return Area(math.nan, math.nan, math.nan)
+    below = (np.cumsum(without) - 0.5 * without) / negatives
+    above = 1.0 - (np.cumsum(having) - 0.5 * having) / positives
+    area = float((having * below).sum() / positives)
+    if min(negatives, positives) < 2:
+        return Area(area, math.nan, math.nan)
+    spread = (having * (below - area) ** 2).sum() / (positives - 1) / positives
+    spread += (without * (above - area) ** 2).sum() / (negatives - 1) / negatives
+    if not 0.0 < area < 1.0:
+        # Where no pair is misplaced, nothing is left to judge the spread by.
+        return Area(area, math.nan, math.nan)
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    width = z * math.sqrt(spread) / (area * (1.0 - area))
+    middle = math.log(area / (1.0 - area))
+    low, high = (1.0 / (1.0 + math.exp(-min(max(middle + side, -700), 700))) for side in (-width, width))
+    return Area(area, low, high)
+
+
+def roc_points(counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """False and true positive rates along the ROC curve, at most 200 points; score counts are (2, bins)."""
+    falling = counts[:, ::-1]
+    filled = falling.any(axis=0)
+    rates = np.cumsum(falling[:, filled], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    rates = np.concatenate([np.zeros((2, 1)), rates], axis=1)
+    along = rates.sum(axis=0)
+    wanted = np.searchsorted(along, np.linspace(0.0, along[-1], _MOST_POINTS))
+    chosen = np.unique(np.minimum(wanted, along.size - 1))
+    return rates[0, chosen], rates[1, chosen]
+
+
+def roc_table(counts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
+    """ROC curves by model: model, false_positive_rate, true_positive_rate; score counts are (2, bins)."""
+    curves = {model: roc_points(found) for model, found in counts.items()}
+    names = [model for model, (rates, _) in curves.items() for _ in rates]
+    columns = [np.concatenate([curve[way] for curve in curves.values()]) for way in range(2)]
+    return pa.table(
+        {
+            "model": pa.array(names, pa.string()),
+            "false_positive_rate": pa.array(columns[0]),
+            "true_positive_rate": pa.array(columns[1]),
+        }
+    )
+
+
+def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
+    """Predicted and observed shares of events, in groups of rising prediction and nearly equal size.
+
+    Columns bin, predicted, observed, low, high (Wilson), n; score counts are (2, bins).
+    """
+    rows = counts.sum(axis=0)
+    filled = np.flatnonzero(rows)
+    total = int(rows.sum())
+    middle = np.cumsum(rows[filled]) - 0.5 * rows[filled]
+    groups = np.minimum(np.floor(middle / max(total, 1) * _GROUPS), _GROUPS - 1).astype(np.int64)
+    score = (filled + 0.5) / _PER_UNIT - _REACH
+    probability = 1.0 / (1.0 + np.exp(-score))
+    found: dict[str, list[float | int]] = {
+        name: [] for name in ("bin", "predicted", "observed", "low", "high", "n")
+    }
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    for group in np.unique(groups).tolist():
+        own = filled[groups == group]
+        n, events = int(rows[own].sum()), int(counts[1, own].sum())
+        low, high = wilson_interval(events, n, z)
+        predicted = float((probability[groups == group] * rows[own]).sum()) / n
+        row = (len(found["bin"]) + 1, predicted, events / n, low, high, n)
+        for values, value in zip(found.values(), row, strict=True):
+            values.append(value)
+    types = (pa.int64(), *(pa.float64(),) * 4, pa.int64())
+    return pa.table(
+        {name: pa.array(values, kind) for (name, values), kind in zip(found.items(), types, strict=True)}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupComparison:
+    """Held-out deviance and AUC of models of some predictors each, with intervals.
+
+    `table`, one row a model: cv_deviance (mean a row), auc, and delta_vs_all, the mean difference by row of
+    its deviance to the reference's (positive: it predicts worse). `paired`, one row a pair: deviance_less
+    (negative: `model` predicts better than `other`), auc_more. `roc` has at most 200 points a model.
+    """
+
+    table: pa.Table
+    roc: pa.Table
+    warnings: tuple[str, ...]
+    paired: pa.Table
+
+
+def compare_groups(
+    design: DesignFile,
+    groups: Mapping[str, Sequence[str]],
+    settings: AdaptiveLassoSettings | None = None,
+    *,
+    reference: str = "all",
+    pairs: Sequence[tuple[str, str]] = (),
+    executor: Executor | None = None,
+    threads: int | None = None,
+    progress: Callable[[FitProgress], None] | None = None,
+) -> GroupComparison:
+    """Compare unpenalised models of some predictors each, by cross-validation on the same folds.
+
+    Of the settings `folds`, `seed`, `ridge`, `tolerance` and `confidence` are used; `pairs` of models are
+    compared with each other besides. InvalidInput if a predictor, the reference or a model of a pair is not
+    known, or there is nothing to fit.
+    """
+    _check(design, groups, reference)
+    for name in (name for pair in pairs for name in pair):
+        if name not in groups:
+            raise InvalidInput("pairs", found=repr(name), expected=f"models among {', '.join(groups)}")
+    chosen = replace(settings or AdaptiveLassoSettings(), halves=0)
+    with running_executor(executor, threads) as running:
+        data = prepare_regression(design, chosen, running, progress or _silent)
+        return _compare(data, {name: set(group) for name, group in groups.items()}, reference, pairs)
+
+
+def _check(design: DesignFile, groups: Mapping[str, Sequence[str]], reference: str) -> None:
+    if reference not in groups:
+        raise InvalidInput(
+            "reference", found=repr(reference), expected=f"one of {', '.join(groups) or 'none'}"
+        )
+    known = set(design.predictors)
+    for name, group in groups.items():
+        for predictor in group:
+            if predictor not in known:
+                raise InvalidInput(
+                    f"group {name!r}",
+                    found=repr(predictor),
+                    expected=f"predictors of the design: {', '.join(design.predictors)}",
+                )
+
+
+def _compare(
+    data: RegressionData,
+    groups: Mapping[str, set[str]],
+    reference: str,
+    pairs: Sequence[tuple[str, str]],
+) -> GroupComparison:
+    kept = [data.design.predictors[j] for j in data.kept.tolist()]
+    folds = data.fold_kinds
+    if len(folds) < 2:
+        raise InvalidInput(
+            "folds",
+            found=f"{data.moments.rows} rows in fewer than two folds",
+            expected="more rows, or another seed",
+        )
+    shares = [np.where([name in group for name in kept], 0.0, np.inf) for group in groups.values()]
+    models = [(kinds, share) for share in shares for kinds in folds]
+    fits, finite, _ = data.unpenalised(models, "models of groups")
+    names = list(groups)
+    at = names.index(reference)
+    coefficients = np.zeros((len(names), data.settings.folds, data.fits.rows.width))
+    for k, fit in enumerate(fits):
+        model, fold = divmod(k, len(folds))
+        coefficients[model, folds[fold][1] - data.fits.draws.inside(0)] = fit.coefficients[0]
+    work = ScorePass(data.fits.rows, data.fits.draws, coefficients, at)
+    counts, deviance = data.fits.sums(work, "held-out predictions")
+    warnings = list(data.collinearity.warnings)
+    odd = {names[k // len(folds)] for k, fine in enumerate(finite) if not fine}
+    if odd:
+        warnings.append(
+            "no finite maximum likelihood estimate in some fold of "
+            f"{', '.join(name for name in names if name in odd)}: squares are penalised there"
+        )
+    sizes = [int(np.isfinite(share).sum()) for share in shares]
+    table = _table(names, sizes, counts, deviance, data.settings.confidence)
+    return GroupComparison(
+        table=table,
+        roc=roc_table(dict(zip(names, counts, strict=True))),
+        warnings=tuple(warnings),
+        paired=_paired(data, names, coefficients, counts, pairs),
+    )
+
+
+def _paired(
+    data: RegressionData,
+    names: Sequence[str],
+    coefficients: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    pairs: Sequence[tuple[str, str]],
+) -> pa.Table:
+    """Pairs of models on the same rows: for areas with the error of DeLong and others (1988)."""
+    used = sorted({names.index(name) for pair in pairs for name in pair})
+    numbers = tuple((used.index(names.index(one)), used.index(names.index(other))) for one, other in pairs)
+    rows = []
+    if pairs:
+        placements = np.stack([placement_values(counts[k]) for k in used])
+        work = PairPass(data.fits.rows, data.fits.draws, coefficients[used], numbers, placements)
+        (sums,) = data.fits.sums(work, "held-out differences")
+        without, having = (int(size) for size in counts[0].sum(axis=1))
+        z = NormalDist().inv_cdf(0.5 + 0.5 * data.settings.confidence)
+        for pair, found in zip(pairs, sums.tolist(), strict=True):
+            n = without + having
+            less, spread = _mean_and_error(found[0], found[1], n)
+            _, of_without = _mean_and_error(found[2], found[3], without)
+            more, of_having = _mean_and_error(found[4], found[5], having)
+            error = math.hypot(of_without, of_having)
+            ends = [
+                value + side * z * one for value, one in ((less, spread), (more, error)) for side in (-1, 1)
+            ]
+            rows.append((*pair, less, *ends[:2], more, *ends[2:], n))
+    fields = [(name, pa.string()) for name in ("model", "other")]
+    for name in ("deviance_less", "deviance_low", "deviance_high", "auc_more", "auc_low", "auc_high"):
+        fields.append((name, pa.float64()))
+    schema = pa.schema([*fields, ("n", pa.int64())])
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+
+
+def _mean_and_error(total: float, squares: float, n: int) -> tuple[float, float]:
+    """Mean of n values and its standard error; NaN where one value has none."""
+    if n < 2:
+        return (total / n if n else math.nan), math.nan
+    mean = total / n
+    return mean, math.sqrt(max(squares / n - mean * mean, 0.0) / (n - 1))
+
+
+def _table(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    counts: NDArray[np.int64],
+    deviance: NDArray[np.float64],
+    confidence: float,
+) -> pa.Table:
+    z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
+    rows = []
+    for name, size, count, (own, more, squares) in zip(names, sizes, counts, deviance.tolist(), strict=True):
+        n = int(count.sum())
+        area = roc_area(count, confidence)
+        delta = more / n
+        spread = max(squares / n - delta * delta, 0.0) / max(n - 1, 1)
+        half = z * math.sqrt(spread)
+        rows.append((name, size, own / n, *area, delta, delta - half, delta + half, n))
+    fields = ("model", "predictors", "cv_deviance", "auc", "auc_low", "auc_high", "delta_vs_all")
+    columns = zip((*fields, "delta_low", "delta_high", "n"), zip(*rows, strict=True), strict=True)
+    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns})
 
 
 def lasso_tables(fit: AdaptiveLassoFit) -> dict[str, pa.Table]:

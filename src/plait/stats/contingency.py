@@ -8,11 +8,15 @@ one level tells that of every higher one, and all keep the order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 _Ints: TypeAlias = NDArray[np.int64]
@@ -358,3 +362,128 @@ class ContingencyTable:
         self._accept(self._whole, least_level(self._counted, self._whole, self._level, self.most))
         self._counted = summed(self._waiting[0])
         self._waiting = []
+
+
+_Column: TypeAlias = Any
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums by key. Python's integers hold them, so they do not overflow; instances can be pickled."""
+
+    sums: tuple[str, ...]
+    _held: dict[tuple[Any, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, keys: Sequence[_Column], amounts: Sequence[_Column]) -> None:
+        """Add rows: columns (n,) that make the key, and one of whole numbers for each sum; nulls count 0."""
+        names = [f"key{i}" for i in range(len(keys))]
+        sums = [f"sum{i}" for i in range(len(amounts))]
+        table = pa.table([*keys, *amounts], names=[*names, *sums])
+        grouped = table.group_by(names, use_threads=False).aggregate([(name, "sum") for name in sums])
+        found = [grouped[name].to_pylist() for name in names]
+        totals = [grouped[f"{name}_sum"].to_pylist() for name in sums]
+        for key, total in zip(zip(*found, strict=True), zip(*totals, strict=True), strict=True):
+            self._take(key, total)
+
+    def merge(self, other: Tally) -> None:
+        """Add all that another tally of the same sums holds (else ValueError); it stays as it is."""
+        if other.sums != self.sums:
+            raise ValueError(f"sums {self.sums} and {other.sums}")
+        for key, total in other._held.items():
+            self._take(key, total)
+
+    def _take(self, key: tuple[Any, ...], total: Sequence[int | None]) -> None:
+        held = self._held.setdefault(key, [0] * len(self.sums))
+        for place, amount in enumerate(total):
+            held[place] += amount or 0
+
+    def get(self, *key: object) -> dict[str, int]:
+        """Sums of one key by name; zeros for a key that never came."""
+        return dict(zip(self.sums, self._held.get(key, [0] * len(self.sums)), strict=True))
+
+    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, int]]]:
+        """Keys in ascending order, with their sums."""
+        for key in sorted(self._held):
+            yield key, self.get(*key)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+#: From here on Student's t is normal to eight digits.
+_MANY: Final = 1e8
+_NODES: Final = 64
+
+
+def counted_quantiles(
+    values: NDArray[Any], counts: NDArray[np.int64], shares: Sequence[float]
+) -> list[float | None]:
+    """Quantiles (shares from 0 to 1) of ascending values (m,) that occur `counts` (m,) times each.
+
+    As `numpy.quantile` of all values written out: linear between neighbours. None where there are none.
+    """
+    ends = np.cumsum(counts)
+    n = int(ends[-1]) if len(ends) else 0
+    if n == 0:
+        return [None] * len(shares)
+    found: list[float | None] = []
+    for share in shares:
+        place = share * (n - 1)
+        whole = min(math.floor(place), n - 1)
+        low, high = (
+            float(values[np.searchsorted(ends, at, side="right")]) for at in (whole, min(whole + 1, n - 1))
+        )
+        found.append(low + (high - low) * (place - whole))
+    return found
+
+
+def student_quantile(probability: float, freedom: float) -> float:
+    """Quantile of Student's t distribution, for a probability above 0.5 and below 1.
+
+    Degrees of freedom are 1 or more and need not be whole. Right to six digits or more, from 2 degrees of
+    freedom on to seven: with t = sqrt(f) tan(a), the density of the angle a is proportional to cos(a)^(f -
+    1). Its integral from 0 is taken by Gauss-Legendre quadrature, and the angle found by Newton's method,
+    which comes from below as this integral is concave.
+
+    >>> round(student_quantile(0.975, 10), 6)
+    2.228139
+    """
+    normal = NormalDist().inv_cdf(probability)
+    if freedom >= _MANY:
+        return normal
+    nodes, weights = _legendre()
+    whole = math.sqrt(math.pi) / _gamma_ratio(freedom)
+    angle = math.atan(normal / math.sqrt(freedom))
+    for _ in range(100):
+        integral = float(np.sum(weights * np.cos(angle * nodes) ** (freedom - 1))) * angle
+        step = ((probability - 0.5) * whole - integral) / math.cos(angle) ** (freedom - 1)
+        angle += step
+        if abs(step) < 1e-13 * angle:
+            break
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+def _gamma_ratio(freedom: float) -> float:
+    """Gamma((f + 1) / 2) / Gamma(f / 2); by its series for large f, where logarithms cancel."""
+    if freedom < 1000:
+        return math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    return math.sqrt(freedom / 2) * math.exp(-1 / (4 * freedom) + 1 / (24 * freedom**3))
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights on the interval from 0 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return (nodes + 1) / 2, weights / 2
+
+
+def wilson_interval(successes: int, n: int, z: float) -> tuple[float, float]:
+    """Wilson's interval of a share, `z` standard errors wide; n is at least 1.
+
+    >>> low, high = wilson_interval(10, 40, 1.959964)
+    >>> round(low, 4), round(high, 4)
+    (0.1419, 0.4019)
+    """
+    centre = (successes + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * (successes * (n - successes) / n + z * z / 4) ** 0.5
+    return max(0.0, centre - half), min(1.0, centre + half)

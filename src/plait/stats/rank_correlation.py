@@ -22,8 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.stats.contingency import Pairs
-from plait.stats.quantiles import student_quantile
+from plait.stats.contingency import Pairs, student_quantile
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
@@ -31,6 +30,7 @@ _Ints: TypeAlias = NDArray[np.int64]
 #: Rows that must differ from the most common x, and from the most common y, for an interval to be given: with
 #: fewer, simulated intervals of 95 % miss in up to 20 % of all cases.
 FEWEST_OTHERS: Final = 10
+_TOO_ALIKE: Final = f"fewer than {FEWEST_OTHERS} rows differ from the most common value"
 _NAN: Final = float("nan")
 
 
@@ -39,10 +39,10 @@ class Correlation:
     """A correlation, ``"spearman"`` or ``"kendall"``, with interval; NaN and a `reason` if there is none."""
 
     method: str
-    estimate: float
-    low: float
-    high: float
-    standard_error: float
+    estimate: float = _NAN
+    low: float = _NAN
+    high: float = _NAN
+    standard_error: float = _NAN
     n: int
     confidence: float
     reason: str = ""
@@ -279,43 +279,30 @@ def _mean(share: _Floats, values: _Floats) -> float:
 
 def _correlation(method: str, pairs: Pairs, confidence: float) -> Correlation:
     found = projection(method, pairs)
+    told: dict[str, Any] = {"method": method, "confidence": confidence}
     if isinstance(found, str):
-        return _none(method, pairs, confidence, found)
-    return _with_interval(method, *found, confidence)
+        return Correlation(**told, n=int(np.sum(pairs.counts)), reason=found)
+    told |= {"estimate": found.estimate, "n": found.n}
+    if found.others < FEWEST_OTHERS:
+        return Correlation(**told, reason=_TOO_ALIKE)
+    error, reach = _error_and_reach(found.influence, found.share, found.n, confidence)
+    if abs(found.estimate) >= 1 - 1e-12 or error == 0:
+        return Correlation(**told, reason="the rows leave no spread to judge it by")
+    middle = math.atanh(found.estimate)
+    half = reach * error / (1 - found.estimate**2)
+    low, high = math.tanh(middle - half), math.tanh(middle + half)
+    return Correlation(**told, low=low, high=high, standard_error=error)
 
 
-def _none(method: str, pairs: Pairs, confidence: float, reason: str) -> Correlation:
-    return Correlation(
-        method=method,
-        estimate=_NAN,
-        low=_NAN,
-        high=_NAN,
-        standard_error=_NAN,
-        n=int(np.sum(pairs.counts)),
-        confidence=confidence,
-        reason=reason,
-    )
-
-
-def _with_interval(
-    method: str, estimate: float, influence: _Floats, share: _Floats, others: int, n: int, confidence: float
-) -> Correlation:
-    found: dict[str, Any] = {"method": method, "estimate": estimate, "n": n, "confidence": confidence}
-    unknown: dict[str, Any] = {"low": _NAN, "high": _NAN, "standard_error": _NAN}
-    if others < FEWEST_OTHERS:
-        reason = f"fewer than {FEWEST_OTHERS} rows differ from the most common value"
-        return Correlation(**found, **unknown, reason=reason)
+def _error_and_reach(influence: _Floats, share: _Floats, n: int, confidence: float) -> tuple[float, float]:
+    """Standard error (0 where there is no spread), and how many of them an interval reaches."""
     square = influence * influence
     variance = _mean(share, square)
-    if abs(estimate) >= 1 - 1e-12 or variance < 1e-24:
-        return Correlation(**found, **unknown, reason="the rows leave no spread to judge it by")
+    if variance < 1e-24:
+        return 0.0, 0.0
     excess = _mean(share, square * square) / variance**2 - 1
     freedom = max(2 * n / max(excess, 1e-300), 1.0)
-    error = math.sqrt(variance / n)
-    middle = math.atanh(estimate)
-    reach = student_quantile((1 + confidence) / 2, freedom) * error / (1 - estimate**2)
-    low, high = math.tanh(middle - reach), math.tanh(middle + reach)
-    return Correlation(**found, low=low, high=high, standard_error=error)
+    return math.sqrt(variance / n), student_quantile((1 + confidence) / 2, freedom)
 
 
 #: What is compared: two rank correlations with y, and the area under the ROC curve of y at a threshold.
@@ -343,12 +330,12 @@ class PairedDifference:
     """
 
     measure: str
-    x: float
-    z: float
-    difference: float
-    low: float
-    high: float
-    standard_error: float
+    x: float = _NAN
+    z: float = _NAN
+    difference: float = _NAN
+    low: float = _NAN
+    high: float = _NAN
+    standard_error: float = _NAN
     n: int
     reason: str = ""
 
@@ -375,7 +362,7 @@ def paired_differences(
     """
     n = int(triples.counts.sum())
     if n == 0:
-        return [_unknown(measure, 0, "no rows") for measure in measures]
+        return [PairedDifference(measure=measure, n=0, reason="no rows") for measure in measures]
     ranked = any(measure != "auc" for measure in measures)
     tables = [_table(values, triples) for values in (triples.x, triples.z)] if ranked else []
     event = triples.y >= threshold
@@ -394,39 +381,18 @@ def _compared(
 ) -> PairedDifference:
     n = int(triples.counts.sum())
     if isinstance(of_x, str) or isinstance(of_z, str):
-        return _unknown(measure, n, of_x if isinstance(of_x, str) else str(of_z))
-    share = triples.counts / n
+        return PairedDifference(measure=measure, n=n, reason=of_x if isinstance(of_x, str) else str(of_z))
     difference = of_z.estimate - of_x.estimate
     told: dict[str, Any] = {"measure": measure, "x": of_x.estimate, "z": of_z.estimate, "n": n}
     told["difference"] = difference
-    none: dict[str, Any] = {"low": _NAN, "high": _NAN, "standard_error": _NAN}
     if min(of_x.others, of_z.others) < FEWEST_OTHERS:
-        reason = f"fewer than {FEWEST_OTHERS} rows differ from the most common value"
-        return PairedDifference(**told, **none, reason=reason)
+        return PairedDifference(**told, reason=_TOO_ALIKE)
     influence = of_z.influence - of_x.influence
-    square = influence * influence
-    variance = float(np.sum(share * square))
-    if variance < 1e-24:
-        return PairedDifference(**told, **none, reason="x and z order the rows alike")
-    excess = float(np.sum(share * square * square)) / variance**2 - 1
-    freedom = max(2 * n / max(excess, 1e-300), 1.0)
-    error = math.sqrt(variance / n)
-    reach = student_quantile((1 + confidence) / 2, freedom) * error
-    return PairedDifference(**told, low=difference - reach, high=difference + reach, standard_error=error)
-
-
-def _unknown(measure: str, n: int, reason: str) -> PairedDifference:
-    return PairedDifference(
-        measure=measure,
-        x=_NAN,
-        z=_NAN,
-        difference=_NAN,
-        low=_NAN,
-        high=_NAN,
-        standard_error=_NAN,
-        n=n,
-        reason=reason,
-    )
+    error, reach = _error_and_reach(influence, triples.counts / n, n, confidence)
+    if error == 0:
+        return PairedDifference(**told, reason="x and z order the rows alike")
+    half = reach * error
+    return PairedDifference(**told, low=difference - half, high=difference + half, standard_error=error)
 
 
 def _table(values: _Ints, triples: Triples) -> tuple[Pairs, NDArray[np.intp]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles, find_new_alleles
     from plait.vdj.alleles.sites import AlleleLimits
-    from plait.vdj.convergence.run import Study
-    from plait.vdj.convergence.study import study
+    from plait.vdj.convergence.study import Study, study
     from plait.vdj.counting import PathCounter, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
@@ -45,8 +44,7 @@ _HOME = {
     for module, names in {
         "alleles.new_alleles": ("NewAlleles", "find_new_alleles"),
         "alleles.sites": ("AlleleLimits",),
-        "convergence.run": ("Study",),
-        "convergence.study": ("study",),
+        "convergence.study": ("Study", "study"),
         "counting": ("PathCounter", "count_paths"),
         "explanation": ("Explanation", "explain"),
         "models": ("PathModel",),

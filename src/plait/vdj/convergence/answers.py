@@ -10,7 +10,9 @@ from plait.vdj.convergence.claims import (
     Estimate,
     Verdict,
     as_text,
+    ends_text,
     estimate_of,
+    few_text,
     interval_text,
     percent,
     strength,
@@ -77,8 +79,8 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
     if kendall.value is not None:
         sentences.append(f"Kendall's tau-b is {interval_text(kendall)}.")
     figures: dict[str, Any] = {
-        **_correlation_figures("spearman", spearman),
-        **_correlation_figures("kendall", kendall),
+        **spearman.named("spearman"),
+        **kendall.named("kendall"),
         "n": spearman.n,
     }
     sentences += _strata(rows)
@@ -171,10 +173,6 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     return estimate_of(row, "estimate", "low", "high")
 
 
-def _correlation_figures(name: str, estimate: Estimate) -> dict[str, Any]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-
-
 def _kind(y: str) -> str:
     if y == SHARING:
         return "sharing"
@@ -216,8 +214,6 @@ _PGEN_TOO: Final = "Generation probability is among the other predictors here, a
 _LONGEST: Final = 5
 #: Share of the deviance below which a gain is called little.
 _LITTLE: Final = 0.01
-#: Clonotypes, shared and not shared, below which the headline says that they are few.
-_ENOUGH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +248,7 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
             "text": f"{_NO_REGRESSION} {PUBLISHED_DRIVERS}",
             "figures": {},
         }
-    few = _few(study)
+    few = few_text(number(study.get("shared_clonotypes")), number(study.get("clonotypes")))
     headline = f"{_added(found)}; {_alone(states[2], found.group)}{f' ({few})' if few else ''}"
     sentences = [
         _loss(_COUNTS, found.counts, found.deviance),
@@ -409,15 +405,8 @@ def _alone_figures(found: _Comparison) -> str:
     ):
         auc = found.aucs.get(model)
         if auc is not None and auc.value is not None:
-            texts.append(f"{what} {_auc(auc)}")
+            texts.append(f"{what} {ends_text(auc)}")
     return f"Area under the ROC curve, held out: {', '.join(texts)}." if texts else ""
-
-
-def _auc(auc: Estimate) -> str:
-    if not auc.known:
-        return as_text(auc.value or 0.0)
-    assert auc.value is not None and auc.low is not None and auc.high is not None
-    return f"{as_text(auc.value)} ({as_text(auc.low)} to {as_text(auc.high)})"
 
 
 def _beside_published(counts: Verdict, inserted: Verdict, group: str) -> str:
@@ -432,18 +421,6 @@ def _beside_published(counts: Verdict, inserted: Verdict, group: str) -> str:
     return "These data do not decide it."
 
 
-def _few(study: Mapping[str, Any]) -> str:
-    """Of which kind there are few clonotypes, and how many; empty if there are enough."""
-    shared, all_ones = number(study.get("shared_clonotypes")), number(study.get("clonotypes"))
-    if shared is None or all_ones is None:
-        return ""
-    fewer = min(shared, all_ones - shared)
-    if fewer >= _ENOUGH:
-        return ""
-    kind = "shared" if shared == fewer else "not shared"
-    return f"only {whole(fewer)} clonotype{' is' if fewer == 1 else 's are'} {kind}"
-
-
 def _figures(found: _Comparison) -> dict[str, Any]:
     figures: dict[str, Any] = {"cv_deviance_all": found.deviance, "n": found.counts.n or found.inserted.n}
     for name, one in (
@@ -451,7 +428,7 @@ def _figures(found: _Comparison) -> dict[str, Any]:
         (f"lost_without_{found.group}", found.inserted),
         (f"counts_alone_less_{found.group}_alone", found.alone),
     ):
-        figures |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+        figures |= one.named(name)
     for model, auc in found.aucs.items():
         figures[f"auc_{model}"] = auc.value
     return figures

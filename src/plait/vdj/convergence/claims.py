@@ -11,6 +11,8 @@ from plait.vdj.convergence.table_text import number
 
 #: Correlations within this distance of zero are called weak.
 WEAK: Final = 0.1
+#: Clonotypes, shared and not shared, below which a headline says that they are few.
+_ENOUGH: Final = 100
 
 
 class Verdict(Enum):
@@ -53,6 +55,10 @@ class Estimate:
         down = (self.value - self.low) + (other.high - other.value)
         up = (self.high - self.value) + (other.value - other.low)
         return Estimate(value, value - down, value + up, self.n)
+
+    def named(self, name: str) -> dict[str, float | None]:
+        """Its figures by name, for study.json."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
 def estimate_of(row: Mapping[str, Any], value: str, low: str, high: str, n: str = "n") -> Estimate:
@@ -111,6 +117,25 @@ def interval_text(estimate: Estimate, unit: str = "", *, confidence: float = 0.9
     assert estimate.low is not None and estimate.high is not None
     ends = f"{as_text(estimate.low)} to {as_text(estimate.high)}"
     return f"{as_text(estimate.value)}, {100 * confidence:g} % interval {ends}{_n_text(estimate, unit)}"
+
+
+def ends_text(estimate: Estimate) -> str:
+    """Figures of an estimate without more words: ``0.123 (0.100 to 0.146)``, the interval if there is one."""
+    value = as_text(estimate.value or 0.0)
+    if not estimate.known:
+        return value
+    assert estimate.low is not None and estimate.high is not None
+    return f"{value} ({as_text(estimate.low)} to {as_text(estimate.high)})"
+
+
+def few_text(shared: float | None, clonotypes: float | None, what: str = "") -> str:
+    """Of which kind, shared or not, there are few clonotypes, and how many; empty if there are enough."""
+    if shared is None or clonotypes is None or min(shared, clonotypes - shared) >= _ENOUGH:
+        return ""
+    fewer = min(shared, clonotypes - shared)
+    kind = "shared" if shared == fewer else "not shared"
+    noun, verb = ("clonotype", "is") if fewer == 1 else ("clonotypes", "are")
+    return f"only {whole(fewer)} {noun}{what} {verb} {kind}"
 
 
 def _n_text(estimate: Estimate, unit: str) -> str:

@@ -17,24 +17,13 @@ from plait.stats.rank_correlation import kendall, spearman
 _Name: TypeAlias = Callable[[Stratum], Stratum]
 
 
-def _all(stratum: Stratum) -> Stratum:
-    return stratum[2:]
-
-
-def _v_gene(stratum: Stratum) -> Stratum:
-    return stratum[:1] + stratum[2:]
-
-
-def _j_gene(stratum: Stratum) -> Stratum:
-    return stratum[1:]
-
-
-def _both(stratum: Stratum) -> Stratum:
-    return stratum
-
-
 #: Kinds of strata, each with how its names are made of a V and a J gene; whatever else is in a name stays.
-STRATA: Final[dict[str, _Name]] = {"all": _all, "v_gene": _v_gene, "j_gene": _j_gene, "vj": _both}
+STRATA: Final[dict[str, _Name]] = {
+    "all": lambda stratum: stratum[2:],
+    "v_gene": lambda stratum: stratum[:1] + stratum[2:],
+    "j_gene": lambda stratum: stratum[1:],
+    "vj": lambda stratum: stratum,
+}
 
 _SHARES: Final = {"all": 1, "j_gene": 2, "v_gene": 4, "vj": 8}
 
@@ -124,20 +113,13 @@ class GeneStrata:
         return self.rounded * _SHARES[kind]
 
 
+_BASES: Final = ("n2_a", "n2_c", "n2_g", "n2_t")
 #: Columns of the clonotypes that `FigureTables.add_pairs` reads, where the study has them, beside its own
 #: ``subject``, ``rows`` and ``duplicate_count`` (those of the clonotype in this subject); and ``pgen_nt``
 #: with `FigureSettings.pgen`.
 PAIR_COLUMNS: Final = (
-    "v_gene",
-    "j_gene",
-    "subjects",
-    "junction_length",
-    "path_count",
-    "n2_length",
-    "n2_a",
-    "n2_c",
-    "n2_g",
-    "n2_t",
+    *("v_gene", "j_gene", "subjects", "junction_length", "path_count", "n2_length"),
+    *_BASES,
 )
 
 
@@ -160,19 +142,14 @@ class FigureSettings:
     most_shared: int = 2000
     pgen: bool = False
 
+    @property
+    def models(self) -> list[tuple[int, int]]:
+        """Limits (pi, nu) of the models of the sweep, in the order of path_count_sweep."""
+        return [(pi, nu) for pi in self.pi for nu in self.nu]
+
 
 #: Columns of correlations.tsv.
-CORRELATION_COLUMNS: Final = (
-    "stratum_kind",
-    "stratum",
-    "x",
-    "y",
-    "method",
-    "estimate",
-    "low",
-    "high",
-    "n",
-)
+CORRELATION_COLUMNS: Final = ("stratum_kind", "stratum", "x", "y", "method", "estimate", "low", "high", "n")
 #: What is correlated: x; Pgen only where the study has it.
 MEASURES: Final = ("path_count", "pgen_nt", "n2_length", "n2_at")
 #: The number of subjects that have a clonotype: a y whose unit is the clonotype.
@@ -184,7 +161,6 @@ FREQUENCIES: Final = ("duplicate_count", "rows")
 #: Entries of tables by subject, in multiples of those without strata.
 _SUBJECTS: Final = 4
 _METHODS: Final = (spearman, kendall)
-_BASES: Final = ("n2_a", "n2_c", "n2_g", "n2_t")
 
 _Values: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]
 #: y and x.

@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.alphabets import translate
-from plait.stats.contingency import Pairs
-from plait.stats.quantiles import counted_quantiles
-from plait.stats.tally import Tally
+from plait.stats.contingency import Pairs, Tally, counted_quantiles
 from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables, FigureSettings
 from plait.vdj.convergence.pgen_tables import (
     PGEN_COLUMNS,
@@ -122,15 +120,9 @@ _QUANTILES: Final = tuple(f"q{round(100 * share):02d}" for share in _SHARES)
 LEVEL_SUMS: Final = ("clonotypes", "rows", "counted", "without_d")
 #: Columns of sharing_levels.tsv.
 LEVEL_COLUMNS: Final = (
-    "subjects",
-    "clonotypes",
-    "rows",
-    "counted",
-    "zero_counts",
-    *(f"path_count_{name}" for name in _QUANTILES),
-    "path_count_mean_log10",
-    *(f"n2_length_{name}" for name in _QUANTILES),
-    "n2_length_mean",
+    *("subjects", "clonotypes", "rows", "counted", "zero_counts"),
+    *(f"path_count_{name}" for name in (*_QUANTILES, "mean_log10")),
+    *(f"n2_length_{name}" for name in (*_QUANTILES, "mean")),
     "n2_at_share",
 )
 #: Columns of path_count_by_sharing.tsv.
@@ -219,16 +211,8 @@ def _mean(values: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
 
 #: Columns of top_shared.tsv.
 TOP_COLUMNS: Final = (
-    "junction",
-    "junction_aa",
-    "v_gene",
-    "j_gene",
-    "subjects",
-    "rows",
-    "duplicate_count",
-    "path_count",
-    "pgen_nt",
-    "n2_length",
+    *("junction", "junction_aa", "v_gene", "j_gene", "subjects", "rows", "duplicate_count"),
+    *("path_count", "pgen_nt", "n2_length"),
 )
 _NAMES: Final = ("junction", "v_gene", "j_gene")
 _FALLING: Final = ("subjects", "rows")

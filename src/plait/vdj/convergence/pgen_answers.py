@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from plait.vdj.convergence.claims import Estimate, Verdict, as_text, estimate_of, percent, verdict, whole
+from plait.vdj.convergence.claims import (
+    Estimate,
+    Verdict,
+    as_text,
+    ends_text,
+    estimate_of,
+    few_text,
+    percent,
+    verdict,
+    whole,
+)
 from plait.vdj.convergence.pgen_tables import FEWEST_SUBJECTS
 from plait.vdj.convergence.table_text import number
 
@@ -31,8 +41,6 @@ _WITHOUT_CALLS: Final = (
 )
 #: The models of `PGEN_PAIRS` that have one group of predictors each.
 _ALONE: Final = ("pgen_only", "counts_only")
-#: Clonotypes, shared and not shared, below which the headline says that they are few.
-_ENOUGH: Final = 100
 #: Share of clonotypes without Pgen from which the headline tells it.
 _MANY_WITHOUT: Final = 0.1
 _NAMES: Final = {"spearman": "rank correlation", "auc": "area under the ROC curve"}
@@ -183,12 +191,12 @@ def _interval(row: _Row) -> str:
     found, over = _difference(row), _over_subjects(row)
     if found.value is None:
         return "not known"
-    if found.low is None or found.high is None:
+    if not found.known:
         return f"{as_text(found.value)}, without an interval"
-    text = f"{as_text(found.value)} ({as_text(found.low)} to {as_text(found.high)}"
+    text = ends_text(found)
     if over.low is not None and over.high is not None:
-        text += f"; over subjects {as_text(over.low)} to {as_text(over.high)}"
-    return f"{text})"
+        text = f"{text[:-1]}; over subjects {as_text(over.low)} to {as_text(over.high)})"
+    return text
 
 
 def _above_zero(compared: Mapping[tuple[str, str], _Row]) -> str:
@@ -275,7 +283,8 @@ def _held_out(groups: Sequence[_Row]) -> list[str]:
     }.get(_held_out_verdict(groups), "which predicts better alone cannot be told")
     texts = [
         f"Held out, in logistic regressions, {told}: deviance of Pgen less that of path counts "
-        f"{_ends(less)} a clonotype, area under the ROC curve of Pgen less that of path counts {_ends(area)}."
+        f"{ends_text(less)} a clonotype, area under the ROC curve of Pgen less that of path counts "
+        f"{ends_text(area)}."
     ]
     if verdict(less) is verdict(area) and verdict(less) in (Verdict.ABOVE, Verdict.BELOW):
         texts.append(
@@ -297,15 +306,10 @@ def _gained(gain: Estimate) -> str:
     assert gain.value is not None and gain.low is not None and gain.high is not None
     state = verdict(gain)
     if state is Verdict.BELOW:
-        return f"surely lowers the deviance, by {_ends(Estimate(-gain.value, -gain.high, -gain.low))}"
+        return f"surely lowers the deviance, by {ends_text(Estimate(-gain.value, -gain.high, -gain.low))}"
     if state is Verdict.ABOVE:
-        return f"raises the deviance, by {_ends(gain)}"
-    return f"changes the deviance by {_ends(gain)}, a change of no certain sign"
-
-
-def _ends(found: Estimate) -> str:
-    assert found.value is not None and found.low is not None and found.high is not None
-    return f"{as_text(found.value)} ({as_text(found.low)} to {as_text(found.high)})"
+        return f"raises the deviance, by {ends_text(gain)}"
+    return f"changes the deviance by {ends_text(gain)}, a change of no certain sign"
 
 
 def _model(study: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
@@ -336,12 +340,7 @@ def _few(study: Mapping[str, Any]) -> str:
         # Only what has a Pgen is compared.
         shared, what = number(pgen["shared"]), " with Pgen"
         every = None if every is None else every - pgen["without"]
-    if shared is None or every is None or min(shared, every - shared) >= _ENOUGH:
-        return ""
-    fewer = min(shared, every - shared)
-    kind = "shared" if shared == fewer else "not shared"
-    noun, verb = ("clonotype", "is") if fewer == 1 else ("clonotypes", "are")
-    return f"only {whole(fewer)} {noun}{what} {verb} {kind}"
+    return few_text(shared, every, what)
 
 
 def _figures(compared: Mapping[tuple[str, str], _Row], groups: Sequence[_Row]) -> dict[str, Any]:
@@ -353,16 +352,11 @@ def _figures(compared: Mapping[tuple[str, str], _Row], groups: Sequence[_Row]) -
                 continue
             for key in ("pgen", "path_count"):
                 figures[f"{measure}_{key}{end}"] = number(row[key])
-            name = f"{measure}_difference{end}"
-            figures[name] = number(row["difference"])
-            figures |= {f"{name}_{limit}": number(row[limit]) for limit in ("low", "high")}
+            figures |= _difference(row).named(f"{measure}_difference{end}")
             if scope == "all" and number(row["subjects_low"]) is not None:
                 # The same difference, with the other interval.
-                figures[f"{name}_over_subjects"] = figures[name]
-                for limit in ("low", "high"):
-                    figures[f"{name}_over_subjects_{limit}"] = number(row[f"subjects_{limit}"])
+                figures |= _over_subjects(row).named(f"{measure}_difference_over_subjects")
     for row in groups:
-        name = f"deviance_{row['model']}_less_{row['other']}"
-        figures[name] = number(row["deviance_less"])
-        figures |= {f"{name}_{end}": number(row[f"deviance_{end}"]) for end in ("low", "high")}
+        less = estimate_of(row, "deviance_less", "deviance_low", "deviance_high")
+        figures |= less.named(f"deviance_{row['model']}_less_{row['other']}")
     return figures

@@ -21,10 +21,8 @@ import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.stats.contingency import ContingencyTable, Stratum
-from plait.stats.quantiles import student_quantile
+from plait.stats.contingency import ContingencyTable, Stratum, Tally, student_quantile
 from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differences, triples_of
-from plait.stats.tally import Tally
 from plait.vdj.clonotype_names import CLONOTYPE
 from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata
 from plait.vdj.model.pgen import GenerationProbability
@@ -224,18 +222,9 @@ def _area(x: _Ints, event: NDArray[np.bool_], rows: _Floats) -> float:
     return float(np.sum(having * (np.cumsum(without) - without / 2))) / positives / negatives
 
 
-#: Columns of sweep.tsv.
-SWEEP_COLUMNS: Final = (
-    "pi",
-    "nu",
-    "subjects",
-    "counted",
-    "zero_counts",
-    "path_count_q25",
-    "path_count_q50",
-    "path_count_q75",
-)
 _SWEEP_QUANTILES: Final = {"path_count_q25": 0.25, "path_count_q50": 0.5, "path_count_q75": 0.75}
+#: Columns of sweep.tsv.
+SWEEP_COLUMNS: Final = ("pi", "nu", "subjects", "counted", "zero_counts", *_SWEEP_QUANTILES)
 #: Bins of a factor of ten.
 _SWEEP_BINS: Final = 20
 _SWEEP_BLOCK: Final = 1 << 15
@@ -253,7 +242,7 @@ class SweepCounts:
 
     def add_clonotypes(self, table: pa.Table) -> None:
         """Add clonotypes, as for `FigureTables.add_clonotypes`; those without counts are passed over."""
-        if _COLUMN not in table.column_names or not len(self._models):
+        if _COLUMN not in table.column_names or not self.settings.models:
             return
         for start in range(0, len(table), _SWEEP_BLOCK):
             block = table.slice(start, _SWEEP_BLOCK)
@@ -267,7 +256,7 @@ class SweepCounts:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Rows of sweep.tsv: models in their order, then by number of subjects."""
-        for place, (pi, nu) in enumerate(self._models):
+        for place, (pi, nu) in enumerate(self.settings.models):
             pairs = self._bins.pairs((str(place),))
             for level in np.unique(pairs.y).tolist():
                 of_level = pairs.y == level
@@ -276,12 +265,8 @@ class SweepCounts:
                 row["zero_counts"] = int(counts[bins == 0].sum())
                 yield row | {name: _quantile(bins, counts, share) for name, share in _SWEEP_QUANTILES.items()}
 
-    @property
-    def _models(self) -> list[tuple[int, int]]:
-        return [(pi, nu) for pi in self.settings.pi for nu in self.settings.nu]
-
     def _add(self, table: pa.Table) -> None:
-        models = len(self._models)
+        models = len(self.settings.models)
         counts = swept_counts(table, models)
         levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
         bins = bins_of(counts)
@@ -324,7 +309,6 @@ def _quantile(bins: NDArray[np.int64], counts: NDArray[np.int64], share: float) 
     return 10 ** ((place - 0.5) / _SWEEP_BINS) if place else 0.0
 
 
-_SWEEP: Final = "path_count_sweep"
 #: Bins of a factor of ten of Pgen, which spans many more of these than path counts do.
 _BINS: Final = 10
 #: Added to the logarithm of Pgen: what is smaller is in the first bin.
@@ -350,7 +334,7 @@ class PgenSweep:
 
         Columns subjects, pgen_nt and, if there is a sweep, path_count_sweep.
         """
-        if _SWEEP not in table.column_names or not self.models:
+        if _COLUMN not in table.column_names or not self.settings.models:
             return
         for start in range(0, len(table), _BLOCK):
             self._add(table.slice(start, _BLOCK))
@@ -358,11 +342,6 @@ class PgenSweep:
     def merge(self, other: PgenSweep) -> None:
         """Add what another one of the same settings holds."""
         self._bins.merge(other._bins)
-
-    @property
-    def models(self) -> list[tuple[int, int]]:
-        """Limits (pi, nu) of the models, in their order."""
-        return [(pi, nu) for pi in self.settings.pi for nu in self.settings.nu]
 
     def triples(self, place: int) -> Triples:
         """Path count, Pgen and number of subjects of the clonotypes, under the model at `place`."""
@@ -376,7 +355,7 @@ class PgenSweep:
         return triples_of(x, z, y, counts)
 
     def _add(self, table: pa.Table) -> None:
-        models = len(self.models)
+        models = len(self.settings.models)
         counts = swept_counts(table, models)
         levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
         pgen = _pgen_bins(np.asarray(table["pgen_nt"]))
@@ -412,21 +391,8 @@ def _pgen_bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
 
 #: Columns of pgen_comparison.tsv.
 PGEN_COLUMNS: Final = (
-    "stratum_kind",
-    "stratum",
-    "y",
-    "scope",
-    "pi",
-    "nu",
-    "measure",
-    "path_count",
-    "pgen",
-    "difference",
-    "low",
-    "high",
-    "subjects_low",
-    "subjects_high",
-    "n",
+    *("stratum_kind", "stratum", "y", "scope", "pi", "nu", "measure"),
+    *("path_count", "pgen", "difference", "low", "high", "subjects_low", "subjects_high", "n"),
 )
 #: Columns of pgen_statuses.tsv.
 PGEN_STATUS_COLUMNS: Final = ("status", "clonotypes", "rows", "shared_clonotypes", "meaning")
@@ -511,7 +477,7 @@ class PgenTables:
             for kind in _KINDS:
                 for stratum, triples in self._strata_of(y, kind):
                     yield from self._compared(kind, stratum, y, triples)
-        for place, (pi, nu) in enumerate(self._sweep.models):
+        for place, (pi, nu) in enumerate(self.settings.models):
             for row in self._rows("all", "", SHARING, self._sweep.triples(place)):
                 yield row | {"scope": "sweep", "pi": pi, "nu": nu}
 

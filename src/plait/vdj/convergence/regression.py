@@ -14,9 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.run.executor import Executor
-from plait.stats.adaptive_lasso import fit_adaptive_lasso
+from plait.stats.adaptive_lasso import compare_groups, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile
-from plait.stats.held_out import compare_groups
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress
 from plait.vdj.convergence.settings import StudySettings
 

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+
+from plait._version import __version__
 from plait.errors import InvalidInput
+from plait.formats.atomic import AtomicFile, output_errors
 from plait.run.choice import open_executor
 from plait.run.executor import Executor
 from plait.vdj.calls import Ambiguity
-from plait.vdj.convergence.pgen_tables import ModelCalls
-from plait.vdj.convergence.run import Study, run_study
+from plait.vdj.convergence.answers import answers
+from plait.vdj.convergence.count_cache import (
+    CountedSample,
+    PlannedSample,
+    count_plan,
+    counted_summary,
+    plan_sample,
+)
+from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
+from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
 from plait.vdj.convergence.sample_sheet import SampleSheet, read_sample_sheet
 from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings
-from plait.vdj.convergence.stages import StudyProgress
+from plait.vdj.convergence.stages import (
+    DealtRows,
+    Grouped,
+    Report,
+    StudyFolder,
+    StudyProgress,
+    begin,
+    count_stage,
+    deal_stage,
+    group_stage,
+)
+from plait.vdj.convergence.table_text import read_table, write_table
+from plait.vdj.count_files import CountPlan, CountSummary
 from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.germline.findings import anchor_faults
 from plait.vdj.germline.germline_set import Chain
-from plait.vdj.model.model_files import load_model
+from plait.vdj.model.model_files import gene_faults, load_model
 from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.models import PathModel
+from plait.vdj.results import STATUS_MEANINGS
 
 _Path = str | os.PathLike[str]
 
@@ -203,3 +237,316 @@ def _predictor_models(
     if model.is_sweep:
         counted |= {(pi, nu) for pi in model.axes[0] for nu in model.axes[1]}
     return tuple(dict.fromkeys(pair for pair in wanted if pair in counted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A finished study.
+
+    Attributes
+    ----------
+    folder
+        Its folder.
+    facts
+        Content of study.json.
+    tables
+        File of each table, by its name.
+    """
+
+    folder: Path
+    facts: Mapping[str, Any]
+    tables: Mapping[str, Path]
+
+
+def run_study(
+    sheet: SampleSheet,
+    output: str | os.PathLike[str],
+    settings: StudySettings,
+    germline: GermlineSet,
+    *,
+    executor: Executor,
+    model: RecombinationModel | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    force: bool = False,
+    parts: int | None = None,
+    progress: Report | None = None,
+) -> Study:
+    """Run a study into the folder `output`.
+
+    `germline` has the anchors of the settings, which also name `model` and its digest, if there is one;
+    `parts` is by default as many as memory asks for. InvalidInput or FormatError if an input or the folder is
+    not what it should be, or the folder holds an earlier study (`force` replaces it; `resume` goes on).
+    """
+    plan = count_plan(settings, germline, device=device, executor=executor)
+    planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
+    # Absolute, for workers that have been started elsewhere.
+    kept = None if cache is None else Path(cache).absolute()
+    folder = StudyFolder(Path(output).absolute(), counts=kept)
+    run = _Run(settings, folder, executor, progress or (lambda state: None))
+    # Open from start to end: it keeps another run out of the folder.
+    with AtomicFile(folder.study) as file:
+        folder.check_replaceable(resume=resume, force=force)
+        folder.study.unlink(missing_ok=True)
+        if not resume:
+            folder.start_anew()
+        begin(settings, folder, resume=resume)
+        samples = run.count(planned, plan)
+        dealt = run.deal(samples, resume=resume, parts=parts)
+        subjects = _subjects(sheet, dealt)
+        grouped = run.group(samples, dealt, model)
+        run.write_tables(grouped, dealt, subjects)
+        run.regress(grouped)
+        facts = run.facts(samples, dealt, grouped)
+        facts["notes"] = [*_gene_notes(germline, model), *_remarks(samples, germline), *facts["notes"]]
+        facts["subjects"] = len(subjects)
+        facts["provenance"] = plan.provenance.as_dict()
+        facts["answers"] = run.answers(facts)
+        facts = _without_nan(facts)
+        with output_errors(folder.study):
+            text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+            file.stream.write(f"{text}\n".encode())
+        folder.tidy()
+    return Study(folder=Path(output), facts=facts, tables=run.tables)
+
+
+class _Run:
+    """The stages of one study, and what comes of them."""
+
+    def __init__(
+        self, settings: StudySettings, folder: StudyFolder, executor: Executor, report: Report
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._executor = executor
+        self._report = report
+        self._clock = _Clock()
+        self._predictors: PredictorSet | None = None
+        self._regression = Regression()
+        self.tables: dict[str, Path] = {}
+
+    def count(self, planned: list[PlannedSample], plan: CountPlan) -> list[CountedSample]:
+        with self._clock("counting"):
+            return count_stage(
+                planned,
+                self._settings,
+                plan,
+                self._folder.counts,
+                executor=self._executor,
+                report=self._report,
+            )
+
+    def deal(self, samples: list[CountedSample], *, resume: bool, parts: int | None) -> DealtRows:
+        with self._clock("sorting"):
+            return deal_stage(
+                samples,
+                self._settings,
+                self._folder,
+                executor=self._executor,
+                resume=resume,
+                report=self._report,
+                parts=parts,
+            )
+
+    def group(
+        self, samples: list[CountedSample], dealt: DealtRows, model: RecombinationModel | None
+    ) -> Grouped:
+        if self._settings.regression:
+            totals = dealt.totals
+            self._predictors = choose_predictors(self._settings, totals.v_genes, totals.j_genes)
+        pgen = None
+        if model is not None:
+            calls = self._settings.model_calls
+            pgen = PgenColumns(model=model, calls=calls, folder=self._folder.counts)
+        with self._clock("grouping"):
+            return group_stage(
+                dealt,
+                self._settings,
+                self._folder,
+                self._predictors,
+                pgen=pgen,
+                duplicate_count=any(sample.duplicate_count is not None for sample in samples),
+                executor=self._executor,
+                report=self._report,
+            )
+
+    def write_tables(
+        self, grouped: Grouped, dealt: DealtRows, subjects: Mapping[str, Mapping[str, object]]
+    ) -> None:
+        self._report(StudyProgress("writing tables", 0, 1))
+        with self._clock("tables"):
+            for path in self._folder.tables.iterdir():
+                path.unlink()
+            self.tables = grouped.figures.write(self._folder.tables, subjects=subjects)
+            self.tables["statuses"] = _write_statuses(self._folder, dealt.totals.statuses)
+
+    def regress(self, grouped: Grouped) -> None:
+        if self._predictors is None:
+            return
+        with self._clock("regression"):
+            self._regression = regress(
+                grouped.designs,
+                self._predictors,
+                self._settings,
+                executor=self._executor,
+                progress=lambda state: self._report(StudyProgress(state.stage, state.done, state.total)),
+            )
+        for name, rows in self._regression.tables.items():
+            self.tables[name] = self._folder.tables / f"{name}.tsv"
+            write_table(self.tables[name], self._regression.columns[name], rows)
+
+    def facts(self, samples: list[CountedSample], dealt: DealtRows, grouped: Grouped) -> dict[str, Any]:
+        """Content of study.json, but for the answers."""
+        tables = sorted(self.tables.items())
+        return {
+            "version": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "parameters": self._settings.as_dict(),
+            "inputs": [_input_facts(sample) for sample in samples],
+            "rows": dealt.totals.rows,
+            "left_out": dict(dealt.totals.left_out),
+            "clonotypes": grouped.clonotypes,
+            "counted_clonotypes": grouped.counted,
+            "shared_by": self._settings.shared_by,
+            "shared_clonotypes": grouped.shared,
+            **self._pgen_facts(),
+            "notes": [*_notes(samples), *grouped.figures.notes()],
+            "regression": dict(self._regression.summary),
+            "tables": {name: os.path.relpath(path, self._folder.path) for name, path in tables},
+            "timings": dict(self._clock.seconds),
+        }
+
+    def answers(self, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What the tables say."""
+        tables = self._regression.tables
+        groups = {row["predictor"]: row["group"] for row in tables.get("predictors", ())}
+        return answers(
+            facts,
+            read_table(self.tables["correlations"]),
+            groups=tables.get("group_comparison", ()),
+            coefficients=[
+                {**row, "group": groups[row["predictor"]]} for row in tables.get("coefficients", ())
+            ],
+            pgen=read_table(self.tables["pgen_comparison"]) if "pgen_comparison" in self.tables else (),
+            pgen_groups=tables.get("pgen_groups", ()),
+        )
+
+    def _pgen_facts(self) -> dict[str, Any]:
+        """How many clonotypes have which kind of Pgen; nothing where the study has none."""
+        if "pgen_statuses" not in self.tables:
+            return {}
+        rows = read_table(self.tables["pgen_statuses"])
+        found = {row["status"]: int(row["clonotypes"]) for row in rows}
+        zero = sum(n for status, n in found.items() if status in ZERO_REASONS)
+        positive = found.get("ok", 0)
+        without = sum(found.values()) - zero - positive
+        known = ("ok", *ZERO_REASONS)
+        shared = sum(int(row["shared_clonotypes"]) for row in rows if row["status"] in known)
+        numbers = {"above_zero": positive, "zero": zero, "without": without, "shared": shared}
+        return {"pgen": {**numbers, "statuses": found}}
+
+
+class _Clock:
+    """Seconds of each stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = round(time.perf_counter() - start, 3)
+        # What one stage has needed, the next one can have.
+        pa.default_memory_pool().release_unused()
+
+
+def _subjects(sheet: SampleSheet, dealt: DealtRows) -> dict[str, dict[str, object]]:
+    """What is known of each subject before clonotypes are."""
+    # A subject of the sheet whose files have no rows is one all the same.
+    named = [
+        set(found) | ({sample.subject} if sample.subject else set())
+        for sample, found in zip(sheet.samples, dealt.subjects, strict=True)
+    ]
+    covariates = sheet.of_subjects([sorted(names) for names in named])
+    files: Counter[str] = Counter(name for names in named for name in names)
+    return {
+        subject: {
+            "files": files[subject],
+            "rows_left_out": dealt.totals.left_out_of[subject],
+            **{name: values.get(name, "") for name in sheet.covariates},
+        }
+        for subject, values in covariates.items()
+    }
+
+
+def _write_statuses(folder: StudyFolder, statuses: Counter[str]) -> Path:
+    path = folder.tables / "statuses.tsv"
+    rows = [
+        {"status": status, "rows": statuses[status], "meaning": STATUS_MEANINGS.get(status, "")}
+        for status in sorted(statuses, key=lambda status: (-statuses[status], status))
+    ]
+    write_table(path, ["status", "rows", "meaning"], rows)
+    return path
+
+
+def _input_facts(sample: CountedSample) -> dict[str, Any]:
+    return {
+        "file": str(sample.source),
+        "digest": sample.digest,
+        "rows": sample.rows,
+        "subject": sample.subject,
+        "subject_column": sample.subject_column,
+        "counts": str(sample.counts),
+        "counts_reused": sample.reused,
+    }
+
+
+def _without_nan(value: Any) -> Any:
+    """What JSON has no word for is missing."""
+    if isinstance(value, Mapping):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _remarks(samples: list[CountedSample], germline: GermlineSet) -> list[str]:
+    """What is to be said of all rows together: foreign genes, and causes of zeros."""
+    whole = CountSummary()
+    for sample in samples:
+        one = counted_summary(sample)
+        if one is not None:
+            whole.merge(one)
+    return whole.remarks(germline)
+
+
+def _gene_notes(germline: GermlineSet, model: RecombinationModel | None) -> list[str]:
+    """What is wrong with genes, and what has been mended."""
+    found = [(f"germline set {germline.name}", anchor_faults(germline.alleles()))]
+    notes = [
+        f"In the germline set {germline.name}, {note}."
+        for note in germline.notes
+        if note.startswith("repaired ")
+    ]
+    if model is not None:
+        found.append((f"model {model.name}", gene_faults(model)))
+        repaired = model.provenance.get("repaired_anchors", {})
+        notes += [f"In the model {model.name}, repaired {name}: {what}." for name, what in repaired.items()]
+    return notes + [
+        f"In the {whose}, {name} may have a wrong conserved codon ({fault}): its rows may come out wrong."
+        for whose, faults in found
+        for name, fault in faults.items()
+    ]
+
+
+def _notes(samples: list[CountedSample]) -> list[str]:
+    """What looks odd about the input."""
+    first: dict[str, Path] = {}
+    notes = []
+    for sample in samples:
+        known = first.setdefault(sample.digest, sample.source)
+        if known is not sample.source and sample.rows:
+            notes.append(f"{str(sample.source)!r} has the same content as {str(known)!r}.")
+    return notes
