@@ -30,6 +30,8 @@ _TYPES: Final = {
     15: "u8",
 }
 _MOST_BYTES = 1 << 26
+#: Characters of a value that a message shows.
+_MOST_TOLD = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class EnviHeader:
         """
         for name in ("major frame offsets", "minor frame offsets", "file compression"):
             if any(value not in ("0", "0.0") for value in self.values(name) or ()):
-                found = f"{name} = {self.fields[name]}"
+                found = f"{name} = {_short(self.fields[name])}"
                 hint = "let ENVI or GDAL write it as a plain file"
                 raise FormatError(self.path, found=found, expected="a file of plain samples", hint=hint)
         number = self._whole("data type")
@@ -95,7 +97,7 @@ class EnviHeader:
         found = self.fields.get("interleave", "bsq" if bands == 1 else "").strip().lower()
         axes = next((axes for name, axes in AXES.items() if name == found), None)
         if axes is None:
-            told = f"interleave = {found}" if found else "no field 'interleave'"
+            told = f"interleave = {_short(found)}" if found else "no field 'interleave'"
             raise FormatError(self.path, found=told, expected="bsq, bil or bip")
         return axes
 
@@ -107,8 +109,12 @@ class EnviHeader:
         text = self.fields[name].strip()
         if not re.fullmatch(r"\+?[0-9]{1,18}", text):
             expected = "a whole number that is not negative"
-            raise FormatError(self.path, found=f"{name} = {text}", expected=expected)
+            raise FormatError(self.path, found=f"{name} = {_short(text)}", expected=expected)
         return int(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 class _Entry(NamedTuple):
