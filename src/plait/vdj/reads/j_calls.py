@@ -1,4 +1,7 @@
-"""The J of reads on a strand, in a part of each."""
+"""The J of reads on a strand, in a part of each.
+
+The calls of V, D and J stand in a module each, whoever imports them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AIRR rearrangements from reads and their matches with the germline."""
+"""AIRR rearrangements from reads and their matches with the germline.
+
+A module of its own, as the columns of the output are looked for here.
+"""
 
 from __future__ import annotations
 
