@@ -40,20 +40,24 @@ __all__ = [
 
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
 _HOME = {
-    name: module
-    for module, names in {
-        "alleles.new_alleles": ("NewAlleles", "find_new_alleles"),
-        "alleles.sites": ("AlleleLimits",),
-        "convergence.study": ("Study", "study"),
-        "counting": ("PathCounter", "count_paths"),
-        "explanation": ("Explanation", "explain"),
-        "models": ("PathModel",),
-        "reads.annotator": ("Annotations", "annotate"),
-        "reads.settings": ("AnnotationSettings",),
-        "results": ("PathCounts", "PathTotals", "STATUSES"),
-        "sharing_table": ("SharingTable", "sharing"),
-    }.items()
-    for name in names
+    "STATUSES": "results",
+    "AlleleLimits": "alleles.sites",
+    "AnnotationSettings": "reads.settings",
+    "Annotations": "reads.annotator",
+    "Explanation": "explanation",
+    "NewAlleles": "alleles.new_alleles",
+    "PathCounter": "counting",
+    "PathCounts": "results",
+    "PathModel": "models",
+    "PathTotals": "results",
+    "SharingTable": "sharing_table",
+    "Study": "convergence.study",
+    "annotate": "reads.annotator",
+    "count_paths": "counting",
+    "explain": "explanation",
+    "find_new_alleles": "alleles.new_alleles",
+    "sharing": "sharing_table",
+    "study": "convergence.study",
 }
 
 

@@ -23,6 +23,7 @@ from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.igor import check_igor_names
 from plait.vdj.model.inference import InferenceFolder, InferenceProgress, InferenceRun, InferenceState
 from plait.vdj.model.inference_tables import inference_answers, write_inference_tables
+from plait.vdj.model.junction_tables import JunctionTable
 from plait.vdj.model.model_files import write_model
 from plait.vdj.model.recombination_model import RecombinationModel, entropies
 
@@ -120,14 +121,13 @@ def infer_files(
     executor = LocalExecutor(threads)
     # Before long work: an input may be no table.
     opened = open_evidence(inputs, wanted, layout)
-    identities = [identity for table in opened for identity in table.reader.identities]
     size = sum(table.reader.total_bytes for table in opened)
     folder = InferenceFolder(Path(output))
     with _abandoning(folder), AtomicFile(folder.facts) as file:
         folder.check_replaceable(resume=resume, force=force)
         settings: dict[str, object] = {"layout": layout, "iterations": iterations, "tolerance": tolerance}
         settings["pseudocount"] = pseudocount
-        key = _key(identities, start, wanted, settings)
+        key = _key(opened, start, wanted, settings)
         store = folder.begin(key, resume=resume)
         run = InferenceRun(
             start, folder, store, executor.threads, pseudocount, progress or (lambda state: None)
@@ -216,7 +216,7 @@ def _check_same_inputs(inputs: Sequence[str | os.PathLike[str]], state: Inferenc
 
 
 def _key(
-    identities: Sequence[tuple[str, int, int]],
+    opened: Sequence[JunctionTable],
     start: RecombinationModel,
     choice: EvidenceChoice,
     settings: Mapping[str, object],
@@ -225,7 +225,7 @@ def _key(
     return {
         "version": __version__,
         "sources": package_digest(),
-        "inputs": [list(identity) for identity in identities],
+        "inputs": [list(identity) for table in opened for identity in table.reader.identities],
         "start": start.digest,
         **settings,
         **asdict(choice),
