@@ -1,4 +1,7 @@
-"""What a machine offers as text: what can be used, and what to do about the rest."""
+"""What a machine offers as text: what can be used, and what to do about the rest.
+
+Beside its command, because commands have no logic.
+"""
 
 from __future__ import annotations
 

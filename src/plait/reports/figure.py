@@ -116,7 +116,7 @@ def _filled(part: Any, parts: Mapping[str, Any], given: Mapping[str, Any]) -> An
     if isinstance(part, str) and part.startswith("@"):
         return given[part[1:]] if part[1:] in given else _filled(parts[part[1:]], parts, given)
     if isinstance(part, list):
-        there = [item for item in part if not isinstance(item, dict) or given.get(item.get("@if"), True)]
+        there = [item for item in part if not isinstance(item, dict) or given.get(item.get("@if", ""), True)]
         return [_filled(item, parts, given) for item in there]
     if not isinstance(part, dict):
         return part

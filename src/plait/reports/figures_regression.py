@@ -189,8 +189,8 @@ def _path(study: Results, table: StudyTable) -> StudyFigure:
     alt = f"Paths of {len(ends)} coefficients. Largest at the weakest penalty: " + "; ".join(
         f"{name} {number_text(ends[name][0])}" for name in named[:5]
     )
-    group = _group_colour([group for _, group in ends.values()])
-    return drawn("coefficient_path", caption, alt + ".", values, domain=[low, high], group=group)
+    colour = _group_colour([group for _, group in ends.values()])
+    return drawn("coefficient_path", caption, alt + ".", values, domain=[low, high], group=colour)
 
 
 def _spread(ends: dict[str, float], values: list[dict[str, Any]]) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""The report of an inference: fit, genes, deletions and insertions in one HTML file that needs no network."""
+"""The report of an inference: fit, genes, deletions and insertions in one HTML file that needs no network.
+
+Beside its command, because commands have no logic.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What every regression on a design begins with: dropped predictors, folds, a sample, unpenalised estimates.
 
 Unpenalised are the maximum likelihood estimates with their intervals, and the adaptive weights made from
-them.
+them. Beside `adaptive_lasso`, its one importer, because both together would be too long a file.
 """
 
 from __future__ import annotations

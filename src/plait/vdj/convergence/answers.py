@@ -1,4 +1,7 @@
-"""What a study says, in sentences that never claim more than the intervals allow."""
+"""What a study says, in sentences that never claim more than the intervals allow.
+
+Beside `study`, its one importer: words for readers, which know tables alone.
+"""
 
 from __future__ import annotations
 

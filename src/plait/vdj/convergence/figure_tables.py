@@ -1,4 +1,7 @@
-"""The tables behind figures and answers, from clonotypes that come in parts."""
+"""The tables behind figures and answers, from clonotypes that come in parts.
+
+Beside `stages`, its one importer, because both together would be too long a file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which predicts sharing better, path counts or generation probability? The comparison in words."""
+"""Which predicts sharing better, path counts or generation probability? The comparison in words.
+
+Beside `answers`, its one importer, because both together would be too long a file.
+"""
 
 from __future__ import annotations
 
