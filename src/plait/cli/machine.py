@@ -27,14 +27,14 @@ _RUNS = (
     "vdj count rows.tsv --germline mouse_trb -o dp2.tsv",
     "vdj pgen rows.tsv --model human_TRB --of nt,aa -o pgen.tsv",
     "vdj scenarios rows.tsv --model human_TRB -o scenarios.tsv",
-    "vdj infer rows.tsv --start human_TRB --rows all --iterations 1 --no-report -o model",
+    "vdj generate --model human_TRB -n 40 --seed 1 --keep all -o drawn.tsv;"
+    "vdj infer drawn.tsv --start human_TRB --rows all --iterations 1 --no-report -o model",
     "align proteins.fasta --pairs all -o aligned.tsv",
     "hsi compress cube.npy -o cube.c123; hsi decompress cube.c123 -o back.npy",
     "search reads.fasta reads.fasta -o found.tsv",
     "vdj study sheet.csv --germline mouse_trb --pi 1 --nu 4 --sweep-pi 0,1 --sweep-nu 4 --lambdas 5 -o study",
     "vdj scenarios rows.tsv --model human_TRB --posteriors -o posteriors.tsv",
     "vdj count rows.tsv --germline mouse_trb --model dp1 -o dp1.tsv",
-    "vdj generate --model human_TRB -n 10 -o drawn.tsv",
 )
 
 
