@@ -273,8 +273,8 @@ for _name, _function, _help in (
     ("search", "search:app", "Search a database for sequences that are similar to those of a file."),
     ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     ("germline", "germline:app", "List, show, check and convert germline sets."),
-    ("compile", "compile:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
-    ("doctor", "doctor:doctor", "Tell what plait can use on this machine, and what not."),
+    ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
+    ("doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
     ("demo", "demo:demo", "Study the repertoires of 12 human donors, up to a report."),
 ):
     # An app has its own format.

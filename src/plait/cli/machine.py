@@ -1,7 +1,8 @@
-"""``plait compile``."""
+"""``plait doctor`` and ``plait compile``: what this machine has for plait."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -11,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from plait.cli.console import say
 from plait.cli.options import WholeNumber
@@ -23,15 +27,37 @@ _RUNS = (
     "vdj count rows.tsv --germline mouse_trb -o dp2.tsv",
     "vdj pgen rows.tsv --model human_TRB --of nt,aa -o pgen.tsv",
     "vdj scenarios rows.tsv --model human_TRB -o scenarios.tsv",
-    "vdj infer rows.tsv --start human_TRB --rows all --iterations 1 --no-report -o model",
+    "vdj generate --model human_TRB -n 40 --seed 1 --keep all -o drawn.tsv;"
+    "vdj infer drawn.tsv --start human_TRB --rows all --iterations 1 --no-report -o model",
     "align proteins.fasta --pairs all -o aligned.tsv",
     "hsi compress cube.npy -o cube.c123; hsi decompress cube.c123 -o back.npy",
     "search reads.fasta reads.fasta -o found.tsv",
     "vdj study sheet.csv --germline mouse_trb --pi 1 --nu 4 --sweep-pi 0,1 --sweep-nu 4 --lambdas 5 -o study",
     "vdj scenarios rows.tsv --model human_TRB --posteriors -o posteriors.tsv",
     "vdj count rows.tsv --germline mouse_trb --model dp1 -o dp1.tsv",
-    "vdj generate --model human_TRB -n 10 -o drawn.tsv",
 )
+
+
+def doctor(
+    *,
+    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    quick: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Tell what plait can use on this machine, and what to do about the rest.
+
+    Parameters
+    ----------
+    json_
+        Print JSON.
+    quick
+        Do not run a small kernel on every GPU.
+    """
+    from plait.reports.doctor import doctor_text, examine
+
+    machine = examine(try_devices=not quick)
+    print(json.dumps(machine.as_dict(), indent=2) if json_ else doctor_text(machine), end="")
+    if json_:
+        print()
 
 
 def compile_ahead(*, processes: WholeNumber | None = None) -> None:
