@@ -120,3 +120,15 @@ def test_what_is_no_letter_is_no_sign_of_a_protein(tmp_path: Path, text: str, fo
         path.write_text(f">x\n{letters}\n")
     with pytest.raises(FormatError, match=f"other.fasta.*{found}"):
         search(*files, **HOW)
+
+
+def test_lists_take_every_setting() -> None:
+    targets = [PRIMER, PRIMER[2:], PRIMER[::-1]]
+    for settings in ({"band": 3}, {"mode": "extension", "x_drop": 4}, {"traceback": "linear"}):
+        how: Any = {"kind": "dna", **settings, **HOW}
+        expected = [align(PRIMER, target, **how) for target in targets]
+        assert align_many(PRIMER, targets, **how) == expected
+        assert align_pairs([PRIMER] * 3, targets, **how) == expected
+        scores = [found.score for found in expected]
+        assert score_many(PRIMER, targets, **how).tolist() == scores
+        assert score_pairs([PRIMER] * 3, targets, **how).tolist() == scores
