@@ -23,8 +23,9 @@ if importlib.util.find_spec("numba_cuda") is None:
         allow_module_level=True,
     )
 
+from support.cuda_build import assemble
+
 from plait.devices.cuda import KERNELS, SIMULATED
-from plait.devices.cuda_build import assemble
 
 if SIMULATED:
     pytest.skip("nothing is compiled in the CUDA simulator", allow_module_level=True)
