@@ -10,11 +10,12 @@ import argparse
 import importlib
 import pkgutil
 
+from support.cuda_build import build
+
 import plait.devices
 import plait.dp.chain
 import plait.dp.pairs
 from plait.devices.cuda import KERNELS
-from plait.devices.cuda_build import build
 
 
 def main() -> None:

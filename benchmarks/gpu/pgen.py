@@ -39,7 +39,7 @@ import pyarrow.parquet as pq
 from plait._version import __version__
 from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import device_facts
-from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_memory import Slot, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
 from plait.dp.chain.texts import WeightedTexts
@@ -160,7 +160,7 @@ def resident(given: tuple[Any, ...], times: int, repeat: int) -> float:
     batch = cuda_weighted.batch_of(chain, parts, tiled(texts, times), plain)
     assert batch is not None
     launch, slot = cuda_weighted.WeightedLaunch(chain, 0), Slot()
-    there = None if batch.parts is None else cuda_weighted._uploaded(batch.parts)
+    there = None if batch.parts is None else uploaded(batch.parts)
     count = batch.texts.start.size
     piece = cuda_weighted.place(slot, launch, batch, 0, count)
     out = slot.room("out", count, np.float64)

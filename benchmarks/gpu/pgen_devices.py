@@ -21,7 +21,7 @@ from pgen import CASES, Recorder, arguments_of, columns_of, compute, facts_of, m
 
 from plait.devices.cuda_devices import devices as all_devices
 from plait.devices.cuda_devices import on_device
-from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_memory import Slot, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
@@ -40,7 +40,7 @@ def resident(given: tuple[Any, ...], times: int, repeat: int, devices: list[int]
     def serve(number: int) -> list[tuple[float, float]]:
         with on_device(number):
             launch, slot = cuda_weighted.WeightedLaunch(chain, number), Slot()
-            there = None if batch.parts is None else cuda_weighted._uploaded(batch.parts)
+            there = None if batch.parts is None else uploaded(batch.parts)
             piece = cuda_weighted.place(slot, launch, batch, 0, count)
             out = slot.room("out", count, np.float64)
             found = []

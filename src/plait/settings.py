@@ -98,6 +98,7 @@ def source_digest(files: Iterable[Path], *facts: str) -> str:
         Versions and the like.
     """
     digest = hashlib.blake2b("\0".join(facts).encode(), digest_size=8)
-    for file in sorted(files):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    # Wherever the files are installed.
+    for name, content in sorted((file.name, file.read_bytes()) for file in files):
+        digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()

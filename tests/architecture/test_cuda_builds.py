@@ -25,9 +25,11 @@ if importlib.util.find_spec("numba_cuda") is None:
         allow_module_level=True,
     )
 
-from plait.devices import cuda, cuda_build
+from support import cuda_build
+from support.cuda_build import assemble
+
+from plait.devices import cuda
 from plait.devices.cuda import KERNELS, SIMULATED
-from plait.devices.cuda_build import assemble
 from plait.lang.compile import closure
 
 if SIMULATED:

@@ -183,8 +183,8 @@ def test_pieces_fit_the_device_with_the_least_memory(monkeypatch: pytest.MonkeyP
     out = ChainOutput(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(n))
     free[1] = 1 << 22
     plans = [cuda_chain._plan(numbers, texts, out) for numbers in ([0], [0, 1], [1, 0])]
-    assert plans[0].slots * plans[0].batch_bytes > 1 << 22
-    assert all(plan.slots * plan.batch_bytes < 1 << 22 for plan in plans[1:])
+    assert plans[0].slots * plans[0].piece_bytes > 1 << 22
+    assert all(plan.slots * plan.piece_bytes < 1 << 22 for plan in plans[1:])
 
 
 def drawn_texts(germline: GermlineSet, count: int, seed: int) -> Texts:

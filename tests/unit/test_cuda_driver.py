@@ -51,7 +51,7 @@ class Driver:
 
     def cuDeviceGetAttribute(self, value: Any, which: int, device: Any) -> int:  # noqa: N802
         _, (major, minor), multiprocessors, _ = self.devices[device.value]
-        value._obj.value = {75: major, 76: minor, 16: multiprocessors}[which]
+        value._obj.value = {75: major, 76: minor, 16: multiprocessors, 97: 227 << 10}[which]
         return 0
 
 
@@ -103,7 +103,8 @@ def test_devices_are_described(install: Installs) -> None:
     facts = probe()
     assert (facts.version, facts.reason) == ((13, 1), "")
     uuid = "GPU-00000000-0000-0000-0000-000000000000"
-    assert [tuple(device) for device in facts.devices] == [(0, *H200, uuid), (1, *V100, uuid)]
+    shared = 227 << 10
+    assert [tuple(device) for device in facts.devices] == [(0, *H200, uuid, shared), (1, *V100, uuid, shared)]
     assert usable() == (True, "", "")
 
 

@@ -22,9 +22,7 @@ import numpy as np
 from numba import cuda as cuda
 
 from plait.errors import DeviceFailure
-from plait.lang import lanes as bits
-from plait.lang import lanes as groups
-from plait.lang import warps
+from plait.lang import lanes, warps
 from plait.lang.closure import classes_of
 from plait.lang.compile import closure, in_compiled_cache, prepare, specialise, stem_of
 from plait.lang.compiling import compiling
@@ -97,8 +95,8 @@ class CudaKernel:
     def _folder(self, arguments: tuple[Any, ...]) -> Path:
         """Where numba-cuda keeps the kernel for these arguments, and for others of the same classes."""
         sources = closure(self.py_func, arguments)
-        # What the modules of this target say of operations may be said of any kernel.
-        sources.add(Path(__file__).parent.glob("cuda*.py"))
+        # What this module says of operations may be said of any kernel.
+        sources.add([Path(__file__)])
         folder = Path(stem_of(self.name, sources, metadata.version("numba-cuda"), repr(self.options)))
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
@@ -256,25 +254,8 @@ def teach() -> None:
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     prepare()
     _keep_libraries()
-    specialise(groups.add_saturating, _sum_of, target="cuda")
-    specialise(groups.subtract_saturating, _difference_of, target="cuda")
-    specialise(warps.lane_index, lambda: _lane_index, target="cuda")
-    specialise(warps.warp_size, lambda: _warp_size, target="cuda")
-    specialise(warps.synchronize_warp, lambda: _synchronize_warp, target="cuda")
-    specialise(
-        bits.lowest_bit, lambda word: _lowest_of_word if str(word) == "uint32" else None, target="cuda"
-    )
-    specialise(warps.in_word, lambda word, distance: _IN_WORD.get(str(word)), target="cuda")
-    specialise(warps.ballot, lambda flag: _ballot, target="cuda")
-    specialise(warps.add_to, lambda values, place, amount: _add_to, target="cuda")
-    specialise(
-        warps.shuffle,
-        lambda value, lane: _shuffle_word if str(value) == "uint32" else _shuffle,
-        target="cuda",
-    )
-    specialise(warps.shuffle_up, lambda value, distance: _shuffle_up, target="cuda")
-    specialise(warps.shuffle_down, lambda value, distance: _shuffle_down, target="cuda")
-    specialise(warps.shuffle_xor, lambda value, mask: _shuffle_xor, target="cuda")
+    for operation, made in _OPERATIONS.items():
+        specialise(operation, made, target="cuda")
 
 
 def _keep_libraries() -> None:
@@ -355,3 +336,21 @@ def _shuffle_down(value, distance):  # type: ignore[no-untyped-def]
 
 def _shuffle_xor(value, mask):  # type: ignore[no-untyped-def]
     return cuda.shfl_xor_sync(-1, value, mask)
+
+
+#: What makes an operation of the lanes on a GPU, by the types of its arguments.
+_OPERATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    lanes.add_saturating: _sum_of,
+    lanes.subtract_saturating: _difference_of,
+    lanes.lowest_bit: lambda word: _lowest_of_word if str(word) == "uint32" else None,
+    warps.lane_index: lambda: _lane_index,
+    warps.warp_size: lambda: _warp_size,
+    warps.synchronize_warp: lambda: _synchronize_warp,
+    warps.in_word: lambda word, distance: _IN_WORD.get(str(word)),
+    warps.ballot: lambda flag: _ballot,
+    warps.add_to: lambda values, place, amount: _add_to,
+    warps.shuffle: lambda value, lane: _shuffle_word if str(value) == "uint32" else _shuffle,
+    warps.shuffle_up: lambda value, distance: _shuffle_up,
+    warps.shuffle_down: lambda value, distance: _shuffle_down,
+    warps.shuffle_xor: lambda value, mask: _shuffle_xor,
+}

@@ -8,15 +8,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.driver import usable
+from plait.devices.driver import DriverDevice, probe
 from plait.errors import DeviceFailure, DeviceMemoryError, PlaitError, TargetUnavailable
 from plait.lang.warps import WARP, lane_index, shuffle_xor
-from plait.types import Availability
 
 _SMALLER_HOST = "close other programs, raise the limit of locked memory (ulimit -l), or use device='cpu'"
 _SMALLER = "close other programs that use the device, choose another one, or use device='cpu'"
@@ -82,47 +81,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Device(NamedTuple):
-    """Facts about a device; `number` is as in ``cuda:0``.
-
-    `capability` is (9, 0) for Hopper; `shared_per_block` the bytes of shared memory that one block may ask
-    for; `memory` bytes in all.
-    """
-
-    number: int
-    name: str
-    capability: tuple[int, int]
-    multiprocessors: int
-    shared_per_block: int
-    memory: int
-
-
-def cuda_available() -> Availability:
-    """Whether there is a device that can be used, and if not, why and what to do."""
-    return Availability(True) if SIMULATED else usable()
-
-
 def devices() -> list[int]:
     """Numbers of the devices of this machine."""
-    return [0] if SIMULATED else list(range(len(cuda.gpus)))
+    return [0] if SIMULATED else list(range(len(probe().devices)))
 
 
-def device_facts(index: int) -> Device:
+def device_facts(index: int) -> DriverDevice:
     """Facts about a device."""
     if SIMULATED:
-        return Device(index, "CUDA simulator", (9, 0), 2, 227 << 10, 1 << 30)
-    with on_device(index):
-        device = cuda.get_current_device()
-        memory = cuda.current_context().get_memory_info()
-        name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-        return Device(
-            index,
-            name,
-            tuple(device.compute_capability),
-            device.MULTIPROCESSOR_COUNT,
-            device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-            int(memory.total),
-        )
+        return DriverDevice(index, "CUDA simulator", (9, 0), 2, 1 << 30, shared_per_block=227 << 10)
+    return probe().devices[index]
 
 
 def free_memory(*, tidy: bool = True) -> int:

@@ -1,7 +1,7 @@
 """Memory of a device for batches that are under way at the same time.
 
-`plan` cuts work into batches of which several fit. Each batch under way has a `Slot`: a stream, and buffers
-on the device and pinned buffers on the host, which later batches use again. While one slot computes, another
+`plan` cuts work into pieces of which several fit. Each piece under way has a `Slot`: a stream, and buffers on
+the device and pinned buffers on the host, which later pieces use again. While one slot computes, another
 copies in and a third copies out.
 """
 
@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.cuda import cuda
+from plait.devices.cuda import SIMULATED, cuda
+from plait.devices.cuda_devices import least_free_memory
 from plait.errors import DeviceMemoryError
+
+T = TypeVar("T")
 
 #: Threads per device, each with a piece.
 SLOTS: Final = 6
+#: Tables kept on devices.
+_TABLES: Final = 32
 
 
 class Slot:
@@ -95,11 +101,12 @@ def _part(
 
 
 class _Kept:
-    """Slots that no piece uses, and how many there may be."""
+    """Slots that no piece uses, how many there may be, and tables that later batches use again."""
 
-    lock = threading.Lock()
+    lock, making = threading.Lock(), threading.Lock()
     slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
     used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
+    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012
 
 
 @contextlib.contextmanager
@@ -118,83 +125,78 @@ def slot_of(device: int) -> Iterator[Slot]:
             free.append(slot)
 
 
+def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
+    """What is made from a source for a device, in a way; the last few are kept, with their sources."""
+    key = (device, id(source), *how)
+    with _Kept.making:
+        known = _Kept.tables.get(key)
+        if known is None:
+            known = _Kept.tables[key] = source, make()
+            while len(_Kept.tables) > _TABLES:
+                _Kept.tables.popitem(last=False)
+        # Tables of texts come and go, while those of the model stay.
+        _Kept.tables.move_to_end(key)
+        found: T = known[1]
+        return found
+
+
+def uploaded(value: Any) -> Any:
+    """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
+    if isinstance(value, tuple):
+        return type(value)(*map(uploaded, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
+    return cuda.to_device(np.ascontiguousarray(whole))
+
+
 #: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.
 _SPARE_SHARE = 16
 _LEAST_SPARE = 256 << 20
-#: With three batches under way, copies both ways and kernels overlap.
-DEFAULT_SLOTS = 3
 _SMALLER = "choose a device with more memory, cut the input into smaller parts, or use device='cpu'"
 
 
 class Plan(NamedTuple):
-    """How work is cut: batch b is items ``edges[b]`` to ``edges[b + 1]``, int64.
+    """How work is cut: first item and end of each piece, of which `slots` are under way at a time.
 
-    `slots` batches are under way at a time; the largest takes `batch_bytes` of device memory.
+    The largest takes `piece_bytes` of device memory.
     """
 
-    edges: NDArray[np.int64]
+    pieces: list[tuple[int, int]]
     slots: int
-    batch_bytes: int
-
-    @property
-    def batches(self) -> list[tuple[int, int]]:
-        """First item and end of each batch."""
-        return [(int(a), int(b)) for a, b in zip(self.edges[:-1], self.edges[1:], strict=True)]
+    piece_bytes: int
 
 
 def plan(
-    items: int,
-    item_bytes: int | NDArray[np.int64],
-    *,
-    fixed_bytes: int = 0,
-    free_bytes: int,
-    most_items: int | None = None,
-    least_items: int = 1,
-    slots: int = DEFAULT_SLOTS,
-    device: str = "cuda",
+    items: int, item_bytes: int, *, free_bytes: int, most: int, least: int, slots: int, device: str = "cuda"
 ) -> Plan:
-    """Cut items, in order, into batches of which several fit the free memory at a time.
+    """Cut items, at least one, in order, into pieces of which several fit the free memory at a time.
 
-    Sizes are bytes of device memory: `item_bytes` of every item, or (items,) of each, `fixed_bytes` once, and
-    `free_bytes`, of which some are spared. A batch has at most `most_items`, where a larger one does not
-    gain; none is cut below `least_items` for the sake of overlapping alone. At most `slots` are under way at
-    a time. Raises `DeviceMemoryError`, naming `device`, if an item does not fit even on its own.
+    Of `free_bytes` some are spared. A piece has at most `most` items, where a larger one does not gain; none
+    is cut below `least` for the sake of overlapping alone. At most `slots` are under way at a time. Raises
+    `DeviceMemoryError`, naming `device`, if an item does not fit even on its own.
     """
-    spare = max(free_bytes // _SPARE_SHARE, min(_LEAST_SPARE, free_bytes // 2))
-    room = free_bytes - spare - fixed_bytes
-    uniform = isinstance(item_bytes, int | np.integer)
-    sizes = np.asarray(item_bytes, np.int64)
-    largest = int(sizes.max(initial=0)) if items else 0
-    if room < largest or room < 0:
-        raise DeviceMemoryError(device, needed=fixed_bytes + largest, free=free_bytes, fix=_SMALLER)
-    if not items:
-        return Plan(np.zeros(1, np.int64), 1, 0)
-    total = int(sizes) * items if uniform else int(sizes.sum())
+    room = free_bytes - max(free_bytes // _SPARE_SHARE, min(_LEAST_SPARE, free_bytes // 2))
+    if room < item_bytes:
+        raise DeviceMemoryError(device, needed=item_bytes, free=free_bytes, fix=_SMALLER)
     # An item may be larger than a slot's share of the room; then fewer are under way.
-    slots = max(1, min(slots, room // max(largest, 1)))
+    slots = max(1, min(slots, room // max(item_bytes, 1)))
+    total = item_bytes * items
     if total <= room:
         # All fits; it is cut all the same, so that copies of one part overlap with kernels of another.
-        slots = max(1, min(slots, items // max(1, least_items)))
+        slots = max(1, min(slots, items // max(1, least)))
         share = -(-total // slots)
     else:
         share = room // slots
-    share = max(share, largest)
-    most = items if most_items is None else max(1, most_items)
-    if uniform:
-        step = max(1, min(share // max(largest, 1), most))
-        edges = np.append(np.arange(0, items, step, dtype=np.int64), items)
-        return Plan(edges, min(slots, edges.size - 1), min(step, items) * largest)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    edges = _cut(before, share, most)
-    return Plan(edges, min(slots, edges.size - 1), int(np.diff(before[edges]).max()))
+    step = max(1, min(max(share, item_bytes) // max(item_bytes, 1), most))
+    pieces = [(first, min(first + step, items)) for first in range(0, items, step)]
+    return Plan(pieces, min(slots, len(pieces)), min(step, items) * item_bytes)
 
 
-def _cut(before: NDArray[np.int64], share: int, most: int) -> NDArray[np.int64]:
-    """Edges of batches of at most `share` bytes and `most` items, as large as can be."""
-    items = before.size - 1
-    edges = [0]
-    while edges[-1] < items:
-        first = edges[-1]
-        end = int(np.searchsorted(before, before[first] + share, "right")) - 1
-        edges.append(min(max(end, first + 1), first + most, items))
-    return np.array(edges, np.int64)
+def plan_for(devices: Sequence[int], items: int, item_bytes: int, most: int, least: int, slots: int) -> Plan:
+    """The same for the memory of the device that has the least; the simulator runs a piece at a time."""
+    free, tightest = least_free_memory(devices, tidy=False)
+    slots = 1 if SIMULATED else slots
+    return plan(
+        items, item_bytes, free_bytes=free, most=most, least=least, slots=slots, device=f"cuda:{tightest}"
+    )

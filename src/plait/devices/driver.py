@@ -26,13 +26,14 @@ _LIBRARIES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nv
 _FILES = Path("/dev/nvidiactl")
 
 _NO_DEVICE, _NOT_STARTED, _STUB, _OLDER = 100, 3, 34, 803
-_MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
+_MULTIPROCESSORS, _MAJOR, _MINOR, _SHARED_PER_BLOCK = 16, 75, 76, 97
 
 
 class DriverDevice(NamedTuple):
     """A device, as the driver describes it; `number` is as in ``cuda:0``.
 
-    `memory` is bytes in all; `uuid` is such as ``GPU-...``.
+    `memory` is bytes in all; `uuid` is such as ``GPU-...``; `shared_per_block` the bytes of shared memory
+    that one block may ask for.
     """
 
     number: int
@@ -41,6 +42,7 @@ class DriverDevice(NamedTuple):
     multiprocessors: int
     memory: int
     uuid: str = ""
+    shared_per_block: int = 0
 
 
 class DriverFacts(NamedTuple):
@@ -112,6 +114,7 @@ def _describe(library: Any, number: int) -> DriverDevice:
         attribute(_MULTIPROCESSORS),
         memory.value,
         _uuid(library, device),
+        attribute(_SHARED_PER_BLOCK),
     )
 
 

@@ -114,7 +114,7 @@ def over_threads(threads: int, work: Sequence[T], run: Callable[[T], R]) -> list
     Every item has its own scratch memory and writes its own rows, so neither the number of threads nor their
     order can change a bit of the results.
     """
-    if threads == 1 or len(work) == 1:
+    if threads == 1 or len(work) <= 1:
         return [run(item) for item in work]
     with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
         return list(pool.map(run, work))

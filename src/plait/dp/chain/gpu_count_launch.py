@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import least_free_memory, over_devices
-from plait.devices.cuda_memory import SLOTS, Plan, Slot, plan, slot_of
+from plait.devices.cuda import cuda, cuda_kernel
+from plait.devices.cuda_devices import over_devices
+from plait.devices.cuda_memory import SLOTS, Plan, Slot, kept, plan_for, slot_of, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
@@ -153,8 +151,6 @@ _PIECE: Final = 64 << 20
 _LEAST: Final = 1 << 16
 #: Warps of a block.
 _WARPS: Final = 4
-#: Chains kept on devices.
-_CHAINS: Final = 16
 #: Most blocks of a launch: enough for every device to have several waves of them.
 _BLOCKS: Final = 1 << 14
 #: Longest text that the GPU counts; hardly any junction is longer.
@@ -186,7 +182,7 @@ class ChainLaunch:
         self.kind = kind
         self.alg = alg
         self.by_model = isinstance(kind.rows, PerModel)
-        self.tables = WarpTables(*map(_uploaded, warp_tables(kind, tables)))
+        self.tables: WarpTables = uploaded(warp_tables(kind, tables))
         patterns, models = int(self.tables.patterns), int(tables.out_lane.size)
         self._step = np.int32(2 * (WARP // patterns * patterns) if self.by_model else models)
 
@@ -203,21 +199,6 @@ class ChainLaunch:
         )  # fmt: skip
 
 
-def _uploaded(value: Any) -> Any:
-    """A table on the device; empty ones get an element that nobody reads."""
-    if not isinstance(value, np.ndarray):
-        return value
-    whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
-    return cuda.to_device(np.ascontiguousarray(whole))
-
-
-class _Kept:
-    """Chains on devices, which later batches use again."""
-
-    lock = threading.Lock()
-    chains: OrderedDict[tuple[int, int], tuple[ChainTables, ChainLaunch]] = OrderedDict()  # noqa: RUF012  # one for the process
-
-
 def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
     """Fill ``batch.out``, pieces of the batch in parallel on devices; None where this module does not serve.
 
@@ -231,11 +212,11 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
     cut = _plan(target.devices, texts, out)
 
     def run(device: int, piece: tuple[int, int]) -> None:
-        launch = _launch_on(device, kind, alg, tables)
+        launch = kept(device, tables, lambda: ChainLaunch(kind, alg, tables))
         with slot_of(device) as slot:
             _count(slot, launch, texts, out, *piece)
 
-    over_devices(target.devices * cut.slots, cut.batches, run)
+    over_devices(target.devices * cut.slots, cut.pieces, run)
     left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
     if left.size:
         part = Texts(texts.symbols, *(field[left] for field in texts[1:]))
@@ -252,11 +233,7 @@ def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
     results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
     # Symbols may be shared, and texts between those of a piece: `_piece_of` keeps to twice the mean.
     each = results + 10 + 2 * -(-int(np.minimum(texts.length, _LONGEST).sum()) // count)
-    free, tightest = least_free_memory(devices, tidy=False)
-    return plan(
-        count, each, free_bytes=free, most_items=max(1, _PIECE // results), least_items=_LEAST,
-        slots=1 if SIMULATED else SLOTS, device=f"cuda:{tightest}",
-    )  # fmt: skip
+    return plan_for(devices, count, each, max(1, _PIECE // results), _LEAST, SLOTS)
 
 
 def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, first: int, last: int) -> None:
@@ -284,18 +261,6 @@ def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, firs
         np.copyto(wanted[name], here[begin : begin + size].reshape(wanted[name].shape))
         begin += size
     np.copyto(wanted["bound"], bounds)
-
-
-def _launch_on(device: int, kind: Kind, alg: Any, tables: ChainTables) -> ChainLaunch:
-    """The chain on a device; the last few are kept there."""
-    key = device, id(tables)
-    with _Kept.lock:
-        known = _Kept.chains.get(key)
-        if known is None:
-            known = _Kept.chains[key] = tables, ChainLaunch(kind, alg, tables)
-            while len(_Kept.chains) > _CHAINS:
-                _Kept.chains.popitem(last=False)
-        return known[1]
 
 
 def _piece_of(texts: Texts, first: int, last: int) -> Texts:

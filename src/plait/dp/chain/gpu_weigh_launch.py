@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, least_free_memory, over_devices
-from plait.devices.cuda_memory import Plan, Slot, plan, slot_of
+from plait.devices.cuda import cuda, cuda_kernel
+from plait.devices.cuda_devices import device_facts, over_devices
+from plait.devices.cuda_memory import Plan, Slot, kept, plan_for, slot_of, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_tables import (
     LevelTrees,
@@ -265,7 +263,6 @@ def weigh_pairs(
         weigh_pair_graph(alg, chain, parts, texts, texts.order[k], graph, memory, out)
 
 
-T = TypeVar("T")
 _Ints = NDArray[np.int64]
 
 #: Threads per device, each with a piece: more of them wait for each other.
@@ -282,8 +279,6 @@ _WARPS: Final = 4
 _BLOCKS: Final = 1 << 14
 #: Nodes up to which texts are of one size; the last is more than shared memory holds.
 _SIZES: Final = np.array([64, 80, 96, 112, 128, 192, 256, 384, 512, 768, 1024, 2048, 1 << 15])
-#: Tables kept on devices.
-_TABLES: Final = 16
 
 
 class WeightedLaunch:
@@ -293,7 +288,7 @@ class WeightedLaunch:
     """
 
     def __init__(self, chain: WeightedChain, device: int, algebra: Any = PROBABILITY) -> None:
-        self.tables: Any = _uploaded(warp_chain(chain, _GROUP, algebra.zero))
+        self.tables: Any = uploaded(warp_chain(chain, _GROUP, algebra.zero))
         self._algebra = algebra
         self.pairs = not len(chain.fragment_root)
         self._shared = device_facts(device).shared_per_block
@@ -414,14 +409,14 @@ def run_weighted(
     cut = _plan(devices, texts)
 
     def run(device: int, piece: tuple[int, int]) -> _Ints:
-        launch = _kept(device, chain, lambda: WeightedLaunch(chain, device, algebra), type(algebra), algebra)
+        launch = kept(device, chain, lambda: WeightedLaunch(chain, device, algebra), type(algebra), algebra)
         there = None
         if batch.host_parts is not None:
-            there = _kept(device, batch.host_parts, lambda: _uploaded(batch.parts))
+            there = kept(device, batch.host_parts, lambda: uploaded(batch.parts))
         with slot_of(device) as slot:
             return _weigh(slot, launch, there, batch, out, *piece)
 
-    return np.concatenate(over_devices(list(devices) * cut.slots, cut.batches, run))
+    return np.concatenate(over_devices(list(devices) * cut.slots, cut.pieces, run))
 
 
 def batch_of(chain: WeightedChain, parts: GraphParts, texts: WeightedTexts, plain: bool) -> Batch | None:
@@ -448,11 +443,7 @@ def _plan(devices: Sequence[int], texts: WeightedTexts) -> Plan:
     roots = texts.prefix_root.size + texts.suffix_root.size
     # Symbols may be shared, and texts between those of a piece: `own_symbols` keeps to twice the mean.
     each = 32 + -(-(2 * int(texts.length.sum()) + 8 * roots) // count)
-    free, tightest = least_free_memory(devices, tidy=False)
-    return plan(
-        count, each, free_bytes=free, most_items=_PIECE, least_items=_LEAST,
-        slots=1 if SIMULATED else _THREADS, device=f"cuda:{tightest}",
-    )  # fmt: skip
+    return plan_for(devices, count, each, _PIECE, _LEAST, _THREADS)
 
 
 def _weigh(
@@ -523,34 +514,3 @@ def _sizes(
             return order, found, np.sort(order[first:]).astype(np.int64)
         found.append(Size(first, last, room, warps))
     return order, found, np.zeros(0, np.int64)
-
-
-def _uploaded(value: Any) -> Any:
-    """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
-    if isinstance(value, tuple):
-        return type(value)(*map(_uploaded, value))
-    if not isinstance(value, np.ndarray):
-        return value
-    return cuda.to_device(np.ascontiguousarray(value) if value.size else np.zeros(1, value.dtype))
-
-
-class _Kept:
-    """Tables on devices, which later batches use again, with what they are made from."""
-
-    lock = threading.Lock()
-    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012  # one for the process
-
-
-def _kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
-    """What is made from a source for a device, in a way; the last few are kept."""
-    key = (device, id(source), *how)
-    with _Kept.lock:
-        known = _Kept.tables.get(key)
-        if known is None:
-            known = _Kept.tables[key] = source, make()
-            while len(_Kept.tables) > _TABLES:
-                _Kept.tables.popitem(last=False)
-        # Tables of texts come and go, while those of the model stay.
-        _Kept.tables.move_to_end(key)
-        found: T = known[1]
-        return found

@@ -6,13 +6,13 @@ Narrow lanes first, wider ones for what did not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Target
+from plait.devices.target import Target, over_threads
 from plait.dp.pairs.inter_sequence import (
     COLUMNS,
     LANE_TYPES,
@@ -106,7 +106,8 @@ def _score(
     edges = np.append(np.searchsorted(work, np.arange(0, max(int(work[-1]), 1), share)), len(widths))
     edges = edges[np.diff(edges, prepend=-1) > 0]
 
-    def run(first: int, last: int) -> None:
+    def run(share: tuple[int, int]) -> None:
+        first, last = share
         chosen = np.arange(first, last)
         call(
             setup,
@@ -120,13 +121,7 @@ def _score(
         )
         progress(int(blocks.lengths[first:last].sum(dtype=np.int64)) * setup.query.size)
 
-    pairs = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    if threads == 1 or len(pairs) <= 1:
-        for first, last in pairs:
-            run(first, last)
-    else:
-        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
-            list(pool.map(run, *zip(*pairs, strict=True)))
+    over_threads(threads, list(pairwise(edges.tolist())), run)
     return out.astype(np.int64)
 
 
@@ -365,11 +360,7 @@ def trace_targets(call: Callable[..., Any], query: BlockQuery, task: PairList, t
         shares = 1
     size = -(-order.size // (shares * setup.lanes.width)) * setup.lanes.width
     parts = [order[k : k + size] for k in range(0, order.size, size)]
-    if threads == 1 or len(parts) == 1:
-        found = [_run_share(call, setup, task, part) for part in parts]
-    else:
-        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
-            found = list(pool.map(lambda part: _run_share(call, setup, task, part), parts))
+    found = over_threads(threads, parts, lambda part: _run_share(call, setup, task, part))
     return _in_order(found, task, int(query.rows.size))
 
 

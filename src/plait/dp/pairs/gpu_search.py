@@ -7,7 +7,6 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.devices.cuda_devices import device_facts, free_memory, on_device
 from plait.devices.cuda_memory import Slot
 from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import over_threads
 from plait.dp.pairs.blocks import TargetBlocks, offer_border
 from plait.dp.pairs.gpu_wide import (
     WARPS,
@@ -575,12 +575,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     shares = shares_of(
         blocks.lengths, plan._replace(residues=_residues_of_a_part(total, plan.residues, len(devices))), needs
     )
-    if len(shares) == 1:
-        run(shares[0])
-    else:
-        most = min(len(shares), plan.slots * len(devices))
-        with ThreadPoolExecutor(most, thread_name_prefix="plait") as pool:
-            list(pool.map(run, shares))
+    over_threads(min(len(shares), plan.slots * len(devices)), shares, run)
     for k in served:
         offer_border(queries[k], blocks.lengths, scores[k])
     return scores

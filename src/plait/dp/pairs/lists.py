@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.devices.target import over_threads
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
@@ -456,12 +456,7 @@ def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, th
         used = call(*setup, task, first, last, memory, results)
         return results.runs[:used].copy()
 
-    shares = list(_shares(task, threads))
-    if threads == 1 or len(shares) == 1:
-        parts = [run(share) for share in shares]
-    else:
-        with ThreadPoolExecutor(threads, thread_name_prefix="plait") as pool:
-            parts = list(pool.map(run, shares))
+    parts = over_threads(threads, list(_shares(task, threads)), run)
     runs = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
     return PairResults(scores, ends, runs, counts)
 
