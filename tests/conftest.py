@@ -105,6 +105,8 @@ def _watch_kernels() -> None:
             _Called.names.add(function.__name__)
             return function(*arguments)
 
+        # Asked for where the definition itself is meant.
+        call.py_func = function  # type: ignore[attr-defined]
         return call
 
     _jit.kernel = kernel  # type: ignore[assignment]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from plait.align.matrices import load_matrix, match_mismatch
 from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar, rescore
 from plait.align.scoring import Scoring
-from plait.dp.pairs.traceback import Paths
+from plait.dp.pairs.paths import Paths
 from plait.errors import InvalidInput
 
 DNA = Scoring(match_mismatch(2, -3), 7, 2)

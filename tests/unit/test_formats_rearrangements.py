@@ -384,7 +384,9 @@ class TestBadInput:
 
 def test_leaving_the_loop_ends_the_thread(tmp_path: Path) -> None:
     before = threading.active_count()
-    with open_rearrangements(write(tmp_path / "a", TEXT), block_rows=7) as reader:
+    # More than the thread reads ahead.
+    path = write(tmp_path / "a", HEADER + TEXT.removeprefix(HEADER) * 100)
+    with open_rearrangements(path, block_rows=7) as reader:
         iterator = iter(reader)
         next(iterator)
         assert threading.active_count() > before

@@ -109,7 +109,7 @@ def test_a_healthy_table_blames_nothing(tmp_path: Path) -> None:
     found = counted(list(mouse()), tmp_path)
     assert found.remarks == []
     text = count_text(found, seconds=1)
-    assert "No gene has a notable share of them." in text and "wrong anchor" not in text
+    assert "No gene" not in text and "wrong anchor" not in text
     for calls in ("use", "ignore"):
         assert weighed(list(human()), tmp_path, calls=calls).remarks == {"nt": []}
 

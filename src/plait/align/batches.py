@@ -29,7 +29,8 @@ from plait.dp.pairs.launches import (
     TraceBatch,
 )
 from plait.dp.pairs.lists import FreeEnds, PairList, PairResults, choice_bytes, make_setup
-from plait.dp.pairs.traceback import Costs, Paths
+from plait.dp.pairs.paths import Paths
+from plait.dp.pairs.traceback import Costs
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
 _TILED_CELLS = 1 << 26

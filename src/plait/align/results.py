@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.pairs.lists import describe_kernel
-from plait.dp.pairs.traceback import COUNTS, PathColumns, Paths
+from plait.dp.pairs.paths import COUNTS, PathColumns, Paths
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:

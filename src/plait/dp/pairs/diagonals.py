@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from plait.dp.pairs.choices import note
 from plait.dp.pairs.gaps import cell, gaps, in_lanes
 from plait.dp.pairs.scores import enter, prepare, scores
-from plait.dp.pairs.traceback import note
 from plait.lang.algebras import adds_scores, algebra_in_lanes, with_zero
 from plait.lang.compile import shared
 from plait.lang.lanes import (

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.dp.pairs.choices import KeepChoices, ScoresOnly, note
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds
-from plait.dp.pairs.traceback import Costs, KeepChoices, LaneBits, ScoresOnly, close_at_border, note, walk
+from plait.dp.pairs.traceback import Costs, LaneBits, close_at_border, walk
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen

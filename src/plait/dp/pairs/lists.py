@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import over_threads
+from plait.dp.pairs.choices import KeepChoices, ScoresOnly, keeps
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
+from plait.dp.pairs.paths import describe_paths
 from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
-from plait.dp.pairs.traceback import (
-    Costs,
-    KeepChoices,
-    ScoresOnly,
-    StripeBits,
-    close_at_border,
-    describe_paths,
-    keeps,
-    walk,
-)
+from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, walk
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.dp.pairs.choices import KeepChoices, ScoresOnly
 from plait.dp.pairs.diagonals import Edges
 from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
 from plait.dp.pairs.scores import ROWS, part
-from plait.dp.pairs.traceback import DONE, Costs, KeepChoices, ScoresOnly, StripeBits
+from plait.dp.pairs.traceback import DONE, Costs, StripeBits
 
 _LEAST_TILE = 1024
 _LARGEST_TILE = 16384

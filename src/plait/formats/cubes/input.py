@@ -25,8 +25,6 @@ from plait.formats.cubes.envi import data_of, header_of, read_envi_header
 from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, npy_layout, with_byte_order
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
 
-__all__ = []
-
 #: Where the rows of a file do not lie together, so many bytes of them are read at a time.
 _AHEAD = 1 << 26
 _Window: TypeAlias = Callable[[int, int, int, int], NDArray[Any]]

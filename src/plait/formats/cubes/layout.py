@@ -12,8 +12,6 @@ import numpy as np
 
 from plait.errors import FormatError, InvalidInput
 
-__all__ = []
-
 Interleave = Literal["bsq", "bil", "bip"]
 ByteOrder = Literal["little", "big"]
 

@@ -29,8 +29,6 @@ from plait.formats.cubes.layout import (
 )
 from plait.formats.cubes.origin import CubeOrigin
 
-__all__ = []
-
 
 class RowWriter(ABC):
     """A file that appears under its name when complete; rows come in order, and are written `step` at a time.

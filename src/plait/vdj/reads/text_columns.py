@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.alphabets import AMINO_ACID_OF_MASKS, IUPAC_MASK
-from plait.dp.pairs.traceback import put_run
+from plait.dp.pairs.paths import put_run
 from plait.lang.compile import kernel, shared
 from plait.vdj.reads.columns import check_letters, edges_of, text_array
 
