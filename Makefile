@@ -35,9 +35,10 @@ test-all: ## Every gate with every test and more random cases: nightly, or by ha
 setup:
 	@sh tools/environment.sh demo test docs
 
-lint: setup ## ruff: rules and layout
+lint: setup ## ruff: rules and layout; the budget of lines
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/code_lines.py
 
 format: setup ## Lay the sources out and mend what ruff can mend
 	$(BIN)/ruff check --fix

@@ -4,6 +4,8 @@ Importing Numba takes longer than many a run. A kernel that was compiled before 
 checksum of all that it holds: `load` links it with LLVM alone, and `NativeCode` calls it with the arguments
 laid out as Numba's calling convention does: pointers to the result and to an exception, then every number,
 and of an array its owner (none), size, address, shape and strides.
+
+A module of its own: it alone links, and what has been compiled needs nothing else.
 """
 
 from __future__ import annotations

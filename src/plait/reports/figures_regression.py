@@ -1,6 +1,6 @@
 """Figures of the regression: coefficients along the penalty, models compared, held-out predictions.
 
-Beside `study_report`, its one importer, because all together would be too long a file.
+A module of its own: with `study_report` and `figures_sharing` it would be too long a file.
 """
 
 from __future__ import annotations

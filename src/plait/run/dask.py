@@ -1,4 +1,7 @@
-"""Workers of a Dask cluster: one that runs, or processes that are started on this machine."""
+"""Workers of a Dask cluster: one that runs, or processes that are started on this machine.
+
+A module of its own: it alone imports Dask, and it is loaded when it is asked for.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The J of reads on a strand, in a part of each.
 
-The calls of V, D and J stand in a module each, whoever imports them.
+A module of its own, as the calls of V, D and J stand in one each.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Where a J is sure, a short end of a V left of it is enough. A V that begins at its conserved Cys, as in reads
 of the CDR3 alone, has a dozen bases: too few to be told from chance in a whole read, and enough beside a J,
-if the Cys is among them. The calls of V, D and J stand in a module each, whoever imports them.
+if the Cys is among them. A module of its own, as the calls of V, D and J stand in one each.
 """
 
 from __future__ import annotations
