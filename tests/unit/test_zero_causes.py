@@ -97,12 +97,21 @@ STRAND, CDR3, LONGER = (
 )
 INSERTIONS, MUTATED, WINDOW = "longer insertions?", "mutated receptors", "window of fixed length"
 SPECIES, OTHERS = "another species?", "clearly more like genes of"
-NOTHING = "nothing that was looked for"
-ALL = (STRAND, CDR3, LONGER, INSERTIONS, MUTATED, WINDOW, SPECIES, OTHERS, NOTHING)
+NOTHING, TIGHT = "nothing that was looked for", "beyond the limits of this run"
+ALL = (TIGHT, STRAND, CDR3, LONGER, INSERTIONS, MUTATED, WINDOW, SPECIES, OTHERS, NOTHING)
 
 
 def said(remarks: Any) -> set[str]:
     return {words for words in ALL if words in " ".join(remarks)}
+
+
+@pytest.mark.parametrize(
+    "model", [PathModel(pi=1, nu=2), PathModel(nu_vd=0, nu_dj=1), PathModel(name="dp1", max_n=2)]
+)
+def test_tight_limits_are_a_cause(tmp_path: Path, model: PathModel) -> None:
+    rows = written(mouse(), tmp_path / "in.parquet")
+    found = count_files([rows], tmp_path / "out.parquet", PathCounter(MOUSE, model, threads=1), threads=1)
+    assert said(found.remarks) == {TIGHT}
 
 
 def test_a_healthy_table_blames_nothing(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def _letters(path: object, number: int, words: Sequence[str]) -> str:
     upper = [word.upper() for word in words]
     twice = next((letter for i, letter in enumerate(upper) if letter in upper[:i]), None)
     if bad is not None:
-        found = f"{bad!r} as a letter"
+        found = f"{bad[:40]!r} as a letter"
     elif twice is not None:
         found = f"the letter {twice!r} twice"
     elif len(words) > MAX_LETTERS:

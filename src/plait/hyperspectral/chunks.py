@@ -72,7 +72,9 @@ class ChunkCoding:
             raise InvalidInput("configuration", found=told, expected=expected)
         known = {field.name for field in fields(cls)}
         if left := sorted(str(name) for name in set(config) - known):
-            raise InvalidInput("configuration", found=", ".join(left), expected=", ".join(sorted(known)))
+            raise InvalidInput(
+                "configuration", found=", ".join(map(reprlib.repr, left)), expected=", ".join(sorted(known))
+            )
         return cls(**config)
 
     def config(self) -> dict[str, Any]:

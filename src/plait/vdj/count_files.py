@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -236,13 +236,22 @@ class BlockCounter(RowWork[CountSummary]):
             # A second a row is not rare.
             return summary
 
-        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        def possible(
+            counter: PathCounter, texts: Sequence[str], rows: NDArray[np.int64]
+        ) -> NDArray[np.bool_]:
             at = pa.array(rows)
-            counts = self.counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
-            return _above_zero(self.counter.columns.batch(counts))
+            counts = counter.count(pa.array(texts, junction.type), v.take(at), j.take(at))
+            return _above_zero(counter.columns.batch(counts))
 
         counted = pc.equal(result["status"], "ok").to_numpy(zero_copy_only=False)
-        summary.causes = self._causes.causes(junction, counted, counted & ~_above_zero(result), possible)
+        own, wider = self.counter, self.counter.at_default_limits
+        summary.causes = self._causes.causes(
+            junction,
+            counted,
+            counted & ~_above_zero(result),
+            partial(possible, own),
+            None if wider is None else partial(possible, wider),
+        )
         return summary
 
     def facts(self, summary: CountSummary) -> dict[str, Any]:

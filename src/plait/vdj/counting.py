@@ -282,6 +282,17 @@ class PathCounter:
         )
 
     @cached_property
+    def at_default_limits(self) -> PathCounter | None:
+        """One with the default limits, where those of this one are tighter."""
+        model = self.model.at_default_limits
+        settings: dict[str, Any] = {
+            "chain": self.chain,
+            "ambiguous": self._ambiguous,
+            "threads": self._threads,
+        }
+        return None if model is None else PathCounter(self.germline, model, device="cpu", **settings)
+
+    @cached_property
     def columns(self) -> ResultColumns:
         """Its counts as columns of a table."""
         return ResultColumns(self.germline, self.model, self.chain, self.overflow)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from plait.errors import InvalidInput
@@ -117,6 +117,21 @@ class PathModel:
             raise InvalidInput(
                 "sweep_nu", found="a sweep beside nu_vd and nu_dj", expected="at most one of these two"
             )
+
+    @property
+    def at_default_limits(self) -> PathModel | None:
+        """The same with the default limits where its own are tighter, without a sweep; None if none is."""
+        one, usual = replace(self, sweep_pi=(), sweep_nu=()), PathModel()
+        wider = {name: max(getattr(one, name) or 0, getattr(usual, name)) for name in ("pi", "nu", "max_n")}
+        if one.name == "exhaustive":
+            wider["max_n"] = one.max_n
+        both = {
+            name: max(limit, usual.nu)
+            for name in ("nu_vd", "nu_dj")
+            if (limit := getattr(one, name)) is not None
+        }
+        found = replace(one, **wider, **both)
+        return None if found == one else found
 
     @property
     def is_sweep(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -24,6 +24,7 @@ CAUSES: Final = (
     "reverse_complement",
     "no_conserved_codons",
     "longer_sequence",
+    "tight_limits",
     "genes_of_another_set",
     "long_insertions",
     "mutations",
@@ -47,6 +48,7 @@ _AA_START, _AA_END = re.compile("(?=C)"), re.compile("(?=[FW](?:G|$))")
 _NT_CODON_FIRST, _NT_CODON_LAST = re.compile("TG[TC]"), re.compile("(?:TT[TC]|TGG)$")
 
 Ends = tuple[tuple[str, ...], tuple[str, ...]]
+Possible = Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]]
 
 
 @dataclass(slots=True)
@@ -139,12 +141,13 @@ class CauseFinder:
         junctions: pa.Array,
         counted: NDArray[np.bool_],
         zero: NDArray[np.bool_],
-        possible: Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]],
+        possible: Possible,
+        at_default_limits: Possible | None = None,
     ) -> TableCauses:
         """What explains zeros of a block: of rows `counted`, those with a number, and `zero` among them.
 
         `possible` tells, for texts in the place of the junctions of given rows, whether they have a number
-        above 0.
+        above 0; `at_default_limits` the same with wider limits, where the limits are tight.
         """
         found = TableCauses()
         sizes = pc.value_counts(pc.binary_length(junctions).filter(pa.array(counted)))
@@ -158,16 +161,19 @@ class CauseFinder:
         rows = _some(np.flatnonzero(zero))
         texts = dict(zip(rows.tolist(), _texts(junctions, rows), strict=True))
         found.examined = len(texts)
-        for cause, variants in (
-            ("reverse_complement", self._turned),
-            ("no_conserved_codons", self._flanked),
-            ("longer_sequence", self._windows),
-        ):
+        tests: list[tuple[str, Possible, Callable[[str], Iterable[str]]]] = [
+            ("reverse_complement", possible, self._turned),
+            ("no_conserved_codons", possible, self._flanked),
+            ("longer_sequence", possible, self._windows),
+        ]
+        if at_default_limits is not None:
+            tests.append(("tight_limits", at_default_limits, lambda whole: (whole,)))
+        for cause, is_possible, variants in tests:
             tried = [(row, text) for row, whole in texts.items() for text in variants(whole)]
             if not tried:
                 continue
             at = np.array([row for row, _ in tried], np.int64)
-            above = possible([text for _, text in tried], at)
+            above = is_possible([text for _, text in tried], at)
             for row in set(at[above].tolist()):
                 found.causes[cause] += 1
                 del texts[row]
@@ -284,6 +290,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "these are CDR3s without the conserved codons, and no junctions",
     "longer_sequence": "hold a shorter sequence, from Cys to Phe or Trp, with a {what} above 0: these are "
     "reads or windows that go beyond the junction",
+    "tight_limits": "have a {what} above 0 with the default limits: their paths are beyond the limits of "
+    "this run",
     "genes_of_another_set": "begin and end clearly more like genes of {others} than like those of the {own}",
     "long_insertions": "match V and J and leave more nucleotides between them than the {own} allows for: a "
     "locus with longer insertions?",

@@ -178,7 +178,7 @@ class Entry:
         """A `FormatError` at this allele."""
         where: dict[str, Any] = {"line": self.line, "record": self.record}
         return FormatError(
-            self.path, **where, found=f"{found} in {self.allele.name}", expected=expected, hint=hint
+            self.path, **where, found=f"{found} in {self.allele.name[:80]}", expected=expected, hint=hint
         )
 
 

@@ -308,8 +308,16 @@ class _Assembly:
     def _event(self, nickname: str) -> IgorEvent:
         if nickname not in self._events:
             found = ", ".join(self._events) or "no events"
-            raise FormatError(self._params, found=found, expected=f"an event {nickname}")
-        return self._events[nickname]
+            raise FormatError(self._params, found=found[:200], expected=f"an event {nickname}")
+        event = self._events[nickname]
+        # Numbers are checked where they are read, by the kind.
+        kind = {"del": "Deletion", "ins": "Insertion", "choice": "GeneChoice"}.get(
+            nickname.rpartition("_")[2]
+        )
+        if kind not in (None, event.kind):
+            found = f"{event.kind[:40]!r} as the kind of {nickname}"
+            raise FormatError(self._params, line=event.line, found=found, expected=kind)
+        return event
 
     def genes(self, nickname: str, anchors: dict[str, tuple[int, str]]) -> tuple[ModelGene, ...]:
         event = self._event(nickname)
