@@ -6,12 +6,16 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.fuzz.parsers import PARSERS
 from tests.fuzz.run import kept_case, kept_cases, run_cases, vacuous
 from tests.fuzz.trial import Parser, limit_memory, outcome
+
+from plait.formats import rearrangements
 
 #: Cases of one parser: a second of work at the most.
 _CASES = {
@@ -24,6 +28,16 @@ _CASES = {
 }
 # What libraries warn of in broken files is not of interest here.
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def threads_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Parsers of tables do without threads: what other tests of this process find is as before."""
+    monkeypatch.setattr(rearrangements, "read_ahead", rearrangements.read_ahead)
+    counts = pa.cpu_count(), pa.io_thread_count()
+    yield
+    pa.set_cpu_count(counts[0])
+    pa.set_io_thread_count(counts[1])
 
 
 @pytest.mark.parametrize("name", list(PARSERS))
