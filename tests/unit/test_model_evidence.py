@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.vdj.germline import load_germline
 from plait.vdj.model import EvidenceChoice, RecombinationModel, model_from_germline
 from plait.vdj.model import evidence as files

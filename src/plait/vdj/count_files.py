@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.parquet import MOST_BYTES
 from plait.formats.rearrangements import open_rearrangements
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
     AddedColumns,
     FinishedRun,

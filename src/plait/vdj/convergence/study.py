@@ -19,8 +19,7 @@ import pyarrow as pa
 from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.run.choice import open_executor
-from plait.run.executor import Executor
+from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import Ambiguity
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.count_cache import (

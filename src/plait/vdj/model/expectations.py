@@ -26,7 +26,7 @@ from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.vdj.model.gene_ends import EndShape, ModelShapes, model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
 from plait.vdj.model.texts import EncodedJunctions, JunctionEncoder, TextKind, chosen_texts, split_texts

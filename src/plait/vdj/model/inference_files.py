@@ -16,7 +16,7 @@ from plait._version import __version__
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.settings import package_digest
 from plait.vdj.model.evidence import EvidenceChoice, collect_evidence, open_evidence
 from plait.vdj.model.expectations import Evidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,7 @@ from numpy.typing import NDArray
 
 from plait.devices.choice import check_device, resolve, used_devices
 from plait.errors import FormatError, InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.vdj.calls import BlamedCalls, RowTotals
 from plait.vdj.germline.allele import locus_of
@@ -149,10 +149,10 @@ class PgenWork(RowWork[PgenTotals]):
     def _knows(self) -> Callable[[str, str], bool]:
         return cache(self.engine.knows)
 
-    @cached_property
+    @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The result columns."""
-        raise NotImplementedError
 
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers of each kind are made."""

@@ -26,8 +26,7 @@ from plait.dp.chain.best import (
     scenario_kernel,
 )
 from plait.errors import InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
 from plait.vdj.calls import RowTotals
 from plait.vdj.model.gene_ends import GeneCalls, GivenGenes, as_column, model_shapes, taken
