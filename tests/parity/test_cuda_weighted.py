@@ -36,8 +36,7 @@ from plait.dp.chain import launches
 from plait.dp.chain.gpu_tables import warp_parts
 from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.gene_ends import model_shapes
-from plait.vdj.model.weights import parts_of, weighted_chain
+from plait.vdj.model.weights import model_shapes, parts_of, weighted_chain
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 

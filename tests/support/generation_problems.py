@@ -25,10 +25,9 @@ from plait.dp.chain.texts import WeightedTexts
 from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lang.lanes import LANES, host_lanes
-from plait.vdj.model.gene_ends import Amounts, EndShape, empty_table, model_shapes
+from plait.vdj.model.junctions import TextKind, encode_texts
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import TextKind, encode_texts
-from plait.vdj.model.weights import make_scratch, weighted_chain
+from plait.vdj.model.weights import Amounts, EndShape, empty_table, make_scratch, model_shapes, weighted_chain
 
 __all__ = [
     "GENERATION_ALGEBRAS",

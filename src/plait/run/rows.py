@@ -312,7 +312,7 @@ def kept_table(
     inputs: Sequence[str | os.PathLike[str]] = (),
     resume: bool,
 ) -> Generator[tuple[TableWriter, Generator[R, None, None], Checkpoint], None, None]:
-    """A table to write, what comes of `work`, made ahead, and ``OUTPUT.checkpoint``, in which `work` keeps it.
+    """A table to write, what comes of `work`, made ahead, and ``OUTPUT.checkpoint``, which keeps it.
 
     `told` goes into the metadata of the table; a run with another `key` cannot be resumed. The caller removes
     the checkpoint.

@@ -23,11 +23,16 @@ from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork,
 from plait.vdj.calls import BlamedCalls, RowTotals
 from plait.vdj.germline.allele import locus_of
 from plait.vdj.model.expectations import PosteriorFinder
-from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionColumns, JunctionTable, open_junctions
-from plait.vdj.model.pgen import GenerationProbability, Pgen
+from plait.vdj.model.junctions import (
+    LINES,
+    GivenCalls,
+    JunctionColumns,
+    JunctionTable,
+    TextKind,
+    open_junctions,
+)
+from plait.vdj.model.pgen import PGEN_STATUSES, ZERO_REASONS, GenerationProbability, Pgen
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import TextKind
-from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
 from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
 
 #: Shares of the rows with a probability above zero, of which the summary has the probability.

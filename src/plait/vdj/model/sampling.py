@@ -24,7 +24,7 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Remade, kept_results, kept_table
 from plait.settings import package_digest
 from plait.types import Provenance
-from plait.vdj.model.junction_tables import ACID_OF_CODON, END_COLUMNS, choice_columns
+from plait.vdj.model.junctions import ACID_OF_CODON, END_COLUMNS, choice_columns
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.reads.columns import edges_of, text_array
 

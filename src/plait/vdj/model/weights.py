@@ -1,25 +1,350 @@
-"""A recombination model as tables of the chain schedule."""
+"""Trees of gene ends, which of them V and J calls allow, and a model as tables of the chain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.texts import GraphParts, PathGraph, TextGraph
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
-from plait.lang.algebras import PROBABILITY
+from plait.errors import InvalidInput
+from plait.lang.algebras import PROBABILITY, Count, LogSum, MaxProduct, Probability, WeightedSum, choice
 from plait.lang.lanes import PADDING, padded
-from plait.vdj.model.gene_ends import Amounts, ModelShapes, empty_table, values_of
+from plait.vdj.calls import STATUSES
+from plait.vdj.germline.allele import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
+
+#: From the name of a table of the model and its probabilities, what each entry of it adds to the amount of
+#: which an algebra keeps the sum.
+Amounts: TypeAlias = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
+
+
+def _logarithms(p: NDArray[np.float64]) -> NDArray[Any]:
+    with np.errstate(divide="ignore"):
+        found: NDArray[Any] = np.log(p)
+    return found
+
+
+_VALUES: Final[dict[type, Callable[[NDArray[np.float64]], NDArray[Any]]]] = {
+    Probability: lambda p: p,
+    MaxProduct: lambda p: p,
+    LogSum: _logarithms,
+    Count: lambda p: (p > 0).astype(np.int64),
+}
+#: How alternatives are taken together where several of them belong to one entry.
+_TOGETHER: Final[dict[type, Any]] = {
+    Probability: np.add,
+    MaxProduct: np.maximum,
+    LogSum: np.logaddexp,
+    Count: np.add,
+}
+
+
+def values_of(
+    algebra: Any, table: str, p: NDArray[np.float64], amounts: Amounts | None = None
+) -> NDArray[Any]:
+    """A table of probabilities as values of an algebra; `table` is its name.
+
+    The algebra is `Probability`, `MaxProduct`, `LogSum`, `Count` (one for all that is possible) or
+    `WeightedSum`, which alone needs `amounts`.
+    """
+    if isinstance(algebra, WeightedSum):
+        amount = np.zeros(p.shape) if amounts is None else amounts(table, p)
+        found = np.empty(p.shape, object)
+        for place, value in np.ndenumerate(p):
+            # What is impossible adds nothing, whatever its amount.
+            found[place] = (float(value), float(value * amount[place])) if value > 0 else algebra.zero
+        return found
+    return _VALUES[type(algebra)](p)
+
+
+def empty_table(algebra: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """A table of zeros of an algebra."""
+    if isinstance(algebra, WeightedSum):
+        found = np.empty(shape, object)
+        for place in np.ndindex(*shape):
+            found[place] = algebra.zero
+        return found
+    return np.full(shape, algebra.zero)
+
+
+def entered_at(algebra: Any, rows: int, row: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    """A table of which each row is the sum, in the algebra, of all values that belong to it.
+
+    `row` (n,) says where each of the `values` (n, columns) belongs.
+    """
+    table = empty_table(algebra, (rows, values.shape[1]))
+    if isinstance(algebra, WeightedSum):
+        for (k, column), value in np.ndenumerate(values):
+            table[row[k], column] = choice(algebra, table[row[k], column], value)
+    else:
+        _TOGETHER[type(algebra)].at(table, row, values)
+    return table
+
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class EndShape:
+    """A set of trees, and which cuts of which genes end at which node.
+
+    `child` is (nodes, 4) as in `plait.dp.chain.tables.EndTrees`; `root` (genes,) is the tree of each gene
+    alone, `together` that of all functional genes, -1 where every gene has its own. `node`, `gene`, `cut` and
+    `cut_right` are (n,): what a cut (of fragments: two) leaves of a gene ends at a node.
+    """
+
+    child: NDArray[np.int32]
+    root: NDArray[np.int32]
+    together: int
+    node: _Ints
+    gene: _Ints
+    cut: _Ints
+    cut_right: _Ints
+
+    def trees(self, weight: NDArray[Any], algebra: Any = PROBABILITY) -> EndTrees:
+        """The trees, from the weight (n,) or (n, contexts) of every part, values of an algebra."""
+        table = weight if weight.ndim == 2 else weight[:, None]
+        return EndTrees(self.child, entered_at(algebra, len(self.child), self.node, table))
+
+    def parts(self, counts: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of every part (n, contexts), from those of nodes and the weights of parts."""
+        table = weight if weight.ndim == 2 else weight[:, None]
+        whole = self.trees(table).weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rate = np.where(whole > 0, counts / whole, 0.0)
+        found: NDArray[np.float64] = table * rate[self.node]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShapes:
+    """Trees of the V, D and J genes of a model; `words` is one tree of all D genes."""
+
+    v: EndShape
+    d: EndShape
+    j: EndShape
+    words: EndShape
+
+
+class _Grower:
+    def __init__(self) -> None:
+        self.child: list[list[int]] = []
+        self.owners: list[tuple[int, int, int, int]] = []
+
+    def root(self) -> int:
+        self.child.append([-1] * 4)
+        return len(self.child) - 1
+
+    def path(self, root: int, codes: Sequence[int]) -> list[int]:
+        """The nodes of a word, the root first."""
+        nodes = [root]
+        for code in codes:
+            if self.child[nodes[-1]][code] < 0:
+                self.child[nodes[-1]][code] = self.root()
+            nodes.append(self.child[nodes[-1]][code])
+        return nodes
+
+    def shape(self, roots: list[int], together: int) -> EndShape:
+        owners = np.array(self.owners, np.int64).reshape(-1, 4)
+        return EndShape(
+            np.array(self.child, np.int32).reshape(-1, 4),
+            np.array(roots, np.int32),
+            together,
+            *(np.ascontiguousarray(column) for column in owners.T),
+        )
+
+
+def model_shapes(model: RecombinationModel) -> ModelShapes:
+    """Trees of all genes of a model; the junction keeps at least one nucleotide of V and of J."""
+    return ModelShapes(
+        _ends(model, "V", model.p_v_deletions.shape[1]),
+        _words(model, apart=True),
+        _ends(model, "J", model.p_j_deletions.shape[1]),
+        _words(model, apart=False),
+    )
+
+
+def _codes(text: str) -> list[int]:
+    return ["ACGT".index(letter) for letter in text]
+
+
+def _ends(model: RecombinationModel, segment: Literal["V", "J"], cuts: int) -> EndShape:
+    grower = _Grower()
+    together = grower.root()
+    roots = []
+    for k, gene in enumerate(model.v if segment == "V" else model.j):
+        codes = _codes(model.extended(segment, k))
+        if segment == "J":
+            codes.reverse()
+        roots.append(grower.root())
+        for root in (roots[-1], together) if gene.functional else (roots[-1],):
+            for kept, node in enumerate(grower.path(root, codes)):
+                if kept > 0 and len(codes) - kept < cuts:
+                    grower.owners.append((node, k, len(codes) - kept, 0))
+    return grower.shape(roots, together)
+
+
+def _words(model: RecombinationModel, *, apart: bool) -> EndShape:
+    grower = _Grower()
+    together = -1 if apart else grower.root()
+    roots: list[int] = []
+    left, right = model.p_d_deletions.shape[-2:]
+    for k in range(len(model.d)):
+        codes = _codes(model.extended("D", k))
+        roots.append(grower.root() if apart else together)
+        for s in range(min(left, len(codes) + 1)):
+            for size, node in enumerate(grower.path(roots[-1], codes[s:])):
+                if len(codes) - s - size < right:
+                    grower.owners.append((node, k, s, len(codes) - s - size))
+    if not grower.child:
+        grower.root()
+    return grower.shape(roots, together)
+
+
+def taken(
+    first: NDArray[np.int64], values: NDArray[np.int32], lists: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Some lists, one after the other: where each begins, and their values.
+
+    List k is ``values[first[k]:first[k + 1]]``.
+    """
+    sizes = np.diff(first)[lists]
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    return edges, values[np.arange(edges[-1]) + np.repeat(first[lists] - edges[:-1], sizes)]
+
+
+class GivenGenes(NamedTuple):
+    """What the rows of a column mean; many rows mean the same.
+
+    `codes` (n,) is the distinct call of each row. The roots of the trees of call c are
+    ``root[first[c]:first[c + 1]]``, its status, an index into `plait.vdj.calls.STATUSES`, ``status[c]``,
+    and its genes in the model ``genes[c]``.
+    """
+
+    codes: NDArray[np.int64]
+    first: NDArray[np.int64]
+    root: NDArray[np.int32]
+    status: NDArray[np.uint8]
+    genes: list[tuple[int, ...]]
+
+    def spread(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Roots of the given rows, one list after the other: where each begins, and the roots."""
+        return taken(self.first, self.root, self.codes[rows])
+
+
+class GeneCalls:
+    """Reads calls of one kind of gene: `segment` is ``"v"`` or ``"j"``, `shape` the trees of these genes.
+
+    A row without a call cannot be used (`missing` is ``"refused"``), or may be made with any functional gene
+    (``"any"``).
+    """
+
+    def __init__(
+        self,
+        model: RecombinationModel,
+        segment: Literal["v", "j"],
+        shape: EndShape,
+        missing: Literal["refused", "any"] = "refused",
+    ) -> None:
+        self._segment = segment
+        self._shape = shape
+        self._missing = missing
+        self.genes = model.v if segment == "v" else model.j
+        self._index = NameIndex([_named(gene.name) for gene in self.genes])
+        self._of_gene: dict[str, list[int]] = {}
+        for k, gene in enumerate(self.genes):
+            self._of_gene.setdefault(canonical(gene.gene), []).append(k)
+        self._functional = tuple(k for k, gene in enumerate(self.genes) if gene.functional)
+
+    def read(self, calls: Any, n: int) -> GivenGenes:
+        """What a column of `n` calls means; None is no calls at all: all functional genes.
+
+        InvalidInput if there are more or fewer, or they are no texts.
+        """
+        together = np.array([self._shape.together], np.int32)
+        if calls is None:
+            return GivenGenes(
+                np.zeros(n, np.int64), np.array([0, 1]), together, np.zeros(1, np.uint8), [self._functional]
+            )
+        column = as_column(calls, f"{self._segment}_call")
+        if len(column) != n:
+            raise InvalidInput(
+                f"{self._segment}_call", found=f"{len(column)} calls", expected=f"{n}, one for each junction"
+            )
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        texts = encoded.dictionary.to_pylist()
+        found = [self.resolve(text) for text in texts]
+        roots = [
+            together if self._any(text) else self._shape.root[list(genes)]
+            for text, (_, genes) in zip(texts, found, strict=True)
+        ]
+        return GivenGenes(
+            codes,
+            np.concatenate([[0], np.cumsum([part.size for part in roots], dtype=np.int64)]),
+            np.concatenate([np.zeros(0, np.int32), *roots]),
+            np.array([STATUSES.index(reason) for reason, _ in found], np.uint8),
+            [genes for _, genes in found],
+        )
+
+    def _any(self, call: str | None) -> bool:
+        return self._missing == "any" and (call is None or not call.strip())
+
+    def resolve(self, call: str | None) -> tuple[str, tuple[int, ...]]:
+        """A status, and the genes that a name or a list of names means; a gene means all its alleles."""
+        if self._any(call):
+            return "ok", self._functional
+        if call is None or not call.strip():
+            return f"missing_{self._segment}_call", ()
+        found: list[int] = []
+        for name in split_call(call) or (call,):
+            one = self._index.resolve_all(name)
+            known = [gene for gene in one if gene is not None]
+            if not one or len(known) < len(one):
+                return f"unknown_{self._segment}_call", ()
+            for gene in known:
+                whole = "*" not in name or name.endswith("*00")
+                found += self._of_gene[canonical(self.genes[gene].gene)] if whole else [gene]
+        genes = tuple(dict.fromkeys(found))
+        if all(self.genes[gene].anchor is None for gene in genes):
+            return f"no_{self._segment}_anchor", ()
+        return "ok", genes
+
+
+def as_column(values: Any, name: str = "junctions") -> pa.Array:
+    """Texts, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
+
+    InvalidInput, which calls them `name`, if it is one text alone, or something else.
+    """
+    if isinstance(values, str | bytes):
+        raise InvalidInput(name, found="one text", expected="a sequence of texts")
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            return pa.array(list(values), pa.large_string(), from_pandas=True)
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            raise InvalidInput(name, found=f"values of type {values.type}", expected="texts")
+        return values.cast(pa.large_string())
+    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
+
+
+def _named(name: str) -> Allele:
+    return Allele(name=name, gene=name.partition("*")[0], segment="V", sequence="")
 
 
 class PartWeights(NamedTuple):
-    """Weights (n, contexts) of all parts of genes, in the order of `plait.vdj.model.gene_ends.EndShape`."""
+    """Weights (n, contexts) of all parts of genes, in the order of `plait.vdj.model.weights.EndShape`."""
 
     v: NDArray[np.float64]
     d: NDArray[np.float64]
@@ -52,7 +377,7 @@ def weighted_chain(
 ) -> WeightedChain:
     """The tables of a model, with weights that are values of an algebra.
 
-    `shapes` are `plait.vdj.model.gene_ends.model_shapes` of it, or of a model with the same genes. The
+    `shapes` are `plait.vdj.model.weights.model_shapes` of it, or of a model with the same genes. The
     algebra is that of probabilities, their logarithms (`LogSum`), what is possible at all (`Count`) or
     `WeightedSum`, where `amounts` is what each choice adds; it takes parts that read alike together.
     """
