@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,79 +16,10 @@ from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.texts import GraphParts, PathGraph, TextGraph
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
-from plait.lang.algebras import PROBABILITY, Count, LogSum, MaxProduct, Probability, WeightedSum, choice
 from plait.lang.lanes import PADDING, padded
 from plait.vdj.calls import STATUSES
 from plait.vdj.germline.allele import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
-
-#: From the name of a table of the model and its probabilities, what each entry of it adds to the amount of
-#: which an algebra keeps the sum.
-Amounts: TypeAlias = Callable[[str, NDArray[np.float64]], NDArray[np.float64]]
-
-
-def _logarithms(p: NDArray[np.float64]) -> NDArray[Any]:
-    with np.errstate(divide="ignore"):
-        found: NDArray[Any] = np.log(p)
-    return found
-
-
-_VALUES: Final[dict[type, Callable[[NDArray[np.float64]], NDArray[Any]]]] = {
-    Probability: lambda p: p,
-    MaxProduct: lambda p: p,
-    LogSum: _logarithms,
-    Count: lambda p: (p > 0).astype(np.int64),
-}
-#: How alternatives are taken together where several of them belong to one entry.
-_TOGETHER: Final[dict[type, Any]] = {
-    Probability: np.add,
-    MaxProduct: np.maximum,
-    LogSum: np.logaddexp,
-    Count: np.add,
-}
-
-
-def values_of(
-    algebra: Any, table: str, p: NDArray[np.float64], amounts: Amounts | None = None
-) -> NDArray[Any]:
-    """A table of probabilities as values of an algebra; `table` is its name.
-
-    The algebra is `Probability`, `MaxProduct`, `LogSum`, `Count` (one for all that is possible) or
-    `WeightedSum`, which alone needs `amounts`.
-    """
-    if isinstance(algebra, WeightedSum):
-        amount = np.zeros(p.shape) if amounts is None else amounts(table, p)
-        found = np.empty(p.shape, object)
-        for place, value in np.ndenumerate(p):
-            # What is impossible adds nothing, whatever its amount.
-            found[place] = (float(value), float(value * amount[place])) if value > 0 else algebra.zero
-        return found
-    return _VALUES[type(algebra)](p)
-
-
-def empty_table(algebra: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """A table of zeros of an algebra."""
-    if isinstance(algebra, WeightedSum):
-        found = np.empty(shape, object)
-        for place in np.ndindex(*shape):
-            found[place] = algebra.zero
-        return found
-    return np.full(shape, algebra.zero)
-
-
-def entered_at(algebra: Any, rows: int, row: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
-    """A table of which each row is the sum, in the algebra, of all values that belong to it.
-
-    `row` (n,) says where each of the `values` (n, columns) belongs.
-    """
-    table = empty_table(algebra, (rows, values.shape[1]))
-    if isinstance(algebra, WeightedSum):
-        for (k, column), value in np.ndenumerate(values):
-            table[row[k], column] = choice(algebra, table[row[k], column], value)
-    else:
-        _TOGETHER[type(algebra)].at(table, row, values)
-    return table
-
 
 _Ints = NDArray[np.int64]
 
@@ -110,18 +41,18 @@ class EndShape:
     cut: _Ints
     cut_right: _Ints
 
-    def trees(self, weight: NDArray[Any], algebra: Any = PROBABILITY) -> EndTrees:
-        """The trees, from the weight (n,) or (n, contexts) of every part, values of an algebra."""
-        table = weight if weight.ndim == 2 else weight[:, None]
-        return EndTrees(self.child, entered_at(algebra, len(self.child), self.node, table))
+    def trees(self, weight: NDArray[np.float64]) -> EndTrees:
+        """The trees, from the weight (n, contexts) of every part."""
+        table = np.zeros((len(self.child), weight.shape[1]))
+        np.add.at(table, self.node, weight)
+        return EndTrees(self.child, table)
 
     def parts(self, counts: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of every part (n, contexts), from those of nodes and the weights of parts."""
-        table = weight if weight.ndim == 2 else weight[:, None]
-        whole = self.trees(table).weight
+        whole = self.trees(weight).weight
         with np.errstate(invalid="ignore", divide="ignore"):
             rate = np.where(whole > 0, counts / whole, 0.0)
-        found: NDArray[np.float64] = table * rate[self.node]
+        found: NDArray[np.float64] = weight * rate[self.node]
         return found
 
 
@@ -369,49 +300,32 @@ def part_weights(model: RecombinationModel, shapes: ModelShapes) -> PartWeights:
     )
 
 
-def weighted_chain(
-    model: RecombinationModel,
-    shapes: ModelShapes,
-    algebra: Any = PROBABILITY,
-    amounts: Amounts | None = None,
-) -> WeightedChain:
-    """The tables of a model, with weights that are values of an algebra.
-
-    `shapes` are `plait.vdj.model.weights.model_shapes` of it, or of a model with the same genes. The
-    algebra is that of probabilities, their logarithms (`LogSum`), what is possible at all (`Count`) or
-    `WeightedSum`, where `amounts` is what each choice adds; it takes parts that read alike together.
-    """
+def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedChain:
+    """The tables of a model; `shapes` are `model_shapes` of it, or of a model with the same genes."""
     weights = part_weights(model, shapes)
     own = _pad(np.eye(max(len(model.d), 1)))[shapes.words.gene]
-
-    def table(name: str, p: NDArray[np.float64]) -> NDArray[Any]:
-        return np.ascontiguousarray(values_of(algebra, name, p, amounts))
-
-    def lengths(name: str, p: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        values = table(name, p)
-        between = empty_table(algebra, (1, 2 * PADDING + p.size - 1))
-        between[0, PADDING : PADDING + p.size - 1] = values[1:][::-1] if name == "left_length" else values[1:]
-        return values[:1].copy(), between
-
-    left_none, left_length = lengths("left_length", model.p_vd_length)
-    right_none, right_length = lengths("right_length", model.p_dj_length)
+    left, right = np.ascontiguousarray(model.p_vd_length), np.ascontiguousarray(model.p_dj_length)
+    # A one in the middle of zeros.
+    side = max(left.size, right.size) + 2 * PADDING
+    pick = np.zeros((1, 2 * side))
+    pick[0, side] = 1.0
     return WeightedChain(
         insertion=Insertion(np.int64(0)),
-        prefix=shapes.v.trees(table("v", weights.v), algebra),
-        suffix=shapes.j.trees(table("j", weights.j), algebra),
-        fragment=shapes.d.trees(table("d", weights.d), algebra),
+        prefix=shapes.v.trees(weights.v),
+        suffix=shapes.j.trees(weights.j),
+        fragment=shapes.d.trees(weights.d),
         fragment_root=shapes.d.root,
-        words=shapes.words.trees(table("d", weights.d * own), algebra),
-        left_none=left_none,
-        right_none=right_none,
-        left_length=left_length,
-        right_length=right_length,
+        words=shapes.words.trees(weights.d * own),
+        left_none=left[:1].copy(),
+        right_none=right[:1].copy(),
+        left_length=np.pad(left[:0:-1], PADDING)[None],
+        right_length=np.pad(right[1:], PADDING)[None],
         margin=PADDING,
-        pick=_pick(max(model.p_vd_length.size, model.p_dj_length.size), algebra),
-        left_first=table("left_first", model.vd_first),
-        right_first=table("right_first", model.dj_first),
-        left_step=table("left_step", model.vd_steps),
-        right_step=table("right_step", model.dj_steps),
+        pick=pick,
+        left_first=np.ascontiguousarray(model.vd_first),
+        right_first=np.ascontiguousarray(model.dj_first),
+        left_step=np.ascontiguousarray(model.vd_steps),
+        right_step=np.ascontiguousarray(model.dj_steps),
     )
 
 
@@ -491,14 +405,6 @@ def _packed(parts: Sequence[_Part]) -> GraphParts:
     )
 
 
-def _pick(lengths: int, algebra: Any) -> NDArray[Any]:
-    """One in the middle of zeros."""
-    side = lengths + 2 * PADDING
-    table = empty_table(algebra, (1, 2 * side))
-    table[0, side] = algebra.one
-    return table
-
-
 def _depth(tree: EndTrees) -> int:
     """Symbols of the longest end."""
     nodes, depth = np.arange(len(tree.child)), 0
@@ -511,7 +417,7 @@ def _depth(tree: EndTrees) -> int:
 
 
 def make_scratch(
-    chain: WeightedChain, parts: GraphParts, longest: int, algebra: Any = PROBABILITY, *, plain: bool = False
+    chain: WeightedChain, parts: GraphParts, longest: int, *, plain: bool = False
 ) -> WeightedScratch | PairScratch:
     """Memory for texts of up to `longest` codes; `plain` if every code stands for a single symbol."""
     nodes = 2 + longest * int(parts.nodes.max())
@@ -527,7 +433,7 @@ def make_scratch(
     stack = np.zeros((deepest * widest + 8, 2), np.int64)
 
     def zeros(columns: int) -> NDArray[Any]:
-        return empty_table(algebra, (nodes, columns))
+        return np.zeros((nodes, columns))
 
     before, after = zeros(chain.prefix.weight.shape[1]), zeros(width)
     if not len(chain.fragment_root):
