@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile, DesignWriter
 from plait.stats.path_fits import AdaptiveLassoSettings

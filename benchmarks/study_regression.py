@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from regression_limit import gradient_seconds, multiply_adds_per_second
 from regression_peers import agreement
 
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.stats.adaptive_lasso import fit_adaptive_lasso
 from plait.stats.design_file import DesignFile, DesignWriter
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress

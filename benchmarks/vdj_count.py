@@ -29,12 +29,11 @@ from plait.dp.chain.launches import PATH_COUNTS, CountBatch
 from plait.dp.chain.tables import Texts
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES, host_lanes
-from plait.vdj.chain import chain_kind, chain_tables
+from plait.vdj.chain import ChainCounter, chain_kind, chain_tables
 from plait.vdj.count_files import count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel
-from plait.vdj.raw_counts import ChainCounter
 
 SWEEP = PathModel(sweep_pi=(0, 1, 2, 3, 4), sweep_nu=tuple(range(11)))
 #: Name, model, published sequences/s (with the machine), sequences/s asked for on one core.

@@ -35,8 +35,8 @@ from plait.vdj.germline import load_germline
 from plait.vdj.model import JunctionSampler, RecombinationModel, infer_model, load_model, uniform_model
 from plait.vdj.model.expectations import Expectation
 from plait.vdj.model.inference import Iteration, observable_model
+from plait.vdj.model.junctions import JunctionEncoder
 from plait.vdj.model.recombination_model import model_from_germline
-from plait.vdj.model.texts import JunctionEncoder
 
 Floats = NDArray[np.float64]
 

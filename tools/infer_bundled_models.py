@@ -34,8 +34,8 @@ from plait.vdj.germline import load_germline
 from plait.vdj.germline.allele import Allele
 from plait.vdj.model import RecombinationModel, read_model, write_model
 from plait.vdj.model.expectations import Evidence, Expectation, most_probable_model
+from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder
 from plait.vdj.model.recombination_model import model_from_germline
-from plait.vdj.model.texts import EncodedJunctions, JunctionEncoder
 
 PACKAGE = "pyimmunarch"
 PACKAGE_VERSION = "0.1.1"

@@ -30,11 +30,10 @@ from plait.devices.target import CpuTarget
 from plait.dp.chain.gpu_enumerate_launch import FINDING, Layout, run_enumeration
 from plait.dp.chain.tables import ChainTables, Texts
 from plait.run.mpi import MpiExecutor
-from plait.vdj.chain import chain_tables
+from plait.vdj.chain import ChainCounter, chain_tables
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel
-from plait.vdj.raw_counts import ChainCounter
 
 #: Minutes for n = 0, 1, .. 10.
 PUBLISHED = {

@@ -15,10 +15,9 @@ from plait.devices.target import ReferenceTarget
 from plait.dp.chain.launches import ENUMERATION, EnumerationBatch
 from plait.dp.chain.tables import ChainTables, Texts
 from plait.errors import InvalidInput, Unsupported
-from plait.vdj.chain import chain_tables
+from plait.vdj.chain import ChainCounter, chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.models import PathModel
-from plait.vdj.raw_counts import ChainCounter
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 

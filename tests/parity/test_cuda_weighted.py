@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
+from support.chain_values import chain_in
 from support.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
 from support.recombination import GENETIC_CODE, drawn_junctions, probability_of, small_model
 
@@ -36,8 +37,7 @@ from plait.dp.chain import launches
 from plait.dp.chain.gpu_tables import warp_parts
 from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.gene_ends import model_shapes
-from plait.vdj.model.weights import parts_of, weighted_chain
+from plait.vdj.model.weights import model_shapes, parts_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 
@@ -120,7 +120,7 @@ def test_other_algebras(problem: str, algebra: str) -> None:
     chosen = GENERATION_ALGEBRAS[algebra]
     for batch in found.edge_cases[: 1 if SIMULATED else None]:
         shapes = model_shapes(batch.model)
-        chain = weighted_chain(batch.model, shapes, chosen.algebra)
+        chain = chain_in(chosen.algebra, batch.model, shapes)
         parts, texts = batch_texts(batch, shapes.v, shapes.j)
         out = np.zeros(len(batch.texts))
         left = cuda_weighted.run_weighted([0], chain, parts, texts, batch.plain, out, chosen.algebra)

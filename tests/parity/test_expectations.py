@@ -17,6 +17,7 @@ from support.examples import examples
 from support.recombination import GENETIC_CODE, Way, coding_texts, drawn_junctions, small_model, ways_of
 
 from plait.dp.chain.adjoint import expect_kernel
+from plait.vdj.calls import STATUSES
 from plait.vdj.model import RecombinationModel, expectations
 from plait.vdj.model.expectations import (
     Evidence,
@@ -24,8 +25,7 @@ from plait.vdj.model.expectations import (
     Posteriors,
     posteriors,
 )
-from plait.vdj.model.texts import JunctionEncoder
-from plait.vdj.results import STATUSES
+from plait.vdj.model.junctions import JunctionEncoder
 
 BOUND = 1e-11
 seeds = st.integers(0, 1 << 30)

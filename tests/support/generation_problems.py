@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.chain_values import Amounts, chain_in, empty_table, scratch_in
 from support.problems import SPLITS
 from support.recombination import coding_texts, drawn_junctions, small_model, ways_of
 
@@ -25,10 +26,9 @@ from plait.dp.chain.texts import WeightedTexts
 from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lang.lanes import LANES, host_lanes
-from plait.vdj.model.gene_ends import Amounts, EndShape, empty_table, model_shapes
+from plait.vdj.model.junctions import TextKind, encode_texts
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import TextKind, encode_texts
-from plait.vdj.model.weights import make_scratch, weighted_chain
+from plait.vdj.model.weights import EndShape, make_scratch, model_shapes
 
 __all__ = [
     "GENERATION_ALGEBRAS",
@@ -251,17 +251,17 @@ def weigh_batch(
     split
         Name in `support.problems.SPLITS`.
     amounts
-        See `plait.vdj.model.weights.weighted_chain`.
+        See `support.chain_values.chain_in`.
     """
     shapes = model_shapes(batch.model)
-    chain = weighted_chain(batch.model, shapes, algebra, amounts)
+    chain = chain_in(algebra, batch.model, shapes, amounts)
     parts, texts = batch_texts(batch, shapes.v, shapes.j)
     kernel: Any = getattr(weigh_kernel, "py_func", weigh_kernel) if interpreted else weigh_kernel
     out = empty_table(algebra, (len(batch.texts),))
     longest = max(1, int(texts.length.max(initial=0)))
 
     def run(piece: tuple[int, int]) -> None:
-        scratch = make_scratch(chain, parts, longest, algebra, plain=plain)
+        scratch = scratch_in(algebra, make_scratch(chain, parts, longest, plain=plain))
         kernel(lanes, algebra, chain, parts, texts, *piece, scratch, out)
 
     chosen = SPLITS[split]

@@ -20,8 +20,7 @@ from support.strategies import batches, dp1_models, dp2_models
 from plait.devices.target import CpuTarget, ReferenceTarget, Target
 from plait.lang.algebras import BIG_COUNT, COUNT, EXACTNESS, MAX_PRODUCT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.vdj.models import PathModel
 
 __all__ = [

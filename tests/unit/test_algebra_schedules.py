@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from hypothesis import given
+from support import chain_values
 from support.alignment import AlignmentCase, all_alignments, best_by_gotoh
 from support.alignment_batches import AlignmentBatch
 from support.alignment_runs import prepare
@@ -47,7 +48,6 @@ from plait.lang.algebras import (
 )
 from plait.lang.compile import kernel
 from plait.lang.lanes import LANES, add_saturating, lanes_of, minimum, splat
-from plait.vdj.model import gene_ends as chain_values
 
 pytestmark = pytest.mark.interpreted
 

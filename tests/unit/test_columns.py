@@ -9,7 +9,7 @@ import pytest
 from support.cases import make_germline
 
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_columns import REGION_COLUMNS, ResultColumns
+from plait.vdj.counting import REGION_COLUMNS, ResultColumns
 from plait.vdj.germline import load_germline
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"

@@ -22,7 +22,7 @@ from plait.formats.fastq import fastq_reads
 from plait.formats.parquet import ParquetInput, batch_bytes, reblock
 from plait.formats.reads import open_reads
 from plait.formats.rearrangements import open_rearrangements
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.vdj import PathCounter
 from plait.vdj.count_files import count_files
 
@@ -52,7 +52,7 @@ def test_blocks_are_cut_by_rows_and_bytes(kind: pa.DataType, seed: int) -> None:
 
 
 def test_batches_that_are_held_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.run.local.HELD_BYTES", 100)
+    monkeypatch.setattr("plait.run.executor.HELD_BYTES", 100)
     read: list[int] = []
 
     def sizes() -> Any:

@@ -10,8 +10,8 @@ import pytest
 from support.cases import make_germline
 
 from plait.vdj import PathCounter, PathModel
-from plait.vdj.count_columns import ResultColumns
 from plait.vdj.count_files import items_per_row, long_batch, long_schema
+from plait.vdj.counting import ResultColumns
 
 JUNCTION = "TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC"
 TRB = [(JUNCTION, "TRBV13-1", "TRBJ2-7"), (JUNCTION, "x", "TRBJ2-7"), (JUNCTION, "TRBV1", "TRBJ1-1")]

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from support.recombination import small_model
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.vdj.germline import load_germline
 from plait.vdj.model import EvidenceChoice, RecombinationModel, model_from_germline
 from plait.vdj.model import evidence as files
 from plait.vdj.model.evidence import row_kinds
-from plait.vdj.model.texts import encode_texts
+from plait.vdj.model.junctions import encode_texts
 
 
 @given(st.lists(st.tuples(st.text("ACGTN", min_size=6, max_size=24), st.booleans()), max_size=20))

@@ -15,8 +15,8 @@ from plait.errors import InvalidInput
 from plait.vdj.model import Iteration, JunctionSampler, RecombinationModel, infer_model, uniform_model
 from plait.vdj.model.expectations import PIECE, Expectation, most_probable_steps
 from plait.vdj.model.inference import observable_model
+from plait.vdj.model.junctions import JunctionEncoder
 from plait.vdj.model.recombination_model import stationary_distribution
-from plait.vdj.model.texts import JunctionEncoder
 
 TABLES = ("p_v", "p_dj", "p_v_deletions", "p_d_deletions", "p_j_deletions", "p_vd_length", "p_dj_length")
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from support.examples import examples
 
 from plait.errors import InvalidInput
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.stats.adaptive_lasso import AdaptiveLassoFit, fit_adaptive_lasso
 from plait.stats.design_file import DesignFile, DesignWriter
 from plait.stats.path_fits import AdaptiveLassoSettings, FitProgress

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.stats import rows as row_pieces
 from plait.stats import rows as row_sample
 from plait.stats.adaptive_lasso import AdaptiveLassoFit, compare_groups, fit_adaptive_lasso

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.repertoires import simulated_repertoire
 
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.vdj import PathModel, Study, count_paths, sharing, study
 from plait.vdj.convergence import partition, stages
 from plait.vdj.convergence import partition as stretch_rows

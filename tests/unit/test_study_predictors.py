@@ -16,8 +16,7 @@ from plait.vdj import PathModel
 from plait.vdj.convergence.partition import clonotype_schema, pair_schema, region_names
 from plait.vdj.convergence.regression import PredictorSet, choose_predictors, family_of, model_groups
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.count_columns import D_REGION_COLUMNS, ResultColumns
-from plait.vdj.counting import PathCounter
+from plait.vdj.counting import D_REGION_COLUMNS, PathCounter, ResultColumns
 from plait.vdj.germline import load_germline
 
 MODEL = PathModel(pi=2, nu=6, sweep_pi=(0, 2), sweep_nu=(0, 6))

@@ -10,8 +10,8 @@ import pytest
 from support.recombination import small_model
 
 from plait.vdj.model import PGEN_STATUSES, GenerationProbability, RecombinationModel
-from plait.vdj.model.texts import encode_texts
-from plait.vdj.model.zero_reasons import ZERO_REASONS
+from plait.vdj.model.junctions import encode_texts
+from plait.vdj.model.pgen import ZERO_REASONS
 
 Words = Sequence[Sequence[str]]
 

@@ -36,7 +36,7 @@ from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.fasta import Sequences, read_fasta
 from plait.formats.output import file_or_standard_output
 from plait.formats.record_names import DuplicateName, NameRegister
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 from plait.types import Provenance
 
 _Path = str | os.PathLike[str]

@@ -19,7 +19,7 @@ from plait.devices.target import Target
 from plait.dp.pairs.blocks import BLOCK_LANES, SweepShape, sweep_shape
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
-from plait.run.local import LocalExecutor
+from plait.run.executor import LocalExecutor
 
 #: Scores of targets that are waited for before they are sorted out.
 _PENDING: Final = 1 << 12

@@ -161,7 +161,7 @@ def infer(
     """
     from plait.reports.model_text import inference_text
     from plait.vdj.model.evidence import EvidenceChoice
-    from plait.vdj.model.inference_files import infer_files
+    from plait.vdj.model.inference import infer_files
 
     if report:
         from plait.reports.figure import check_report_drawing

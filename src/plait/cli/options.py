@@ -179,7 +179,7 @@ class ExecutorParameters:
         threads
             The option ``--threads``: threads of this process, or of each worker that is started.
         """
-        from plait.run.choice import open_executor
+        from plait.run.executor import open_executor
 
         return open_executor(
             self.executor,

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from plait.reports.plain_text import WIDTH, aligned, paragraph, percent
 from plait.run.rows import FinishedRun
-from plait.vdj.calls import BLAMED
+from plait.vdj.calls import BLAMED, STATUS_MEANINGS
 from plait.vdj.count_files import CountSummary
 from plait.vdj.explanation import DPaths, DPlace, EndMatch, Explanation, Lifted
-from plait.vdj.results import STATUS_MEANINGS
 
 #: Every status in plain words.
 MEANINGS = STATUS_MEANINGS

@@ -11,7 +11,7 @@ from plait.reports.plain_text import aligned, paragraph, percent
 from plait.run.rows import FinishedRun
 from plait.vdj.calls import BlamedCalls
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
-from plait.vdj.model.inference_files import InferredFiles
+from plait.vdj.model.inference import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
 from plait.vdj.model.pgen_files import QUANTILES, PgenSummary, PgenTotals
 from plait.vdj.model.scenarios import ScenarioSummary

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -19,7 +20,7 @@ from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.parquet import read_ahead
 from plait.formats.rearrangements import RearrangementReader, RowRange
-from plait.formats.tables import open_table
+from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor
 from plait.settings import package_digest
 
@@ -172,20 +173,20 @@ class Remade:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
 
-class RowWork(Remade, Generic[S]):
+class RowWork(Remade, ABC, Generic[S]):
     """What is done with every block; subclasses are dataclasses."""
 
+    @abstractmethod
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Result columns of the columns worked on, and the device that made them, if there is a choice."""
-        raise NotImplementedError
 
+    @abstractmethod
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> S:
         """The totals of a block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def facts(self, summary: S) -> dict[str, Any]:
         """What the summary file tells of the totals of a whole run."""
-        raise NotImplementedError
 
     def __call__(self, rows: pa.RecordBatch) -> WorkedBlock[S]:
         """Work on a block."""
@@ -300,6 +301,30 @@ class FinishedRun(Generic[S]):
         return self.facts["remarks"]
 
 
+@contextmanager
+def kept_table(
+    output: str | os.PathLike[str],
+    schema: pa.Schema,
+    work: Callable[[Checkpoint], Generator[R, None, None]],
+    *,
+    told: Mapping[str, object],
+    key: Mapping[str, object],
+    inputs: Sequence[str | os.PathLike[str]] = (),
+    resume: bool,
+) -> Generator[tuple[TableWriter, Generator[R, None, None], Checkpoint], None, None]:
+    """A table to write, what comes of `work`, made ahead, and ``OUTPUT.checkpoint``, which keeps it.
+
+    `told` goes into the metadata of the table; a run with another `key` cannot be resumed. The caller removes
+    the checkpoint.
+    """
+    metadata = {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in told.items()}
+    with open_table(output, schema, metadata=metadata, inputs=inputs) as table:
+        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
+        # Closed before what is read and the table are, whatever happens: other threads work on both.
+        with kept_if_useful(checkpoint), closing(read_ahead(work(checkpoint))) as results:
+            yield table, results, checkpoint
+
+
 def run_rows(
     run: RowRun[S], executor: Executor, *, resume: bool, progress: Callable[[Progress], None] | None
 ) -> FinishedRun[S]:
@@ -312,25 +337,24 @@ def run_rows(
     reader, rows = run.reader, 0
     devices: set[str] = set()
     told = {"provenance": run.provenance, **run.metadata}
-    metadata = {f"plait.{name}": json.dumps(value, sort_keys=True) for name, value in told.items()}
-    with open_table(run.output, run.rows.schema, metadata=metadata, inputs=run.inputs) as table:
-        path = Path(f"{os.fspath(run.output)}.checkpoint")
-        checkpoint = Checkpoint(path, key=_key(run), resume=resume)
+
+    def work(checkpoint: Checkpoint) -> Generator[tuple[int, pa.RecordBatch, WorkedBlock[S]], None, None]:
+        return _worked_blocks(run, checkpoint, executor)
+
+    with kept_table(
+        run.output, run.rows.schema, work, told=told, key=_key(run), inputs=run.inputs, resume=resume
+    ) as (table, results, checkpoint):
         resumed = len(checkpoint.blocks())
-        work = _worked_blocks(run, checkpoint, executor)
-        # Closed before the reader and the table are, whatever happens: other threads work on both.
-        with kept_if_useful(checkpoint), closing(read_ahead(work)) as results:
-            for given, batch, found in results:
-                run.summary.merge(found.summary)
-                devices |= {found.device} if found.device else set()
-                rows += given
-                table.write(batch)
-                if progress is not None:
-                    progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
-        blank_lines = reader.blank_lines
+        for given, batch, found in results:
+            run.summary.merge(found.summary)
+            devices |= {found.device} if found.device else set()
+            rows += given
+            table.write(batch)
+            if progress is not None:
+                progress(Progress(rows, reader.bytes_read(), reader.total_bytes))
     facts = {
         "inputs": [path for path, _, _ in reader.identities],
-        "blank_lines": blank_lines,
+        "blank_lines": reader.blank_lines,
         "provenance": _with_devices(run.provenance, devices),
         **({} if run.rows.renamed is None else {"renamed_columns": run.rows.renamed}),
         **run.work.facts(run.summary),
@@ -345,7 +369,7 @@ def run_rows(
         summary=run.summary,
         facts=facts,
         renamed=run.rows.renamed or {},
-        blank_lines=blank_lines,
+        blank_lines=reader.blank_lines,
         resumed_blocks=resumed,
     )
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
 from plait.stats.rows import ALL_ROWS, Moments, RowDraws, StandardRows, draw_sample, find_moments

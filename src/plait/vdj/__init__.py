@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles, find_new_alleles
     from plait.vdj.alleles.sites import AlleleLimits
+    from plait.vdj.calls import STATUSES
     from plait.vdj.convergence.study import Study, study
-    from plait.vdj.counting import PathCounter, count_paths
+    from plait.vdj.counting import PathCounter, PathCounts, PathTotals, count_paths
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.settings import AnnotationSettings
-    from plait.vdj.results import STATUSES, PathCounts, PathTotals
     from plait.vdj.sharing_table import SharingTable, sharing
 
 __all__ = [
@@ -40,24 +40,20 @@ __all__ = [
 
 # Loaded on first use: germline sets can be read without the compiler behind the counts.
 _HOME = {
-    "STATUSES": "results",
-    "AlleleLimits": "alleles.sites",
-    "AnnotationSettings": "reads.settings",
-    "Annotations": "reads.annotator",
-    "Explanation": "explanation",
-    "NewAlleles": "alleles.new_alleles",
-    "PathCounter": "counting",
-    "PathCounts": "results",
-    "PathModel": "models",
-    "PathTotals": "results",
-    "SharingTable": "sharing_table",
-    "Study": "convergence.study",
-    "annotate": "reads.annotator",
-    "count_paths": "counting",
-    "explain": "explanation",
-    "find_new_alleles": "alleles.new_alleles",
-    "sharing": "sharing_table",
-    "study": "convergence.study",
+    name: module
+    for module, names in {
+        "alleles.new_alleles": ("NewAlleles", "find_new_alleles"),
+        "alleles.sites": ("AlleleLimits",),
+        "calls": ("STATUSES",),
+        "convergence.study": ("Study", "study"),
+        "counting": ("PathCounter", "PathCounts", "PathTotals", "count_paths"),
+        "explanation": ("Explanation", "explain"),
+        "models": ("PathModel",),
+        "reads.annotator": ("Annotations", "annotate"),
+        "reads.settings": ("AnnotationSettings",),
+        "sharing_table": ("SharingTable", "sharing"),
+    }.items()
+    for name in names
 }
 
 

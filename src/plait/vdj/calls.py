@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +18,43 @@ from plait.dp.chain.tables import Texts
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.allele import split_call
-from plait.vdj.results import STATUSES
+
+#: Every value of the status column. All but the first are reasons for having no counts.
+STATUSES = (
+    "ok",
+    "missing_junction",
+    "invalid_symbol",
+    "too_short",
+    "too_long",
+    "missing_v_call",
+    "unknown_v_call",
+    "ambiguous_v_call",
+    "no_v_anchor",
+    "missing_j_call",
+    "unknown_j_call",
+    "ambiguous_j_call",
+    "no_j_anchor",
+    "count_overflow",
+)
+#: Every one of them in plain words.
+STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "ok": "counted",
+        "missing_junction": "the junction is empty",
+        "invalid_symbol": "the junction holds something that is no nucleotide code",
+        "too_short": "the junction cannot hold both conserved codons",
+        "too_long": "the junction is a whole read, or more",
+        "missing_v_call": "the V call is empty",
+        "unknown_v_call": "the germline set has no such V gene or allele",
+        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
+        "no_v_anchor": "the conserved Cys of this V allele is not known",
+        "missing_j_call": "the J call is empty",
+        "unknown_j_call": "the germline set has no such J gene or allele",
+        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
+        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
+        "count_overflow": "the count does not fit; see --overflow",
+    }
+)
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
@@ -100,7 +137,7 @@ class EncodedJunctions(NamedTuple):
     """A column of n junctions.
 
     `symbols`, uint8: masks of all junctions, in which `start` and `length`, int64 (n,), place each. `status`,
-    uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where the junction can be counted.
+    uint8 (n,): index into `plait.vdj.calls.STATUSES`; 0 where the junction can be counted.
     """
 
     symbols: NDArray[np.uint8]

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.parquet import MOST_BYTES
 from plait.formats.rearrangements import open_rearrangements
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
     AddedColumns,
     FinishedRun,
@@ -31,11 +30,9 @@ from plait.run.rows import (
     run_rows,
 )
 from plait.types import Provenance
-from plait.vdj.calls import RowTotals, first_gene
-from plait.vdj.count_columns import ResultColumns
-from plait.vdj.counting import PathCounter
+from plait.vdj.calls import STATUSES, RowTotals, first_gene
+from plait.vdj.counting import PathCounter, ResultColumns
 from plait.vdj.germline import GermlineSet
-from plait.vdj.results import STATUSES
 from plait.vdj.zero_causes import (
     CauseFinder,
     TableCauses,

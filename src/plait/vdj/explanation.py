@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from plait.alphabets import encode, reverse_complement
 from plait.dp.chain.tables import FRAGMENT_BITS
 from plait.errors import InvalidInput
-from plait.vdj.calls import encode_junctions
+from plait.vdj.calls import STATUSES, encode_junctions
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import Allele, GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import ModelName, PathModel, model_of
-from plait.vdj.results import STATUSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

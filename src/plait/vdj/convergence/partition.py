@@ -28,7 +28,7 @@ from plait.formats.sorted_runs import text_hash
 from plait.vdj.clonotype_names import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.convergence.count_cache import CountedSample
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.count_columns import D_REGION_COLUMNS, REGION_COLUMNS
+from plait.vdj.counting import D_REGION_COLUMNS, REGION_COLUMNS
 
 #: Rows of a task, about.
 _STRETCH_ROWS = 1 << 17

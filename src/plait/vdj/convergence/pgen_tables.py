@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.stats.contingency import ContingencyTable, Stratum, Tally, student_quantile
 from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differences, triples_of
+from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.clonotype_names import CLONOTYPE
 from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata
-from plait.vdj.model.pgen import GenerationProbability
+from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.zero_reasons import PGEN_STATUSES
-from plait.vdj.results import STATUS_MEANINGS
 
 #: ``"use"``: probability that the junction is made with the V and J gene of the clonotype; ``"ignore"``: with
 #: any genes of the model.

@@ -20,8 +20,7 @@ from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress
 from plait.settings import source_digest
 from plait.stats.design_file import DesignWriter

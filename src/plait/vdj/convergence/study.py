@@ -19,9 +19,8 @@ import pyarrow as pa
 from plait._version import __version__
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.run.choice import open_executor
-from plait.run.executor import Executor
-from plait.vdj.calls import Ambiguity
+from plait.run.executor import Executor, open_executor
+from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.count_cache import (
     CountedSample,
@@ -51,10 +50,9 @@ from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.findings import anchor_faults
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.model.model_files import gene_faults, load_model
+from plait.vdj.model.pgen import ZERO_REASONS
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.zero_reasons import ZERO_REASONS
 from plait.vdj.models import PathModel
-from plait.vdj.results import STATUS_MEANINGS
 
 _Path = str | os.PathLike[str]
 

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from plait.vdj.model.expectations import Evidence, Expectation, PosteriorFinder, Posteriors
     from plait.vdj.model.inference import (
         InferenceProgress,
+        InferredFiles,
         Iteration,
+        infer_files,
         infer_model,
         observable_model,
         uniform_model,
     )
-    from plait.vdj.model.inference_files import InferredFiles, infer_files
+    from plait.vdj.model.junctions import JunctionEncoder
     from plait.vdj.model.model_files import bundled_model, bundled_models, load_model, read_model, write_model
-    from plait.vdj.model.pgen import GenerationProbability, Pgen
+    from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability, Pgen
     from plait.vdj.model.recombination_model import (
         ModelGene,
         RecombinationModel,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     )
     from plait.vdj.model.sampling import Draws, JunctionSampler
     from plait.vdj.model.scenarios import Scenario, ScenarioFinder
-    from plait.vdj.model.texts import JunctionEncoder
-    from plait.vdj.model.zero_reasons import PGEN_STATUSES
 
 __all__ = [
     "PGEN_STATUSES",
@@ -69,15 +69,21 @@ _HOME = {
     for module, names in {
         "evidence": ("EvidenceChoice",),
         "expectations": ("Evidence", "Expectation", "PosteriorFinder", "Posteriors"),
-        "inference": ("InferenceProgress", "Iteration", "infer_model", "observable_model", "uniform_model"),
-        "inference_files": ("InferredFiles", "infer_files"),
+        "inference": (
+            "InferenceProgress",
+            "InferredFiles",
+            "Iteration",
+            "infer_files",
+            "infer_model",
+            "observable_model",
+            "uniform_model",
+        ),
         "model_files": ("bundled_model", "bundled_models", "load_model", "read_model", "write_model"),
-        "pgen": ("GenerationProbability", "Pgen"),
+        "pgen": ("PGEN_STATUSES", "GenerationProbability", "Pgen"),
         "recombination_model": ("ModelGene", "RecombinationModel", "entropies", "model_from_germline"),
         "sampling": ("Draws", "JunctionSampler"),
         "scenarios": ("Scenario", "ScenarioFinder"),
-        "texts": ("JunctionEncoder",),
-        "zero_reasons": ("PGEN_STATUSES",),
+        "junctions": ("JunctionEncoder",),
     }.items()
     for name in names
 }

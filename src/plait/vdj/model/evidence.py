@@ -24,13 +24,12 @@ from plait.formats.parquet import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, text_hash, whole_runs
 from plait.run.executor import Executor
 from plait.run.rows import Progress
+from plait.vdj.calls import STATUS_MEANINGS, STATUSES
 from plait.vdj.clonotype_names import text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE
-from plait.vdj.model.gene_ends import GeneCalls, model_shapes
-from plait.vdj.model.junction_tables import JunctionTable, open_junctions
+from plait.vdj.model.junctions import JunctionTable, encode_texts, open_junctions
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import encode_texts
-from plait.vdj.results import STATUS_MEANINGS, STATUSES
+from plait.vdj.model.weights import GeneCalls, model_shapes
 
 #: Which rows are evidence.
 RowChoice: TypeAlias = Literal["nonproductive", "out-of-frame", "productive", "all"]

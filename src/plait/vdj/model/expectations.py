@@ -26,11 +26,17 @@ from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
-from plait.run.local import LocalExecutor
-from plait.vdj.model.gene_ends import EndShape, ModelShapes, model_shapes
+from plait.run.executor import LocalExecutor
+from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder, TextKind, chosen_texts, split_texts
 from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
-from plait.vdj.model.texts import EncodedJunctions, JunctionEncoder, TextKind, chosen_texts, split_texts
-from plait.vdj.model.weights import make_scratch, part_weights, weighted_chain
+from plait.vdj.model.weights import (
+    EndShape,
+    ModelShapes,
+    make_scratch,
+    model_shapes,
+    part_weights,
+    weighted_chain,
+)
 
 _Floats = NDArray[np.float64]
 #: Steps of the search for a Markov chain, and the gain per symbol below which it ends.
@@ -452,7 +458,7 @@ class Expectation:
         Parameters
         ----------
         parts, texts
-            As of `plait.vdj.model.texts.JunctionEncoder`.
+            As of `plait.vdj.model.junctions.JunctionEncoder`.
         weights
             int64 (n,): how often each text counts; once by default.
         """
@@ -547,7 +553,7 @@ class Posteriors:
     Attributes
     ----------
     status
-        uint8 (n,): index into `plait.vdj.results.STATUSES`; 0 where a junction and its calls can be used.
+        uint8 (n,): index into `plait.vdj.calls.STATUSES`; 0 where a junction and its calls can be used.
     pgen
         float64 (n,): generation probability; NaN where the status is not 0.
     v, d, j

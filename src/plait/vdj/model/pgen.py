@@ -1,11 +1,11 @@
-"""Generation probabilities of junctions."""
+"""Generation probabilities of junctions, and why some cannot be made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,133 @@ from plait.devices.choice import resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.dp.chain.texts import WeightedTexts
 from plait.types import Provenance
-from plait.vdj.model.gene_ends import GeneCalls, GivenGenes, as_column, model_shapes
+from plait.vdj.calls import STATUSES
+from plait.vdj.model.junctions import EncodedTexts, TextKind, TooManySets, encode_texts
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import EncodedTexts, TextKind, TooManySets, encode_texts
-from plait.vdj.model.weights import make_scratch, weighted_chain
-from plait.vdj.model.zero_reasons import ZeroReasons
+from plait.vdj.model.weights import (
+    EndShape,
+    GeneCalls,
+    GivenGenes,
+    ModelShapes,
+    as_column,
+    make_scratch,
+    model_shapes,
+    weighted_chain,
+)
+
+#: Reasons for a generation probability of zero, in the order in which they are looked for.
+ZERO_REASONS: Final = (
+    "v_never_chosen",
+    "j_never_chosen",
+    "genes_never_together",
+    "v_not_matching",
+    "j_not_matching",
+    "too_many_insertions",
+    "no_scenario",
+)
+#: Every value of the status column: ``"ok"``, reasons for having no number, and reasons for zero.
+PGEN_STATUSES: Final = (*STATUSES, *ZERO_REASONS)
+
+_CODE: Final = {reason: PGEN_STATUSES.index(reason) for reason in ZERO_REASONS}
+_Ints = NDArray[np.int64]
+
+
+class ZeroReasons:
+    """Finds reasons for zeros; `shapes` are the trees of the genes of the model."""
+
+    def __init__(self, model: RecombinationModel, shapes: ModelShapes) -> None:
+        self._p_dj = model.p_dj.sum(axis=1)
+        self._insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
+        self._chosen = model.p_v > 0, self._p_dj.max(axis=0) > 0
+        self._ends = [
+            (shape, _reached(shape, p[shape.gene, shape.cut] * chosen[shape.gene]))
+            for shape, chosen, p in (
+                (shapes.v, self._chosen[0], model.p_v_deletions),
+                (shapes.j, self._chosen[1], model.p_j_deletions),
+            )
+        ]
+
+    def reasons(self, texts: EncodedTexts, rows: _Ints, v: GivenGenes, j: GivenGenes) -> NDArray[np.uint8]:
+        """Why the texts `rows` of a column cannot be made of their genes: indices into `PGEN_STATUSES`.
+
+        `v` and `j` are the genes that each row of the column may be made of.
+        """
+        pairs, of_pair = np.unique(np.stack([v.codes[rows], j.codes[rows]]), axis=1, return_inverse=True)
+        known = [self._of_genes(v.genes[a], j.genes[b]) for a, b in pairs.T.tolist()]
+        found = np.array(known, np.uint8)[of_pair.ravel()]
+        rest = np.flatnonzero(found == 0)
+        at, words = rows[rest], _table_of(texts.words)
+        kept_v = _longest(*self._ends[0], words, texts, at, *v.spread(at))
+        kept_j = _longest(*self._ends[1], words[:, :, ::-1], texts, at, *j.spread(at), backwards=True)
+        gap = texts.length[at] * words.shape[2] - kept_v - kept_j
+        unknown = np.where(gap > self._insertions, _CODE["too_many_insertions"], _CODE["no_scenario"])
+        unknown[kept_j == 0] = _CODE["j_not_matching"]
+        unknown[kept_v == 0] = _CODE["v_not_matching"]
+        found[rest] = unknown
+        return found
+
+    def _of_genes(self, v_genes: tuple[int, ...], j_genes: tuple[int, ...]) -> int:
+        """What the genes alone say; 0 where they do not."""
+        v, j = (
+            [k for k in genes if chosen[k]]
+            for genes, chosen in zip((v_genes, j_genes), self._chosen, strict=True)
+        )
+        if not v or not j:
+            return _CODE["j_never_chosen" if v else "v_never_chosen"]
+        if len(self._p_dj) > 1 and not self._p_dj[np.ix_(v, j)].any():
+            return _CODE["genes_never_together"]
+        return 0
+
+
+def _reached(shape: EndShape, p: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a gene can be cut at each node of its trees, from the probabilities of parts."""
+    found: NDArray[np.bool_] = np.bincount(shape.node, p, len(shape.child)) > 0
+    return found
+
+
+def _table_of(words: tuple[tuple[str, ...], ...]) -> NDArray[np.int8]:
+    """The words of each code as numbers of bases, int8 (codes, most words, bases), -1 for none."""
+    table = np.full((len(words), max(map(len, words)), len(words[0][0])), -1, np.int8)
+    for row, some in zip(table, words, strict=True):
+        row[: len(some)] = [["ACGT".index(base) for base in word] for word in some]
+    return table
+
+
+def _longest(
+    shape: EndShape,
+    possible: NDArray[np.bool_],
+    words: NDArray[np.int8],
+    texts: EncodedTexts,
+    rows: _Ints,
+    first: _Ints,
+    root: NDArray[np.int32],
+    *,
+    backwards: bool = False,
+) -> _Ints:
+    """Bases of the longest part of a gene that each text begins with (or ends, `backwards`), 0 for none.
+
+    Text ``rows[i]`` goes along the trees with roots ``root[first[i]:first[i + 1]]``; `possible`, (nodes,):
+    whether a gene can be cut there.
+    """
+    kept, t = np.zeros(rows.size, np.int64), 0
+    owner, node = np.repeat(np.arange(rows.size), np.diff(first)), root.astype(np.int64)
+    while owner.size:
+        on = t < texts.length[rows[owner]]
+        owner, node = owner[on], node[on]
+        at = rows[owner]
+        code = texts.codes[texts.start[at] + (texts.length[at] - 1 - t if backwards else t)]
+        way, word = np.nonzero(words[code, :, 0] >= 0)
+        owner, node, bases = owner[way], node[way], words[code[way], word]
+        for k in range(words.shape[2]):
+            node = shape.child[node, bases[:, k]].astype(np.int64)
+            on = node >= 0
+            owner, node, bases = owner[on], node[on], bases[on]
+            kept[owner[possible[node]]] = t * words.shape[2] + k + 1
+        if owner.size > at.size:
+            # Words that lead to one node go on as one.
+            owner, node = np.divmod(np.unique(owner * len(shape.child) + node), len(shape.child))
+        t += 1
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +195,7 @@ class GenerationProbability:
             "v": GeneCalls(model, "v", self._shapes.v),
             "j": GeneCalls(model, "j", self._shapes.j),
         }
-        self._reasons = ZeroReasons(model)
+        self._reasons = ZeroReasons(model, self._shapes)
 
     def compute(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,17 +18,21 @@ from numpy.typing import NDArray
 
 from plait.devices.choice import check_device, resolve, used_devices
 from plait.errors import FormatError, InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.vdj.calls import BlamedCalls, RowTotals
 from plait.vdj.germline.allele import locus_of
 from plait.vdj.model.expectations import PosteriorFinder
-from plait.vdj.model.junction_tables import LINES, GivenCalls, JunctionColumns, JunctionTable, open_junctions
-from plait.vdj.model.pgen import GenerationProbability, Pgen
+from plait.vdj.model.junctions import (
+    LINES,
+    GivenCalls,
+    JunctionColumns,
+    JunctionTable,
+    TextKind,
+    open_junctions,
+)
+from plait.vdj.model.pgen import PGEN_STATUSES, ZERO_REASONS, GenerationProbability, Pgen
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.texts import TextKind
-from plait.vdj.model.zero_reasons import PGEN_STATUSES, ZERO_REASONS
 from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
 
 #: Shares of the rows with a probability above zero, of which the summary has the probability.
@@ -149,10 +154,10 @@ class PgenWork(RowWork[PgenTotals]):
     def _knows(self) -> Callable[[str, str], bool]:
         return cache(self.engine.knows)
 
-    @cached_property
+    @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The result columns."""
-        raise NotImplementedError
 
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers of each kind are made."""

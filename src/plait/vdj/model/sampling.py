@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +18,13 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.dp.chain.sample import FIELDS, AliasTables, ChainDraws, DrawOutput, draw_kernel
 from plait.errors import InvalidInput
-from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
-from plait.formats.parquet import read_ahead
-from plait.formats.tables import TableWriter, open_table
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
-from plait.run.rows import Kept, Remade, kept_results
+from plait.formats.checkpoints import Checkpoint, digest_of
+from plait.formats.tables import TableWriter
+from plait.run.executor import Executor, LocalExecutor
+from plait.run.rows import Kept, Remade, kept_results, kept_table
 from plait.settings import package_digest
 from plait.types import Provenance
-from plait.vdj.model.junction_tables import ACID_OF_CODON, END_COLUMNS, choice_columns
+from plait.vdj.model.junctions import ACID_OF_CODON, END_COLUMNS, choice_columns
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.reads.columns import edges_of, text_array
 
@@ -371,17 +368,15 @@ def generate_file(
     executor = executor or LocalExecutor(threads)
     work = BlockDraws(model, seed, productive, _BLOCK_DRAWS)
     provenance = _provenance(model, seed, count, productive)
-    metadata = {"plait.provenance": json.dumps(provenance, sort_keys=True)}
     key = {"provenance": provenance, "draws": _BLOCK_DRAWS, "sources": package_digest()}
-    with open_table(output, work.schema, metadata=metadata) as writer:
-        checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=key, resume=resume)
+    with kept_table(
+        output, work.schema, partial(_blocks, executor, work), told={"provenance": provenance}, key=key,
+        resume=resume,
+    ) as (writer, results, checkpoint):  # fmt: skip
         resumed = len(checkpoint.blocks())
-        blocks = _blocks(executor, work, checkpoint)
-        with kept_if_useful(checkpoint), closing(read_ahead(blocks)) as results:
-            drawn = _write(results, writer, count, model.name, progress)
-        rows = writer.rows
+        drawn = _write(results, writer, count, model.name, progress)
     checkpoint.remove()
-    return GeneratedFile(output=Path(output), rows=rows, drawn=drawn, resumed_blocks=resumed)
+    return GeneratedFile(output=Path(output), rows=count, drawn=drawn, resumed_blocks=resumed)
 
 
 def _write(
@@ -417,9 +412,7 @@ def _blocks(
         restored=lambda block, batch: batch,
         named=_named,
     )
-    parts = itertools.count()
-    results = kept_results(executor, work, parts, kept, most=_MOST_BLOCKS)
-    with closing(results) as found:
+    with closing(kept_results(executor, work, itertools.count(), kept, most=_MOST_BLOCKS)) as found:
         for _, batch, _ in found:
             yield batch
 

@@ -26,23 +26,22 @@ from plait.dp.chain.best import (
     scenario_kernel,
 )
 from plait.errors import InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
 from plait.vdj.calls import RowTotals
-from plait.vdj.model.gene_ends import GeneCalls, GivenGenes, as_column, model_shapes, taken
-from plait.vdj.model.junction_tables import (
+from plait.vdj.model.junctions import (
+    EncodedTexts,
     GivenCalls,
     JunctionColumns,
     JunctionTable,
     choice_columns,
+    encode_texts,
     int32_where,
     open_junctions,
 )
-from plait.vdj.model.pgen import GenerationProbability
+from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
-from plait.vdj.model.texts import EncodedTexts, encode_texts
-from plait.vdj.model.zero_reasons import PGEN_STATUSES
+from plait.vdj.model.weights import GeneCalls, GivenGenes, as_column, model_shapes, taken
 from plait.vdj.reads.columns import edges_of, text_array
 
 _Floats = NDArray[np.float64]

@@ -22,8 +22,7 @@ from plait.formats.checkpoints import Checkpoint, kept_if_useful
 from plait.formats.parquet import read_ahead
 from plait.formats.reads import ReadFiles, open_reads
 from plait.formats.tables import TableWriter, open_table
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Progress, kept_results
 from plait.settings import package_digest
 from plait.vdj.germline import GermlineSet
