@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
-    from plait.vdj.reads.settings import AnnotationSettings
+    from plait.vdj.reads.rearrangements import AnnotationSettings
     from plait.vdj.results import STATUSES, PathCounts, PathTotals
     from plait.vdj.sharing_table import SharingTable, sharing
 
@@ -42,7 +42,7 @@ __all__ = [
 _HOME = {
     "STATUSES": "results",
     "AlleleLimits": "alleles.sites",
-    "AnnotationSettings": "reads.settings",
+    "AnnotationSettings": "reads.rearrangements",
     "Annotations": "reads.annotator",
     "Explanation": "explanation",
     "NewAlleles": "alleles.new_alleles",
