@@ -177,10 +177,10 @@ def annotate(
 
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
-    from plait.formats.umis import UmiPlace
-    from plait.vdj.reads.annotate_files import Umis
-
     if place is not None:
+        from plait.formats.umis import UmiPlace
+        from plait.vdj.reads.annotate_files import Umis
+
         return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)
     if min_reads != 1 or ratio is not None:
         name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)

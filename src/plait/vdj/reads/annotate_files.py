@@ -27,12 +27,10 @@ from plait.formats.fastq import ReadBlock
 from plait.formats.parquet import read_ahead
 from plait.formats.reads import ReadFiles, open_reads
 from plait.formats.tables import TableWriter, open_table
-from plait.formats.umis import UmiPlace, take_umis
 from plait.run.executor import Executor
 from plait.run.local import LocalExecutor
 from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
 from plait.settings import package_digest
-from plait.vdj.clonotypes.umis import UmiCollector, UmiCounts, UmiSettings
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary
 from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
@@ -56,6 +54,8 @@ class Umis:
     @property
     def settings(self) -> UmiSettings:
         """What makes a molecule."""
+        from plait.vdj.clonotypes.umis import UmiSettings
+
         return UmiSettings(min_reads=self.min_reads, umi_ratio=self.ratio, memory_bytes=_WAITING_BYTES)
 
 
@@ -125,12 +125,13 @@ def _summary(reads: ReadBlock, mates: ReadBlock | None) -> ReadSummary:
     return found
 
 
-# What makes the further tables is loaded where one is asked for.
+# What makes molecules and the further tables is loaded where it is asked for.
 if TYPE_CHECKING:
+    from plait.formats.umis import UmiPlace
     from plait.vdj.alleles.evidence import AlleleEvidence
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
-    from plait.vdj.clonotypes.umis import UmiCounts
+    from plait.vdj.clonotypes.umis import UmiCounts, UmiSettings
 
 _SUFFIXES: Final = re.compile(
     r"(\.(fastq|fq|fasta|fa|fna|ffn|seq|txt))?(\.(gz|bgz|bgzf|zst|bz2|xz))?$", re.IGNORECASE
@@ -606,6 +607,9 @@ class _Run:
             yield ReadUnit(item.file, item.reads, item.mates, None, summary, item.first)
 
     def _molecules(self, umis: Umis) -> Generator[ReadUnit, None, None]:
+        from plait.formats.umis import take_umis
+        from plait.vdj.clonotypes.umis import UmiCollector
+
         with UmiCollector(self._folder, umis.settings) as collector:
             for item in self._reader:
                 self._summaries[item.file].merge(_summary(item.reads, item.mates))

@@ -286,7 +286,7 @@ class GermlineAligner:
         """Answers for the reads that have one."""
         limits = Limits(self.max_evalue, self.max_j_evalue)
         found = answers_by_v(self._target, self._index, texts, mates, limits)
-        rest: NDArray[np.int64] = np.setdiff1d(np.arange(texts.sizes.size), found.reads)
+        rest: NDArray[np.int64] = np.setdiff1d(np.arange(texts.sizes.size), found.reads, True)
         if not rest.size:
             return found
         more = answers_by_j(self._target, self._index, texts.take(rest), self.max_evalue)

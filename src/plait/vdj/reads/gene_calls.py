@@ -314,7 +314,7 @@ def _answers(
     chosen = best_of_read(items, calls.items, calls.sets, calls.totals + found.totals, good)
     j = j_found(target, index, items, found, chosen[found.scores[chosen] > 0])
     reads = items.reads[calls.items[chosen]]
-    none = nothing_found(np.setdiff1d(reads, j.reads))
+    none = nothing_found(np.setdiff1d(reads, j.reads, True))
     mirrored = items.mirrored[calls.items[chosen]]
     answers = Answers(mirrored, calls.sets[chosen], v.take(chosen), found_in_order([j, none]))
     return answers, calls.take(chosen)
