@@ -19,7 +19,7 @@ from support.read_simulation import SimulatedRead
 from plait.formats.reads import open_reads
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.reads.annotator import ReadAnnotator
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings
 
 BLOCK = 8192
 #: Simulated errors lie at bases of score 12, which the default limit would leave out.

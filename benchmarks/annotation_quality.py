@@ -23,7 +23,7 @@ from plait.vdj.calls import first_gene
 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeSettings
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings
 
 LIMITS = (0, 2, 5, 10, 15, 20, 25, 30)
 BLOCK = 8192

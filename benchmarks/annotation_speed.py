@@ -22,8 +22,7 @@ from plait.formats.tables import open_table
 from plait.vdj.germline import load_germline
 from plait.vdj.reads.annotator import GermlineAligner
 from plait.vdj.reads.mates import merge_mates
-from plait.vdj.reads.rearrangements import RearrangementBuilder
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings, RearrangementBuilder
 
 #: Where each figure comes from; none of these programs can be installed here.
 PUBLISHED = (

@@ -42,7 +42,7 @@ from plait.vdj.alleles.evidence import AlleleEvidence
 from plait.vdj.alleles.new_alleles import NewAlleles, new_alleles_of
 from plait.vdj.germline import Allele, GermlineSet, load_germline
 from plait.vdj.reads.annotator import ReadAnnotator
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings
 
 FEWEST = 30
 BLOCK = 8192

@@ -16,7 +16,7 @@ from support.read_simulation import Sequencing, SimulatedRead
 
 from plait.cli.annotate import Limits
 from plait.vdj.germline import load_germline
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings
 
 BASE = ("--germline", "mouse_trb")
 #: A block for every so many reads, so that small files have several.

@@ -18,16 +18,17 @@ from plait.vdj.reads.allele_alignment import (
     NOWHERE,
     Parts,
     Paths,
+    SegmentIndex,
     Segments,
     find_paths,
     find_segment,
+    germline_index,
     score_all,
     score_pairs,
     segments_kernel,
 )
 from plait.vdj.reads.annotator import GermlineAligner
 from plait.vdj.reads.candidates import Candidates, VoteLimits, VoteScratch, texts_of, vote_text, votes_kernel
-from plait.vdj.reads.germline_index import SegmentIndex, germline_index
 
 SETS = (load_germline("mouse_tra"), load_germline("mouse_trb"))
 INDEX = germline_index(SETS)

@@ -9,9 +9,8 @@ from support.germline_matches import read_block
 
 from plait.alphabets import encode, reverse_complement
 from plait.vdj.germline import load_germline
-from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import J_SCORING, V_SCORING, GermlineMatches, SegmentMatches
 from plait.vdj.reads.annotator import GermlineAligner
-from plait.vdj.reads.germline_index import J_SCORING, V_SCORING
 
 TRB = load_germline("mouse_trb")
 ALIGNER = GermlineAligner([TRB], device="cpu")

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from plait.alphabets import reverse_complement, translate
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.rearrangements import schema_of
-from plait.vdj.reads.settings import STATUSES, AnnotationSettings
+from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
 
 __all__ = ["check_rows"]
 

@@ -25,7 +25,7 @@ from plait.vdj.alleles.sites import (
     unpack,
 )
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts
+from plait.vdj.reads.columns import booleans, integers, read_cigars, text_bytes, texts
 
 V = "GATTACAGATTACCAGATGCATGTGCCAGC"
 J = "AACTTTGGAGGTGGCACCCGA"
@@ -225,7 +225,7 @@ def test_columns_of_any_type() -> None:
     ],
 )
 def test_cigars(cigar: str, expected: tuple[int, ...]) -> None:
-    found = cigars(texts(batch(c=["7S4N2=", cigar, None, "1X"]), "c"))
+    found = read_cigars(texts(batch(c=["7S4N2=", cigar, None, "1X"]), "c"))
     assert tuple(int(column[1]) for column in found) == expected
     assert [int(column[3]) for column in found] == [0, 0, 1, 0]
     assert [int(column[0]) for column in found] == [7, 4, 2, 0]

@@ -17,8 +17,13 @@ from plait.errors import Unsupported
 from plait.formats.tables import open_table
 from plait.vdj.germline import load_germline
 from plait.vdj.reads.columns import text_array
-from plait.vdj.reads.rearrangements import ALIGNMENT_PARTS, COLUMNS, SCHEMA, RearrangementBuilder
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import (
+    ALIGNMENT_PARTS,
+    COLUMNS,
+    SCHEMA,
+    AnnotationSettings,
+    RearrangementBuilder,
+)
 
 pytestmark = pytest.mark.interpreted
 

@@ -13,8 +13,7 @@ from support.rearrangement_rows import check_rows
 
 from plait.errors import InvalidInput, Unsupported
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.rearrangements import RearrangementBuilder
-from plait.vdj.reads.settings import AnnotationSettings
+from plait.vdj.reads.rearrangements import AnnotationSettings, RearrangementBuilder
 
 pytestmark = pytest.mark.interpreted
 

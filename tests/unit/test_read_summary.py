@@ -13,8 +13,8 @@ from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.reports.repertoire_text import STATUS_MEANINGS
 from plait.vdj.reads.annotate_files import FileReport, repertoire_names, write_reports
-from plait.vdj.reads.settings import STATUSES
-from plait.vdj.reads.summary import ReadSummary
+from plait.vdj.reads.annotator import ReadSummary
+from plait.vdj.reads.rearrangements import STATUSES
 
 ROWS = pa.record_batch(
     {

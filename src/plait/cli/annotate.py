@@ -14,8 +14,8 @@ from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
-    from plait.vdj.reads.settings import AnnotationSettings
-    from plait.vdj.reads.source import Umis
+    from plait.vdj.reads.annotate_files import Umis
+    from plait.vdj.reads.rearrangements import AnnotationSettings
 
 Flag = Parameter(negative="")
 # Values that may begin with a minus sign, so that what is wrong with them can be said.
@@ -54,7 +54,7 @@ class Limits:
 
     def settings(self) -> AnnotationSettings:
         """The settings they ask for."""
-        from plait.vdj.reads.settings import AnnotationSettings
+        from plait.vdj.reads.rearrangements import AnnotationSettings
 
         return AnnotationSettings(
             min_length=self.min_length,
@@ -144,7 +144,7 @@ def annotate(
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
     from plait.reports.repertoire_text import annotation_text, lost_text
     from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
-    from plait.vdj.reads.settings import germlines_of
+    from plait.vdj.reads.annotator import germlines_of
 
     umis = _umis(umi, min_umi_reads, umi_ratio)
     germlines = germlines_of(germline, anchors=anchors)
@@ -177,10 +177,10 @@ def annotate(
 
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
-    from plait.formats.umis import UmiPlace
-    from plait.vdj.reads.source import Umis
-
     if place is not None:
+        from plait.formats.umis import UmiPlace
+        from plait.vdj.reads.annotate_files import Umis
+
         return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)
     if min_reads != 1 or ratio is not None:
         name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)

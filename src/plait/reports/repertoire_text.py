@@ -12,7 +12,7 @@ from plait.reports.plain_text import aligned, paragraph, percent
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.reads.annotate_files import AnnotatedFiles
-    from plait.vdj.reads.summary import ReadSummary
+    from plait.vdj.reads.annotator import ReadSummary
     from plait.vdj.sharing_table import SharingTable
 
 #: Every status in plain words.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plait.vdj.explanation import Explanation, explain
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
-    from plait.vdj.reads.settings import AnnotationSettings
+    from plait.vdj.reads.rearrangements import AnnotationSettings
     from plait.vdj.sharing_table import SharingTable, sharing
 
 __all__ = [
@@ -50,7 +50,7 @@ _HOME = {
         "explanation": ("Explanation", "explain"),
         "models": ("PathModel",),
         "reads.annotator": ("Annotations", "annotate"),
-        "reads.settings": ("AnnotationSettings",),
+        "reads.rearrangements": ("AnnotationSettings",),
         "sharing_table": ("SharingTable", "sharing"),
     }.items()
     for name in names

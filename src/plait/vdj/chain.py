@@ -38,9 +38,7 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     V and J alleles without an anchor get an empty end and must not be counted with. Unsupported if a D gene
     with its extensions is longer than 62 nucleotides, or there are more than 62 of them.
     """
-    genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
-    allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)
-    allowed = allowed.reshape(len(germline.j), len(genes))
+    genes, allowed = _genes(germline, chain)
     fragments = _fragment_tables(model, genes, dtype)
     ends = _end_tables(germline, model, dtype)
     words = _words(fragments.pop("called"), allowed)
@@ -64,6 +62,31 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     )
 
 
+def d_allele_words(germline: GermlineSet) -> FragmentWords:
+    """The D alleles of a set without extensions, packed; Unsupported as for `chain_tables`."""
+    genes, allowed = _genes(germline, germline.chain)
+    _check_fragments(genes, 0)
+    return _words(genes, allowed)
+
+
+def _genes(germline: GermlineSet, chain: Chain) -> tuple[list[_Masks], NDArray[np.uint8]]:
+    """D genes of a chain, and which of them each J may follow; uint8 (J alleles, D genes)."""
+    genes = [] if chain == "vj" else [encode(a.sequence) for a in germline.d]
+    allowed = np.array([germline.allowed_d(j)[: len(genes)] for j in germline.j], np.uint8)
+    return genes, allowed.reshape(len(germline.j), len(genes))
+
+
+def _check_fragments(genes: Sequence[_Masks], pi: int) -> None:
+    """Unsupported if a D gene is too long with its extensions, or there are too many."""
+    if genes and max(g.size for g in genes) + 2 * pi > FRAGMENT_BITS:
+        raise Unsupported(
+            f"a D gene of {max(g.size for g in genes)} nt with pi={pi}",
+            why=f"the length of a D gene + 2 pi must not exceed {FRAGMENT_BITS}",
+        )
+    if len(genes) > FRAGMENT_BITS:
+        raise Unsupported(f"{len(genes)} D alleles", why=f"a chain takes at most {FRAGMENT_BITS}")
+
+
 def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
     """Prefixes and suffixes: the V and J ends, extended; alleles without an anchor have no end."""
     pi = max(model.pis)
@@ -85,13 +108,7 @@ def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str
 def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, Any]:
     """D genes as they take part in the chain, and as they are called."""
     pi = max(model.pis)
-    if genes and max(g.size for g in genes) + 2 * pi > FRAGMENT_BITS:
-        raise Unsupported(
-            f"a D gene of {max(g.size for g in genes)} nt with pi={pi}",
-            why=f"the length of a D gene + 2 pi must not exceed {FRAGMENT_BITS}",
-        )
-    if len(genes) > FRAGMENT_BITS:
-        raise Unsupported(f"{len(genes)} D alleles", why=f"a chain takes at most {FRAGMENT_BITS}")
+    _check_fragments(genes, pi)
     weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
     called = [np.concatenate([_palindrome(g[::-1], pi)[::-1], g, _palindrome(g, pi)]) for g in genes]
     joined = [_extended(g, pi) for g in genes] if model.name == "dp2" else called

@@ -25,7 +25,7 @@ from plait.vdj.alleles.sites import (
 )
 from plait.vdj.calls import CallResolver
 from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.columns import booleans, cigars, integers, text_bytes, texts
+from plait.vdj.reads.columns import booleans, integers, read_cigars, text_bytes, texts
 
 UNKNOWN = 4
 
@@ -154,7 +154,7 @@ def aligned_spans(
         name: integers(batch, f"{part}_{name}", source=source)
         for name in ("sequence_start", "sequence_end", "germline_start", "germline_end")
     }
-    told = cigars(texts(batch, f"{part}_cigar"))
+    told = read_cigars(texts(batch, f"{part}_cigar"))
     read = np.where(at["sequence_start"] > 0, at["sequence_start"] - 1, told.skipped)
     germline = np.where(at["germline_start"] > 0, at["germline_start"] - 1, told.missing)
     given = np.where(at["sequence_end"] > 0, at["sequence_end"] - read, -1)

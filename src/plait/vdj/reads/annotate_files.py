@@ -1,4 +1,4 @@
-"""Annotate whole files of reads: streamed in blocks, several at a time, resumable."""
+"""Annotate files of reads, or with UMIs a consensus of each molecule: streamed, in blocks, resumable."""
 
 from __future__ import annotations
 
@@ -6,37 +6,131 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors, write_json
-from plait.formats.checkpoints import Checkpoint, kept_if_useful
+from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
+from plait.formats.fastq import ReadBlock
 from plait.formats.parquet import read_ahead
 from plait.formats.reads import ReadFiles, open_reads
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Kept, Progress, kept_results
+from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
 from plait.settings import package_digest
 from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.annotator import AnnotationPlan, UnitAnnotator
-from plait.vdj.reads.settings import STATUSES, AnnotationSettings
-from plait.vdj.reads.source import ReadSource, ReadUnit, Umis, unit_bytes, unit_digest
-from plait.vdj.reads.summary import ReadSummary
+from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary
+from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
 
-# What makes the further tables is loaded where one is asked for.
+#: Bytes of reads that wait in memory until they are sorted by UMI; the peak is about six times as much.
+_WAITING_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Umis:
+    """Where unique molecular identifiers stand.
+
+    Molecules with fewer reads than `min_reads` are left out; `ratio` as in `UmiSettings`, None: take UMIs as
+    they are.
+    """
+
+    place: UmiPlace
+    min_reads: int = 1
+    ratio: float | None = None
+
+    @property
+    def settings(self) -> UmiSettings:
+        """What makes a molecule."""
+        from plait.vdj.clonotypes.umis import UmiSettings
+
+        return UmiSettings(min_reads=self.min_reads, umi_ratio=self.ratio, memory_bytes=_WAITING_BYTES)
+
+
+class ReadUnit(NamedTuple):
+    """Reads that are annotated together, of file number `file`, from 0; `mates` may be None.
+
+    Of molecules, `file` is the first one of their repertoire, `counts` the reads behind each, `first` None
+    and `summary` empty, as their reads have been counted before. Otherwise `first` is the number of the first
+    of these reads in their file, from 0.
+    """
+
+    file: int
+    reads: ReadBlock
+    mates: ReadBlock | None
+    counts: NDArray[np.int64] | None
+    summary: ReadSummary
+    first: int | None = None
+
+
+def unit_digest(unit: ReadUnit) -> bytes:
+    """Digest of what a block holds: its reads, and where they belong."""
+    names = "\n".join(unit.reads.names).encode("utf-8", "surrogatepass")
+    return digest_of(str(unit.file).encode(), names, *_arrays(unit))
+
+
+def _arrays(unit: ReadUnit) -> list[NDArray[Any]]:
+    """All arrays of a block; an empty one for those that there are not."""
+    found: list[NDArray[Any] | None] = [unit.counts]
+    for reads in (unit.reads, unit.mates):
+        found += [None] * 3 if reads is None else [reads.letters, reads.starts, reads.qualities]
+    return [np.zeros(0, np.uint8) if array is None else array for array in found]
+
+
+@dataclass(frozen=True)
+class UnitAnnotator(Remade):
+    """Annotates reads on whatever machine it is called; picklable, its tables are made where they are needed.
+
+    `names` has the repertoire of each file; only rows of `statuses` are wanted, None: all.
+    """
+
+    germlines: tuple[GermlineSet, ...]
+    settings: AnnotationSettings | None
+    device: str
+    names: tuple[str, ...]
+    statuses: tuple[str, ...] | None
+
+    @cached_property
+    def annotator(self) -> ReadAnnotator:
+        """What annotates."""
+        return ReadAnnotator(self.germlines, settings=self.settings, device=self.device)
+
+    def __call__(self, unit: ReadUnit) -> tuple[pa.RecordBatch, ReadSummary]:
+        """The rows of a block that are wanted, and its counts."""
+        rows, summary = self.annotator.annotate(
+            unit.reads, unit.mates, counts=unit.counts, repertoire_id=self.names[unit.file]
+        )
+        summary.rows = rows.num_rows if self.statuses is None else summary.statuses["ok"]
+        if self.statuses is not None:
+            wanted = pa.array(self.statuses, pa.string())
+            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=wanted))
+        return rows, summary
+
+
+def _summary(reads: ReadBlock, mates: ReadBlock | None) -> ReadSummary:
+    found = ReadSummary()
+    found.add_reads([reads] if mates is None else [reads, mates], reads=len(reads))
+    return found
+
+
+# What makes molecules and the further tables is loaded where it is asked for.
 if TYPE_CHECKING:
+    from plait.formats.umis import UmiPlace
     from plait.vdj.alleles.evidence import AlleleEvidence
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
-    from plait.vdj.clonotypes.umis import UmiCounts
+    from plait.vdj.clonotypes.umis import UmiCounts, UmiSettings
 
 _SUFFIXES: Final = re.compile(
     r"(\.(fastq|fq|fasta|fa|fna|ffn|seq|txt))?(\.(gz|bgz|bgzf|zst|bz2|xz))?$", re.IGNORECASE
@@ -222,9 +316,11 @@ class FurtherResults:
     def __init__(
         self,
         output: _Path,
-        plan: AnnotationPlan,
+        germlines: Sequence[GermlineSet],
+        schema: pa.Schema,
         settings: FurtherSettings,
         *,
+        min_quality: int,
         metadata: Mapping[str, str],
         inputs: Sequence[_Path],
     ) -> None:
@@ -243,11 +339,9 @@ class FurtherResults:
                 from plait.vdj.clonotypes.clonotypes import ClonotypeCollector
 
                 folder = f"{os.fspath(output)}.clonotype-rows"
-                limits = plan.provenance.parameters
-                collapse = settings.collapse(limits["min_junction_quality"])
-                collector = stack.enter_context(ClonotypeCollector(folder, collapse))
+                collector = stack.enter_context(ClonotypeCollector(folder, settings.collapse(min_quality)))
                 # An empty batch tells it the columns.
-                collector.add(pa.RecordBatch.from_pylist([], schema=plan.schema))
+                collector.add(pa.RecordBatch.from_pylist([], schema=schema))
                 self._clonotype_table = stack.enter_context(
                     open_table(settings.clonotypes, collector.schema, metadata=metadata, inputs=inputs)
                 )
@@ -259,7 +353,7 @@ class FurtherResults:
                 self._allele_table = stack.enter_context(
                     open_table(settings.new_alleles, CANDIDATE_SCHEMA, metadata=metadata, inputs=inputs)
                 )
-                self._evidence = [AlleleEvidence(germline) for germline in plan.germlines]
+                self._evidence = [AlleleEvidence(germline) for germline in germlines]
             self._stack = stack.pop_all()
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -432,19 +526,23 @@ def annotate_files(
     names = repertoire_names(inputs, repertoire_ids, paired=mates is not None)
     # Rows of low quality are not written; they may join a clonotype.
     statuses = None if keep_failed else ("ok",) if wanted.clonotypes is None else ("ok", "low_quality")
-    annotator = UnitAnnotator(germlines, settings, device, names, statuses)
-    plan = annotator.plan_on(executor)
+    limits = settings or AnnotationSettings()
+    annotator = UnitAnnotator(tuple(germlines), limits, device, names, statuses)
+    # Asked there: what this machine has may be something else.
+    provenance = asked_where_done(executor, attrgetter("annotator.provenance"), annotator).as_dict()
+    schema = schema_of(limits.alignment_parts)
     with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
-        source = ReadSource(reader, names, umis, output, progress)
-        run = _Run(reader, source, plan, statuses)
+        run = _Run(reader, annotator, provenance, umis, output, progress)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}
+        quality = limits.min_junction_quality
         with ExitStack() as tables:
             # Opened first: its lock keeps other runs from the folders beside it.
-            table = tables.enter_context(open_table(output, plan.schema, **facts))
-            others = tables.enter_context(FurtherResults(output, plan, wanted, **facts))
+            table = tables.enter_context(open_table(output, schema, **facts))
+            others = FurtherResults(output, annotator.germlines, schema, wanted, min_quality=quality, **facts)
+            tables.enter_context(others)
             checkpoint = Checkpoint(Path(f"{os.fspath(output)}.checkpoint"), key=run.key(), resume=resume)
             resumed = len(checkpoint.blocks())
-            work = kept_results(executor, annotator, source, _kept(checkpoint, source), most=_MOST_BLOCKS)
+            work = kept_results(executor, annotator, run, run.kept(checkpoint), most=_MOST_BLOCKS)
             # Closed before the reader and the tables are, whatever happens: other threads work on them.
             with kept_if_useful(checkpoint, run.inputs), closing(read_ahead(work)) as results:
                 for rows in run.rows(results, others):
@@ -460,7 +558,7 @@ def annotate_files(
         summary_path=paths[0],
         table_path=paths[1],
         files=reports,
-        umis=source.umi_counts,
+        umis=run.umi_counts,
         further=wanted,
         clonotypes=others.clonotypes,
         new_alleles=others.new_alleles,
@@ -469,69 +567,106 @@ def annotate_files(
 
 
 class _Run:
-    """Everything that is fixed for one run, and its totals."""
+    """Blocks of reads, or of consensus reads of molecules, which depend on the files alone; and their totals.
+
+    Reads with UMIs that do not fit memory are put aside beside `output`. `progress` is called as reads are
+    collected and as blocks are annotated. InvalidInput if UMIs are to stand in mates that there are not.
+    """
 
     def __init__(
         self,
         reader: ReadFiles,
-        source: ReadSource,
-        plan: AnnotationPlan,
-        statuses: Sequence[str] | None,
+        annotator: UnitAnnotator,
+        provenance: Mapping[str, Any],
+        umis: Umis | None,
+        output: _Path,
+        progress: Callable[[Progress], None] | None,
     ) -> None:
+        if umis is not None and umis.place.needs_mates and reader.mate_paths is None:
+            raise InvalidInput(
+                "umi", found="a place in the second mates", expected="files of second mates, or another place"
+            )
         self._reader = reader
-        self._source = source
-        self._plan = plan
-        self._statuses = statuses
-        self._summaries = [ReadSummary() for _ in source.names]
+        self._names, self._statuses = annotator.names, annotator.statuses
+        self._provenance = provenance
+        self._umis = umis
+        self._folder = f"{os.fspath(output)}.umi-reads"
+        self._progress = progress
+        self._annotated = self._collected = self._used = 0
+        self._summaries = [ReadSummary() for _ in self._names]
         self.inputs = [*reader.paths, *(reader.mate_paths or ())]
+        self.umi_counts: UmiCounts | None = None
+
+    def __iter__(self) -> Iterator[ReadUnit]:
+        if self._umis is not None:
+            yield from self._molecules(self._umis)
+            return
+        for item in self._reader:
+            summary = _summary(item.reads, item.mates)
+            yield ReadUnit(item.file, item.reads, item.mates, None, summary, item.first)
+
+    def _molecules(self, umis: Umis) -> Generator[ReadUnit, None, None]:
+        from plait.formats.umis import take_umis
+        from plait.vdj.clonotypes.umis import UmiCollector
+
+        with UmiCollector(self._folder, umis.settings) as collector:
+            for item in self._reader:
+                self._summaries[item.file].merge(_summary(item.reads, item.mates))
+                taken = take_umis(item.reads, item.mates, umis.place)
+                collector.add(taken.reads, taken.mates, taken.umis, self._names[item.file])
+                self._collected += len(item.reads)
+                if self._progress is not None:
+                    read = self._reader.bytes_read()
+                    self._progress(Progress(self._collected, read, 2 * self._reader.total_bytes))
+            for found in collector.finish():
+                file = self._names.index(found.repertoire)
+                yield ReadUnit(file, found.reads, found.mates, found.counts, ReadSummary())
+            self.umi_counts = collector.counts
+
+    @property
+    def _described(self) -> dict[str, object] | None:
+        """The UMIs, ready for JSON; None without."""
+        if self._umis is None:
+            return None
+        place = self._umis.place
+        pattern = None if place.pattern is None else place.pattern.pattern
+        return {"name": pattern, "parts": [list(part) for part in place.parts], **asdict(self._umis.settings)}
 
     def metadata(self) -> dict[str, str]:
         """Provenance, the same for every run with these settings."""
-        facts = {"provenance": self._plan.provenance.as_dict(), "umis": self._source.described}
+        facts = {"provenance": self._provenance, "umis": self._described}
         return {f"plait.{key}": json.dumps(fact, sort_keys=True) for key, fact in facts.items() if fact}
 
     def key(self) -> dict[str, object]:
         """What must be equal for a run to be resumed."""
         return {
-            "provenance": self._plan.provenance.as_dict(),
+            "provenance": self._provenance,
             "sources": package_digest(),
             "inputs": [list(identity) for identity in self._reader.identities],
             "paired": self._reader.mate_paths is not None,
-            "repertoires": list(self._source.names),
-            "umis": self._source.described,
+            "repertoires": list(self._names),
+            "umis": self._described,
             "statuses": self._statuses and list(self._statuses),
             "block_reads": self._reader.block_reads,
         }
 
-    def facts(self) -> dict[str, object]:
-        """What the summary tells beside the counts."""
-        found: dict[str, object] = {
-            "provenance": self._plan.provenance.as_dict(),
-            "keep_failed": self._statuses is None,
-        }
-        if self._source.umi_counts is not None:
-            found |= {"umis": self._source.described, "umi_counts": asdict(self._source.umi_counts)}
-        return found
-
-    def reports(self, others: FurtherResults) -> tuple[FileReport, ...]:
-        """What became of the reads of each file."""
-        reader = self._reader
-        mates: list[str | None] = [os.fspath(path) for path in reader.mate_paths or ()]
-        mates += [None] * (len(reader.paths) - len(mates))
-        for summary, collected in zip(self._summaries, self._source.collected, strict=True):
-            summary.merge(collected)
-        found = zip(reader.paths, mates, self._source.names, self._summaries, reader.counts, strict=True)
-        return tuple(
-            FileReport(
-                path=os.fspath(path),
-                mate_path=mate,
-                repertoire_id=name,
-                summary=summary,
-                input=asdict(counts),
-                clonotypes=others.clonotypes_of(name),
-            )
-            for path, mate, name, summary, counts in found
+    def kept(self, checkpoint: Checkpoint) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:
+        """How rows and counts of blocks are kept."""
+        return Kept(
+            checkpoint=checkpoint,
+            digest=unit_digest,
+            stored=_stored,
+            restored=_restored,
+            named=self._named,
+            size=lambda unit: sum(array.nbytes for array in _arrays(unit)),
         )
+
+    def _named(self, index: int, unit: ReadUnit) -> str:
+        """What a block is called in messages."""
+        path = self._reader.paths[unit.file]
+        if unit.first is None:
+            return f"block {index}, molecules of {str(path)!r}"
+        return f"reads {unit.first} to {unit.first + len(unit.reads) - 1} of {str(path)!r}"
 
     def rows(
         self,
@@ -543,22 +678,47 @@ class _Run:
             for part in (unit.summary, summary):
                 self._summaries[unit.file].merge(part)
             others.add(rows)
-            self._source.done(unit)
+            self._tell(unit)
             if self._statuses is None or len(self._statuses) == 1:
                 yield rows
             else:
                 yield rows.filter(pc.equal(rows["annotation_status"], "ok"))
 
+    def _tell(self, unit: ReadUnit) -> None:
+        """Tell that a block has been annotated."""
+        self._annotated += len(unit.reads)
+        if self._progress is None:
+            return
+        read, total = self._reader.bytes_read(), self._reader.total_bytes
+        if unit.counts is not None:
+            # Collecting the reads was half of the way.
+            self._used += int(unit.counts.sum())
+            read, total = total + total * self._used // max(self._collected, 1), 2 * total
+        self._progress(Progress(self._annotated, read, total))
 
-def _kept(checkpoint: Checkpoint, source: ReadSource) -> Kept[ReadUnit, tuple[pa.RecordBatch, ReadSummary]]:
-    return Kept(
-        checkpoint=checkpoint,
-        digest=unit_digest,
-        stored=_stored,
-        restored=_restored,
-        named=source.named,
-        size=unit_bytes,
-    )
+    def facts(self) -> dict[str, object]:
+        """What the summary tells beside the counts."""
+        found: dict[str, object] = {"provenance": self._provenance, "keep_failed": self._statuses is None}
+        if self.umi_counts is not None:
+            found |= {"umis": self._described, "umi_counts": asdict(self.umi_counts)}
+        return found
+
+    def reports(self, others: FurtherResults) -> tuple[FileReport, ...]:
+        """What became of the reads of each file."""
+        reader = self._reader
+        mates: Sequence[_Path | None] = reader.mate_paths or [None] * len(reader.paths)
+        found = zip(reader.paths, mates, self._names, self._summaries, reader.counts, strict=True)
+        return tuple(
+            FileReport(
+                path=os.fspath(path),
+                mate_path=None if mate is None else os.fspath(mate),
+                repertoire_id=name,
+                summary=summary,
+                input=asdict(counts),
+                clonotypes=others.clonotypes_of(name),
+            )
+            for path, mate, name, summary, counts in found
+        )
 
 
 def _stored(found: tuple[pa.RecordBatch, ReadSummary]) -> pa.RecordBatch:

@@ -1,13 +1,13 @@
-"""Annotate reads: in memory, or blocks of them in this process or in others."""
+"""Annotate reads in memory, and count what became of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +19,183 @@ from plait.devices.choice import resolve
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import open_reads, slice_reads
+<<<<<<< HEAD
 from plait.run.executor import Executor, LocalExecutor
+=======
+from plait.run.local import LocalExecutor
+>>>>>>> r4-reads
 from plait.settings import thread_count
 from plait.types import Provenance
-from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.allele_alignment import Answers, GermlineMatches, join_answers, segment_matches
+from plait.vdj.calls import first_gene
+from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.reads.allele_alignment import (
+    Answers,
+    GermlineMatches,
+    germline_index,
+    join_answers,
+    segment_matches,
+)
 from plait.vdj.reads.candidates import LEAST_J, Texts, join_texts, merged_reads, shares_words, texts_of
-from plait.vdj.reads.germline_index import germline_index
+from plait.vdj.reads.gene_calls import Limits, answers_by_j, answers_by_v
 from plait.vdj.reads.mates import merge_mates
-from plait.vdj.reads.rearrangements import RearrangementBuilder
-from plait.vdj.reads.settings import AnnotationSettings, Germlines, germlines_of
-from plait.vdj.reads.source import ReadUnit
-from plait.vdj.reads.summary import ReadSummary
-from plait.vdj.reads.v_calls import Limits, answers_by_j, answers_by_v
+from plait.vdj.reads.rearrangements import AnnotationSettings, RearrangementBuilder
+
+#: Statuses of sequences whose junction is known; the last two where only productive ones are asked for.
+_WITH_JUNCTION = pa.array(["ok", "out_of_frame", "stop_codon"])
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadSummary:
+    """Counts over reads, or pairs of them. Sums of blocks, in any order.
+
+    `sequences` is what was aligned: the reads, or with UMIs one consensus of each. `scored_bases` are those
+    that have a quality. `forward` and `reverse` are aligned as they are, and as their reverse complement; the
+    others match no V and no J. `productive`, `out_of_frame` and `stop_codon`, `v_genes` and `j_genes`
+    (by the first call) and `junction_lengths` (in nucleotides) count sequences with a junction. `rows` are
+    those written.
+    """
+
+    reads: int = 0
+    merged_pairs: int = 0
+    sequences: int = 0
+    bases: int = 0
+    quality_sum: int = 0
+    scored_bases: int = 0
+    forward: int = 0
+    reverse: int = 0
+    productive: int = 0
+    out_of_frame: int = 0
+    stop_codon: int = 0
+    rows: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    v_genes: Counter[str] = field(default_factory=Counter)
+    j_genes: Counter[str] = field(default_factory=Counter)
+    junction_lengths: Counter[int] = field(default_factory=Counter)
+
+    def add_reads(self, blocks: Iterable[ReadBlock], *, reads: int) -> None:
+        """Add reads, or pairs of them, as they come from the sequencer; `blocks` have the mates, too."""
+        self.reads += reads
+        for block in blocks:
+            self.bases += int(block.starts[-1] - block.starts[0])
+            if block.qualities is not None:
+                self.scored_bases += block.qualities.size
+                self.quality_sum += int(block.qualities.sum(dtype=np.int64))
+
+    def add_rows(self, rows: pa.RecordBatch) -> None:
+        """Add all annotated sequences of a block, before any is left out."""
+        self.sequences += rows.num_rows
+        placed = pc.or_(pc.is_valid(rows["v_call"]), pc.is_valid(rows["j_call"]))
+        self.reverse += _count(pc.and_(placed, rows["rev_comp"]))
+        self.forward += _count(pc.and_(placed, pc.invert(rows["rev_comp"])))
+        self.statuses.update(_counts(rows["annotation_status"]))
+        found = rows.filter(pc.is_in(rows["annotation_status"], _WITH_JUNCTION))
+        self.productive += _count(found["productive"])
+        self.out_of_frame += _count(pc.invert(found["vj_in_frame"]))
+        self.stop_codon += _count(found["stop_codon"])
+        for totals, column in ((self.v_genes, "v_call"), (self.j_genes, "j_call")):
+            for call, n in _counts(found[column]).items():
+                totals[first_gene(call)] += n
+        self.junction_lengths.update(_counts(pc.binary_length(found["junction"])))
+
+    def merge(self, other: Self) -> None:
+        """Add the counts of other blocks; `other` is left unchanged."""
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+            else:
+                setattr(self, item.name, mine + theirs)
+
+    @property
+    def mean_quality(self) -> float | None:
+        """Mean Phred score of the bases; None if the input has none."""
+        return self.quality_sum / self.scored_bases if self.scored_bases else None
+
+    @property
+    def mean_length(self) -> float | None:
+        """Mean length of a read, both mates of a pair together; None without reads."""
+        return self.bases / self.reads if self.reads else None
+
+    def junction_length(self, share: float) -> int | None:
+        """Length that this share of the junctions (0.5: median) do not surpass; None without junctions."""
+        wanted = share * self.junction_lengths.total()
+        seen = 0
+        for length in sorted(self.junction_lengths):
+            seen += self.junction_lengths[length]
+            if seen >= wanted:
+                return length
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """The counts alone, ready for JSON; `from_state` makes them anew."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in found.items()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The counts that `state` gave, also after a way through JSON, which makes keys text."""
+        found: dict[str, Any] = {k: Counter(v) if isinstance(v, Mapping) else v for k, v in state.items()}
+        made = cls(**found)
+        made.junction_lengths = Counter({int(k): n for k, n in made.junction_lengths.items()})
+        return made
+
+    def as_dict(self, statuses: Iterable[str]) -> dict[str, Any]:
+        """Everything, ready for JSON; of the statuses, in this order, those that occurred."""
+        found = self.state()
+        for name in ("quality_sum", "scored_bases"):
+            del found[name]
+        found["mean_quality"] = None if self.mean_quality is None else round(self.mean_quality, 3)
+        found["mean_length"] = None if self.mean_length is None else round(self.mean_length, 3)
+        found["statuses"] = {name: self.statuses[name] for name in statuses if self.statuses[name]}
+        found["junction_lengths"] = {str(length): n for length, n in self.junction_lengths.items()}
+        return found
+
+
+def _counts(column: pa.Array) -> dict[Any, int]:
+    found = pc.value_counts(column.drop_null()).to_pylist()
+    return {entry["values"]: entry["counts"] for entry in found}
+
+
+def _count(flags: pa.Array) -> int:
+    return pc.sum(flags).as_py() or 0
+
 
 #: Their numbers are 8-bit.
 _MOST_SETS: Final = 127
 #: Reads and bases of a block of what is in memory.
 _BLOCK_READS, _BLOCK_BASES = 4096, 1 << 22
+
+
+#: A germline set, the name or path of one, or several of them.
+Germlines = GermlineSet | str | os.PathLike[str] | Sequence[GermlineSet | str | os.PathLike[str]]
+
+
+def germlines_of(
+    given: Germlines, *, anchors: str | os.PathLike[str] | None = None
+) -> tuple[GermlineSet, ...]:
+    """Load germline sets: a set, the name or path of one, or a sequence of these.
+
+    Text may hold several names with commas between, unless a file has that name. `anchors` is a CSV table of
+    anchors that replace those of the set; InvalidInput if there are several sets. Further errors as
+    `plait.vdj.germline.load_germline`.
+
+    >>> [one.locus for one in germlines_of("mouse_trb,mouse_tra")]
+    ['TRB', 'TRA']
+    """
+    items: Sequence[GermlineSet | str | os.PathLike[str]]
+    if isinstance(given, str):
+        items = [given] if os.path.exists(given) else [name.strip() for name in given.split(",")]
+    else:
+        items = [given] if isinstance(given, GermlineSet | os.PathLike) else given
+    if anchors is None:
+        return tuple(item if isinstance(item, GermlineSet) else load_germline(item) for item in items)
+    if len(items) != 1 or isinstance(items[0], GermlineSet):
+        raise InvalidInput(
+            "anchors",
+            found=f"{len(items)} germline sets",
+            expected="the name or path of one set",
+        )
+    return (load_germline(items[0], anchors=anchors),)
 
 
 class GermlineAligner:
@@ -131,7 +290,7 @@ class GermlineAligner:
         """Answers for the reads that have one."""
         limits = Limits(self.max_evalue, self.max_j_evalue)
         found = answers_by_v(self._target, self._index, texts, mates, limits)
-        rest: NDArray[np.int64] = np.setdiff1d(np.arange(texts.sizes.size), found.reads)
+        rest: NDArray[np.int64] = np.setdiff1d(np.arange(texts.sizes.size), found.reads, True)
         if not rest.size:
             return found
         more = answers_by_j(self._target, self._index, texts.take(rest), self.max_evalue)
@@ -213,71 +372,6 @@ def _check_germlines(germlines: Sequence[GermlineSet]) -> None:
                 raise InvalidInput(
                     "germline", found=f"no {segment} alleles in {one.name}", expected="at least one"
                 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationPlan:
-    """What has to be known of an annotator where its rows are written."""
-
-    germlines: tuple[GermlineSet, ...]
-    schema: pa.Schema
-    provenance: Provenance
-
-
-class UnitAnnotator:
-    """Annotates reads on whatever machine it is called; picklable, its tables are made where they are needed.
-
-    `names` has the repertoire of each file; only rows of `statuses` are wanted, None: all.
-    """
-
-    def __init__(
-        self,
-        germlines: Sequence[GermlineSet],
-        settings: AnnotationSettings | None,
-        device: str,
-        names: Sequence[str],
-        statuses: Sequence[str] | None,
-    ) -> None:
-        self._made_of = tuple(germlines), settings, device, tuple(names), statuses
-        self._names = names
-        self._statuses = statuses
-
-    @cached_property
-    def annotator(self) -> ReadAnnotator:
-        """What annotates."""
-        germlines, settings, device, _, _ = self._made_of
-        return ReadAnnotator(germlines, settings=settings, device=device)
-
-    @property
-    def plan(self) -> AnnotationPlan:
-        """What has to be known of it elsewhere."""
-        found = self.annotator
-        return AnnotationPlan(germlines=found.germlines, schema=found.schema, provenance=found.provenance)
-
-    def plan_on(self, executor: Executor) -> AnnotationPlan:
-        """The plan of a worker: what this machine has may be something else."""
-        if not executor.elsewhere:
-            return self.plan
-        with closing(executor.map(_plan_of, [self])) as plans:
-            return next(plans)
-
-    def __call__(self, unit: ReadUnit) -> tuple[pa.RecordBatch, ReadSummary]:
-        """The rows of a block that are wanted, and its counts."""
-        rows, summary = self.annotator.annotate(
-            unit.reads, unit.mates, counts=unit.counts, repertoire_id=self._names[unit.file]
-        )
-        summary.rows = rows.num_rows if self._statuses is None else summary.statuses["ok"]
-        if self._statuses is not None:
-            wanted = pa.array(self._statuses, pa.string())
-            rows = rows.filter(pc.is_in(rows["annotation_status"], value_set=wanted))
-        return rows, summary
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return UnitAnnotator, self._made_of
-
-
-def _plan_of(annotator: UnitAnnotator) -> AnnotationPlan:
-    return annotator.plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,8 @@ from plait.alphabets import COMPLEMENT_LETTER, COMPLEMENT_MASK, IUPAC_MASK
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import population
-from plait.vdj.reads.allele_alignment import Parts
+from plait.vdj.reads.allele_alignment import Parts, SegmentIndex
 from plait.vdj.reads.columns import edges_of
-from plait.vdj.reads.germline_index import SegmentIndex
 
 #: Base changes that may cost a candidate words that the best one has.
 _CHANGES: Final = 3

@@ -12,10 +12,7 @@ from plait.alphabets import COMPLEMENT_MASK
 from plait.lang.compile import kernel, shared
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
-from plait.vdj.reads.columns import edges_of
-from plait.vdj.reads.d_calls import DCalls, call_d, d_places, d_words
-from plait.vdj.reads.settings import AnnotationSettings
-from plait.vdj.reads.text_columns import (
+from plait.vdj.reads.columns import (
     ALONE,
     CROSSED,
     NO_QUALITY,
@@ -25,7 +22,9 @@ from plait.vdj.reads.text_columns import (
     Matches,
     amino_acid_at,
     codons,
+    edges_of,
 )
+from plait.vdj.reads.gene_calls import DCalls, call_d, d_places, d_words
 
 #: A codon that reads as this ends everything.
 _STOP = ord("*")
@@ -34,8 +33,8 @@ _STOP = ord("*")
 class LayoutTables(NamedTuple):
     """What decides how reads are laid out.
 
-    `codons` are `plait.vdj.reads.text_columns.Codons`, `mirror` (uint8 (16,)) the mask of the complement, `d`
-    `plait.vdj.reads.d_calls.DWords`; `d_alleles` are all D alleles, with those of each set from `d_first`,
+    `codons` are `plait.vdj.reads.columns.Codons`, `mirror` (uint8 (16,)) the mask of the complement, `d`
+    `plait.vdj.reads.gene_calls.DWords`; `d_alleles` are all D alleles, with those of each set from `d_first`,
     int64 (sets + 1,), on. `furthest`: how far from its match an anchor may lie. `least_d`: bases that a D
     needs to be called. `most_p`: longest palindromic extension of an end.
     """
@@ -431,7 +430,7 @@ class SegmentTable(NamedTuple):
 class GermlineTables(NamedTuple):
     """What annotation needs to know of its germline sets; no D alleles of sets whose chain has none.
 
-    `d_places` as of `plait.vdj.reads.d_calls.d_places`.
+    `d_places` as of `plait.vdj.reads.gene_calls.d_places`.
     """
 
     v: SegmentTable
@@ -442,8 +441,10 @@ class GermlineTables(NamedTuple):
     d_places: NDArray[np.int64]
 
 
-def germline_tables(germlines: Sequence[GermlineSet], settings: AnnotationSettings) -> GermlineTables:
-    """Tables of several germline sets.
+def germline_tables(
+    germlines: Sequence[GermlineSet], *, furthest: int, least_d: int, most_p: int
+) -> GermlineTables:
+    """Tables of several germline sets, with the limits of `LayoutTables`.
 
     Unsupported if a D allele is longer than 62 bases, or a set has more than 62 of them.
     """
@@ -454,9 +455,9 @@ def germline_tables(germlines: Sequence[GermlineSet], settings: AnnotationSettin
         d=d_words(germlines),
         d_alleles=d.bases,
         d_first=d.first,
-        furthest=settings.max_anchor_distance,
-        least_d=settings.min_d_length,
-        most_p=settings.max_p_length,
+        furthest=furthest,
+        least_d=least_d,
+        most_p=most_p,
     )
     v, j = _segment([g.v for g in germlines]), _segment([g.j for g in germlines])
     return GermlineTables(v, d, j, layout, tuple(g.locus for g in germlines), d_places(germlines, d.alleles))

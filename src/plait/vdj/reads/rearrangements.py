@@ -1,11 +1,14 @@
-"""AIRR rearrangements from reads and their matches with the germline.
+"""AIRR rearrangements from reads and their matches with the germline: limits, statuses, columns, rows.
 
 A module of its own, as the columns of the output are looked for here.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,8 +19,21 @@ from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
-from plait.vdj.reads.columns import edges_of, text_array
-from plait.vdj.reads.d_calls import d_names
+from plait.vdj.reads.columns import (
+    CROSSED,
+    ORDERED,
+    AlignedTexts,
+    Matches,
+    aligned_texts,
+    cigar_texts,
+    edges_of,
+    joined_names,
+    slices,
+    text_array,
+    translations,
+    without_gaps,
+)
+from plait.vdj.reads.gene_calls import d_names
 from plait.vdj.reads.junctions import (
     JoinedReads,
     SegmentLayout,
@@ -25,19 +41,99 @@ from plait.vdj.reads.junctions import (
     germline_tables,
     join_reads,
 )
-from plait.vdj.reads.settings import STATUSES, AnnotationSettings
-from plait.vdj.reads.text_columns import (
-    CROSSED,
-    ORDERED,
-    AlignedTexts,
-    Matches,
-    aligned_texts,
-    cigars,
-    joined_names,
-    slices,
-    translations,
-    without_gaps,
+
+#: Reasons in order of precedence; the first that holds is given, ``"ok"`` if none does.
+STATUSES: Final = (
+    "too_short",
+    "too_long",
+    "no_v",
+    "no_j",
+    "wrong_order",
+    "too_many_errors",
+    "no_anchor",
+    "low_quality",
+    "out_of_frame",
+    "stop_codon",
+    "ok",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationSettings:
+    """Limits of what is taken for a rearrangement.
+
+    Attributes
+    ----------
+    min_length, max_length
+        Bases of a read; others are ``too_short`` and ``too_long``.
+    max_error_rate
+        Largest share of mismatches and gaps in the aligned germline outside the junction. A base that may be
+        the one of the germline, such as N, does not count; a gap counts once.
+    min_junction_quality
+        Least Phred quality of any base of the junction; 0 for no limit. Reads without qualities pass.
+    min_d_length
+        Bases that must match for a D allele to be called.
+    max_anchor_distance
+        How far outside its alignment an anchor codon may reach, in bases. The codon is then taken from the
+        diagonal of the alignment's nearer end.
+    max_p_length
+        Longest palindromic (P) extension of a gene's end.
+    productive_only
+        Whether an unproductive rearrangement has a reason too: ``out_of_frame`` or ``stop_codon``.
+    alignment_parts
+        Whether to give the aligned parts of each gene, and the translations of the alignments, as columns of
+        their own.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit makes no sense.
+    """
+
+    min_length: int = 20
+    max_length: int = 10_000
+    max_error_rate: float = 0.15
+    min_junction_quality: int = 15
+    min_d_length: int = 5
+    max_anchor_distance: int = 12
+    max_p_length: int = 4
+    productive_only: bool = False
+    alignment_parts: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every limit."""
+        for name, least, most in (
+            ("min_length", 0, None),
+            ("max_length", 1, None),
+            ("min_junction_quality", 0, 93),
+            ("min_d_length", 1, None),
+            ("max_anchor_distance", 0, None),
+            ("max_p_length", 0, 16),
+        ):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), least, most))
+        if self.min_length > self.max_length:
+            raise InvalidInput(
+                "min_length", found=self.min_length, expected=f"at most max_length, {self.max_length}"
+            )
+        rate = self.max_error_rate
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
+            raise InvalidInput("max_error_rate", found=repr(rate), expected="a number from 0 to 1")
+        for name in ("productive_only", "alignment_parts"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(name, found=repr(getattr(self, name)), expected="True or False")
+
+
+def _whole(name: str, value: Any, least: int, most: int | None) -> int:
+    wanted = f"a whole number of at least {least}" if most is None else f"a whole number, {least} to {most}"
+    if isinstance(value, bool):
+        raise InvalidInput(name, found=repr(value), expected=wanted)
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise InvalidInput(name, found=repr(value), expected=wanted) from error
+    if not least <= number <= (math.inf if most is None else most):
+        raise InvalidInput(name, found=number, expected=wanted)
+    return number
 
 
 class Column(NamedTuple):
@@ -213,7 +309,12 @@ class RearrangementBuilder:
             raise InvalidInput("germlines", found="none", expected="at least one germline set")
         self.settings = AnnotationSettings() if settings is None else settings
         self.schema = schema_of(self.settings.alignment_parts)
-        self._tables = germline_tables(germlines, self.settings)
+        self._tables = germline_tables(
+            germlines,
+            furthest=self.settings.max_anchor_distance,
+            least_d=self.settings.min_d_length,
+            most_p=self.settings.max_p_length,
+        )
         self._loci = pa.array([*self._tables.loci, None], pa.string())
 
     def build(
@@ -344,12 +445,12 @@ class RearrangementBuilder:
         identity = np.round(layout.equal / np.maximum(layout.columns, 1), _PLACES)
         out.put(known, f"{letter}_", score=given.score, identity=identity, support=given.support)
         out.put(known, f"{letter}_", **_coordinates(match))
-        out[f"{letter}_cigar"] = cigars(parts.reads, match)
+        out[f"{letter}_cigar"] = cigar_texts(parts.reads, match)
 
     def _put_d(self, parts: JoinedReads, facts: _Facts, out: _Columns) -> None:
         called, d, j = facts.called, parts.d, parts.reads.j
         out["d_call"] = d_names(parts.layout.d, parts.groups, self._tables.d.alleles)
-        out["d_cigar"] = cigars(parts.reads, d)
+        out["d_cigar"] = cigar_texts(parts.reads, d)
         length = (d.read_end - d.read_start).astype(np.int64)
         # Places for a match of this length, in the read and in the D alleles that may join this J.
         support = np.zeros(called.size)

@@ -1,34 +1,175 @@
-"""The V of reads: found by shared words, by alignment with all alleles, or left of a sure J.
+"""The genes of reads: V and J with their alignments, D as its longest exact match between them.
 
-Where a J is sure, a short end of a V left of it is enough. A V that begins at its conserved Cys, as in reads
-of the CDR3 alone, has a dozen bases: too few to be told from chance in a whole read, and enough beside a J,
-if the Cys is among them. A module of its own, as the calls of V, D and J stand in one each.
+A V is found by shared words, by alignment with all alleles, or left of a sure J, where a short end of it is
+enough. A V that begins at its conserved Cys, as in reads of the CDR3 alone, has a dozen bases: too few to be
+told from chance in a whole read, and enough beside a J, if the Cys is among them. All D alleles of a germline
+set are looked for at once: they are packed into words, a bit for each base.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from plait.alphabets import MASK_SIZE
 from plait.devices.target import Target
+from plait.dp.chain.insertions import Occurrences, keep, start
+from plait.dp.chain.tables import FRAGMENT_BITS
+from plait.lang.compile import shared
+from plait.lang.lanes import lowest_bit
+from plait.vdj.chain import d_allele_words
+from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.allele_alignment import (
     NOWHERE,
     Answers,
     Found,
+    GermlineIndex,
     Parts,
+    Paths,
+    SegmentIndex,
     find_paths,
     found_in_order,
     join_answers,
     nothing_found,
+    score_all,
     score_pairs,
 )
 from plait.vdj.reads.candidates import LEAST_J, Items, Pairs, Texts, find_candidates
-from plait.vdj.reads.columns import Groups, Rows
-from plait.vdj.reads.germline_index import GermlineIndex, SegmentIndex
-from plait.vdj.reads.j_calls import JCalls, Places, best_of_set, j_calls, j_found, ties_by_row
+from plait.vdj.reads.columns import Groups, Rows, edges_of
+
+#: What bases left of a gap in the junction must score beyond its cost; fewer are equal by chance.
+_LEAST_GAIN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places(Rows):
+    """Where alleles of a germline set are looked for: item, set and part of the item's bases; int64 each."""
+
+    items: NDArray[np.int64]
+    sets: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    lasts: NDArray[np.int64]
+
+    def parts(self, items: Items) -> Parts:
+        """The parts of the items."""
+        return Parts(items.own.codes, self.firsts, self.lasts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JCalls(Rows):
+    """The best alleles in some places.
+
+    `scores` (int64) are 0 where nothing is called, `totals` the same with that of the mate; `support` is the
+    expected number of chance alignments. `ties`, bool (places, most alleles of a set): whether an allele has
+    the best total.
+    """
+
+    places: Places
+    scores: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    support: NDArray[np.float64]
+    ties: NDArray[np.bool_]
+
+
+def ties_by_row(ties: NDArray[np.bool_]) -> Groups:
+    """The columns that tie in each row."""
+    return Groups(np.nonzero(ties)[1], edges_of(ties.sum(axis=1)))
+
+
+def best_of_set(
+    target: Target, sets: int, index: SegmentIndex, items: Items, places: Places
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Score and total of the best allele of the set in each place, and which alleles tie."""
+    count = places.items.size
+    most = max(int(np.diff(index.offsets).max()), 1)
+    own = np.zeros((count, most), np.int64)
+    totals = np.full((count, most), -1, np.int64)
+    for number in range(sets):
+        rows = np.flatnonzero(places.sets == number)
+        found = score_all(target, index, number, places.take(rows).parts(items))
+        width = found.shape[1]
+        own[rows, :width] = totals[rows, :width] = found
+        if items.mates is not None:
+            mates = items.mate_parts(places.items[rows])
+            totals[rows, :width] += score_all(target, index, number, mates)
+    best = totals.max(axis=1)
+    ties = (totals == best[:, None]) & (own > 0)
+    scores = np.where(ties.any(axis=1), own[np.arange(count), ties.argmax(axis=1)], 0)
+    return scores, best, ties
+
+
+def j_calls(
+    target: Target, index: GermlineIndex, items: Items, places: Places, max_evalue: float, strands: int = 1
+) -> JCalls:
+    """Find the best J in each place.
+
+    `max_evalue` is the expected number of chance alignments, at most, on `strands` strands.
+    """
+    scores, totals, ties = best_of_set(target, index.sets, index.j, items, places)
+    space = np.maximum(places.lasts - places.firsts, 1) * index.j.bases[places.sets] * float(strands)
+    support = index.j.scoring.support(scores, space)
+    absent = (support > max_evalue) | (scores == 0)
+    scores[absent], totals[absent], ties[absent], support[absent] = 0, 0, False, 0.0
+    return JCalls(places, scores, totals, support, ties)
+
+
+def j_found(
+    target: Target, index: GermlineIndex, items: Items, calls: JCalls, rows: NDArray[np.int64]
+) -> Found:
+    """How the J of the calls `rows` is aligned; all of them have one."""
+    own = calls.take(rows)
+    places, alleles = own.places, ties_by_row(own.ties)
+    first = alleles.first + index.j.offsets[places.sets]
+    parts = places.parts(items)
+    paths = find_paths(target, index.j, parts, first, own.scores)
+    shift = places.firsts - items.own.starts[places.items]
+    found = Found(items.reads[places.items], own.scores, own.support, shift, paths, alleles)
+    cuts = _settle_gaps(index.j, parts, first, paths)
+    if not cuts.any():
+        return found
+    again = np.flatnonzero(cuts)
+    # No gap can pay for itself in what is left of the part there.
+    firsts = places.firsts[again] + np.maximum(cuts[again] - _LEAST_GAIN + 1, 0)
+    anew = j_calls(target, index, items, replace(places.take(again), firsts=firsts), np.inf)
+    return found_in_order([found.take(cuts == 0), j_found(target, index, items, anew, np.arange(again.size))])
+
+
+def _settle_gaps(
+    index: SegmentIndex, parts: Parts, alleles: NDArray[np.int64], paths: Paths
+) -> NDArray[np.int64]:
+    """Move gaps to the last place that scores the same, so that the junction keeps what it can.
+
+    Returns the place in the part behind the last gap in the junction that does not pay for itself, or 0.
+    """
+    scoring, cuts = index.scoring, np.zeros(alleles.size, np.int64)
+    for row in np.flatnonzero(paths.runs.sizes > 1).tolist():
+        anchor, score = int(index.anchors[alleles[row]]), 0
+        read = parts.codes[parts.firsts[row] + paths.read_start[row] : parts.lasts[row]]
+        germline = index.words.letters[slice(*index.words.bounds[alleles[row] : alleles[row] + 2])]
+        p, q = 0, int(paths.germline_start[row])
+        runs = paths.runs.values[slice(*paths.runs.starts[row : row + 2])]
+        for k, (kind, length) in enumerate(runs.tolist()):
+            before = p, q
+            p += 0 if kind == 1 else length
+            q += 0 if kind == 2 else length
+            if kind == 0:
+                score += int(scoring.scores[read[before[0] : p], germline[before[1] : q]].sum())
+                continue
+            score -= scoring.gap_open + (length - 1) * scoring.gap_extend
+            letters, at = (germline, before[1]) if kind == 1 else (read, before[0])
+            moved, room = 0, runs[k + 1, 1] - 1 if runs[k - 1, 0] == runs[k + 1, 0] == 0 else 0
+            while moved < room and letters[at + moved] == letters[at + length + moved]:
+                moved += 1
+            runs[k - 1 : k + 2 : 2, 1] += moved, -moved
+            if q + moved <= anchor and score < _LEAST_GAIN:
+                cuts[row] = paths.read_start[row] + p
+    return cuts
+
 
 #: Bases by which a V may reach into a J.
 _OVERLAP: Final = 25
@@ -173,7 +314,7 @@ def _answers(
     chosen = best_of_read(items, calls.items, calls.sets, calls.totals + found.totals, good)
     j = j_found(target, index, items, found, chosen[found.scores[chosen] > 0])
     reads = items.reads[calls.items[chosen]]
-    none = nothing_found(np.setdiff1d(reads, j.reads))
+    none = nothing_found(np.setdiff1d(reads, j.reads, True))
     mirrored = items.mirrored[calls.items[chosen]]
     answers = Answers(mirrored, calls.sets[chosen], v.take(chosen), found_in_order([j, none]))
     return answers, calls.take(chosen)
@@ -340,3 +481,115 @@ def _end_found(
     else:
         support = v.scoring.support(scores, 1.0 * parts.sizes * v.bases[places.sets])
     return Found(items.reads[places.items], scores, support, shift, paths, alleles)
+
+
+class DWords(NamedTuple):
+    """The D alleles of all germline sets, packed; int64.
+
+    `places` (words, 16): bits of the bases that each mask matches; `word_starts` (sets + 1,): first word of
+    each set; `allele_of`, `first_bit` (words, bits): D of its set that a bit belongs to, and the first bit of
+    that D; `allowed_starts` (J alleles, words): bits from which the match of a D before a J may begin.
+    """
+
+    places: Any
+    word_starts: Any
+    allele_of: Any
+    first_bit: Any
+    allowed_starts: Any
+
+
+class DCalls(NamedTuple):
+    """The called D of each read, (n,): `allele`, its number in the germline set, -1 for none.
+
+    `read_start`, `read_end` and `germline_start`: where the match lies, 0 without one; int32. `ties`, int64:
+    bits of all D of the set that match as long.
+    """
+
+    allele: Any
+    read_start: Any
+    read_end: Any
+    germline_start: Any
+    ties: Any
+
+
+@shared
+def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, out: Any) -> None:
+    """Find the longest match with a D between V and J, the leftmost one of them, of `least` bases or more.
+
+    `group` is the germline set; `out`, `DCalls` without a D so far, is changed in place.
+    """
+    base = reads.starts[i]
+    end = reads.j.read_start[i]
+    best = least
+    for a in range(reads.v.read_end[i], end):
+        if end - a < best:
+            break
+        for w in range(words.word_starts[group], words.word_starts[group + 1]):
+            automaton = Occurrences(words.allowed_starts[reads.j.allele[i], w])
+            alive = start(automaton)
+            size = 0
+            while a + size < end:
+                after = keep(automaton, alive, words.places[w, masks[reads.letters[base + a + size]]], size)
+                if after == 0:
+                    break
+                alive = after
+                size += 1
+            if size < best or size == 0:
+                continue
+            if size > best or out.allele[i] < 0:
+                best = size
+                out.ties[i] = 0
+                bit = lowest_bit(alive)
+                out.allele[i] = words.allele_of[w, bit]
+                out.germline_start[i] = bit - words.first_bit[w, bit]
+                out.read_start[i] = a
+                out.read_end[i] = a + size
+            while alive != 0:
+                out.ties[i] = out.ties[i] | (1 << words.allele_of[w, lowest_bit(alive)])
+                alive = alive & (alive - 1)
+
+
+def d_words(germlines: Sequence[GermlineSet]) -> DWords:
+    """The D alleles of germline sets; Unsupported for one of more than 62 bases, or more than 62 in a set."""
+    words = [d_allele_words(g) for g in germlines]
+    starts = np.cumsum([0, *(w.places.shape[0] for w in words)], dtype=np.int64)
+    j = np.cumsum([0, *(len(g.j) for g in germlines)])
+    allowed = np.zeros((int(j[-1]), int(starts[-1])), np.int64)
+    first_bits = [np.zeros((0, FRAGMENT_BITS), np.int64)]
+    for k, own in enumerate(words):
+        allowed[j[k] : j[k + 1], starts[k] : starts[k + 1]] = own.allowed_starts
+        if own.first.size:
+            first_bits.append(own.first[own.fragment_of])
+    places = np.concatenate([own.places for own in words]).reshape(-1, 16)
+    # A base that is not known says nothing for a D allele.
+    places[:, MASK_SIZE != 1] = 0
+    allele_of = np.concatenate([own.fragment_of for own in words]).reshape(-1, FRAGMENT_BITS)
+    return DWords(places, starts, allele_of, np.concatenate(first_bits), allowed)
+
+
+def d_places(germlines: Sequence[GermlineSet], d: Sequence[Sequence[Allele]]) -> NDArray[np.int64]:
+    """Places at which a match can begin in the D alleles that may join each J; (J alleles, longest D + 1).
+
+    The column is the length of the match.
+    """
+    longest = max((len(allele.sequence) for own in d for allele in own), default=0)
+    rows = []
+    for germline, own in zip(germlines, d, strict=True):
+        sizes = np.array([len(allele.sequence) for allele in own], np.int64)
+        places = np.maximum(sizes[:, None] - np.arange(longest + 1) + 1, 0)
+        rows += [np.array(germline.allowed_d(j)[: len(own)], np.int64) @ places for j in germline.j]
+    return np.array(rows, np.int64).reshape(len(rows), longest + 1)
+
+
+def d_names(calls: DCalls, groups: NDArray[np.int64], d: Sequence[Sequence[Allele]]) -> pa.Array:
+    """Names of the D alleles with the longest match, that of the coordinates first.
+
+    `groups` are the germline sets of the reads, `d` the alleles of each.
+    """
+    keys = np.stack([groups, calls.allele.astype(np.int64), calls.ties], axis=1)
+    kinds, place = np.unique(keys, axis=0, return_inverse=True)
+    names: list[str | None] = []
+    for group, first, ties in kinds.tolist():
+        others = [k for k in range(len(d[group])) if ties >> k & 1 and k != first]
+        names.append(",".join(d[group][k].name for k in (first, *others)) if first >= 0 else None)
+    return pa.array(names, pa.string()).take(pa.array(place.ravel()))
