@@ -48,22 +48,6 @@ class CubeSource(Protocol):
         ...
 
 
-class CubeSink(Protocol):
-    """Where the rows of a cube go, in order."""
-
-    def write_rows(self, rows: NDArray[Any]) -> None:
-        """Append rows, shape (rows, columns, bands)."""
-        ...
-
-    def close(self) -> None:
-        """Make the output whole, after the last row."""
-        ...
-
-    def abort(self) -> None:
-        """Leave nothing of the output behind."""
-        ...
-
-
 class ArrayCube:
     """A cube in memory or in a memory map: integers, shape (rows, columns, bands), any strides.
 

@@ -209,17 +209,13 @@ def decompress_file(
             inputs=[path, origin_path(path), *([] if index is None else [index])],
             overwrite=overwrite,
         )
-        try:
+        with sink:
             done, whole = 0, int(np.prod(cube.shape, dtype=np.int64))
             for rows in cube.rows(threads=threads):
                 sink.write_rows(rows)
                 done += rows.size
                 if progress is not None:
                     progress(done, whole)
-            sink.close()
-        except BaseException:
-            sink.abort()
-            raise
         return sink.layout
 
 

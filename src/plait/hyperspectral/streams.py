@@ -28,6 +28,7 @@ from plait.hyperspectral.presets import outside_tables, preset_parameters
 from plait.hyperspectral.stream_parts import StreamParts, array_origin, samples_crc, write_side_index
 from plait.hyperspectral.waves import rows_at_a_time
 from plait.settings import thread_count
+from plait.types import Closing
 
 #: Called with the samples done so far, and all of them.
 Progress = Callable[[int, int], object]
@@ -36,7 +37,7 @@ Progress = Callable[[int, int], object]
 _MOST_KEPT_BYTES = 1 << 27
 
 
-class CompressedCube(StreamParts):
+class CompressedCube(StreamParts, Closing):
     """A compressed cube that is open for reading; a context manager, made by `open_stream`.
 
     Several threads may read at once. `shape` is (rows, columns, bands), `dtype` the narrowest integer type
@@ -170,12 +171,6 @@ class CompressedCube(StreamParts):
             # Whoever still reads rows keeps it open.
             with suppress(BufferError):
                 self._data.close()
-
-    def __enter__(self) -> CompressedCube:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _finished(strip: tuple[NDArray[Any], list[Future[None]]]) -> NDArray[Any]:
