@@ -315,8 +315,8 @@ def test_residuals_wait_in_a_file_as_in_memory() -> None:
     values = np.random.default_rng(3).integers(0, 4096, (150, 13, 5))
     for most in (0, 1 << 20):
         store = ResidualStore(IMAGE, most_bytes=most)
-        store.put(0, values[:70])
-        store.put_bands(0, 70, np.ascontiguousarray(values[70:].transpose(2, 0, 1)))
-        np.testing.assert_array_equal(store.get(11, 99), values[11:99])
-        np.testing.assert_array_equal(store.get_bands(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
+        store.put(0, 0, values[:70].transpose(2, 0, 1))
+        store.put(0, 70, np.ascontiguousarray(values[70:].transpose(2, 0, 1)))
+        np.testing.assert_array_equal(store.get(0, 5, 11, 99), values[11:99].transpose(2, 0, 1))
+        np.testing.assert_array_equal(store.get(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
         store.close()
