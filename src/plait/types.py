@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
-__all__ = ["Availability", "Provenance"]
+__all__ = ["Availability", "Closing", "Provenance", "WholeOrNot"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +60,43 @@ class Availability(NamedTuple):
     ok: bool
     reason: str = ""
     fix: str = ""
+
+
+class Closing(ABC):
+    """What is closed in the end: a context manager."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it; for the second time, nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class WholeOrNot(Closing):
+    """An output that appears when it is closed, or never.
+
+    As a context manager it is closed on a clean exit, and discarded on any exception, `KeyboardInterrupt`
+    included.
+    """
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what is unfinished; an older output of the same name stays as it was."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.discard()
+            return
+        try:
+            self.close()
+        except BaseException:
+            self.discard()
+            raise

@@ -143,7 +143,7 @@ def test_a_hidden_folder_for_libraries(tmp_path: Path, caplog: pytest.LogCapture
         HiddenOutput(tmp_path / "a.tif")
     output.hidden.write_bytes(b"new")
     output.hidden.with_name("a.tif.aux.xml").touch()
-    output.commit()
+    output.close()
     assert (tmp_path / "a.tif").read_bytes() == b"new"
     assert names(tmp_path) == ["a.tif"]
     assert len(caplog.messages) == 1

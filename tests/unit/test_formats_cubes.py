@@ -49,7 +49,7 @@ def written(path: Path, cube: Any = CUBE, **options: Any) -> CubeLayout:
         sink.write_rows(cube)
         sink.close()
     except BaseException:
-        sink.abort()
+        sink.discard()
         raise
     return sink.layout
 
@@ -304,7 +304,7 @@ def test_outputs_are_whole_or_not_there(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput, match=told):
             sink.write_rows(rows)
-    sink.abort()
+    sink.discard()
     assert left(tmp_path) == []
 
 

@@ -140,7 +140,7 @@ def test_geotiff_of_floats_or_none(tmp_path: Path, geotiff: Path) -> None:
         create_cube(tmp_path / "x.tif", CUBE.shape, CUBE.dtype, interleave="bil")
     sink = create_cube(tmp_path / "x.tif", CUBE.shape, CUBE.dtype)
     sink.write_rows(CUBE[:3])
-    sink.abort()
+    sink.discard()
     assert not [path.name for path in tmp_path.iterdir() if "x" in path.name]
 
 

@@ -21,8 +21,7 @@ from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.files import compress_file, decompress_file, describe, verify_file
 from plait.hyperspectral.numcodecs_codec import Ccsds123
 from plait.hyperspectral.spectral_image import open_image
-from plait.hyperspectral.stream_parts import attachment_of
-from plait.hyperspectral.streams import compress_cube, make_index, open_stream
+from plait.hyperspectral.streams import attachment_of, compress_cube, make_index, open_stream
 from plait.hyperspectral.xarray_backend import CubeBackend
 
 CUBE = np.random.default_rng(3).integers(0, 4000, (24, 11, 5)).astype(np.uint16)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.hyperspectral.codec import ResidualStore
-from plait.hyperspectral.containers import BlockGrid, Window, block_parameters
+from plait.hyperspectral.containers import BlockGrid, Window, block_parameters, read_container
 from plait.hyperspectral.cubes import ArrayCube
 from plait.hyperspectral.parameters import ImageLayout, Representatives, SupplementaryTable, WeightOffsets
 from plait.hyperspectral.presets import PRESETS, preset_parameters
@@ -139,8 +139,7 @@ def _container(path: Path, cube: NDArray[Any]) -> bytearray:
 def test_a_damaged_block_is_named_and_the_others_are_read(tmp_path: Path, cube: NDArray[Any]) -> None:
     path = tmp_path / "a.blocks"
     whole = _container(path, cube)
-    with open_stream(path) as opened:
-        entry = opened.block_entry(1)
+    entry = read_container(whole, path).entries[1]
     whole[entry.offset + entry.length // 2] ^= 16
     path.write_bytes(bytes(whole))
     with open_stream(path) as opened:
@@ -166,8 +165,7 @@ def test_checksums_of_samples_are_compared(tmp_path: Path, cube: NDArray[Any]) -
     )
     whole = bytearray(b"".join(pieces))
     path.write_bytes(bytes(whole))
-    with open_stream(path) as opened:
-        entry = opened.block_entry(2)
+    entry = read_container(whole, path).entries[2]
     # The checksum of samples of block 2, and with it that of the index.
     place = whole.rindex(struct.pack("<QQII", entry.offset, entry.length, entry.crc, entry.samples_crc))
     struct.pack_into("<I", whole, place + 20, entry.samples_crc ^ 1)
@@ -315,8 +313,8 @@ def test_residuals_wait_in_a_file_as_in_memory() -> None:
     values = np.random.default_rng(3).integers(0, 4096, (150, 13, 5))
     for most in (0, 1 << 20):
         store = ResidualStore(IMAGE, most_bytes=most)
-        store.put(0, values[:70])
-        store.put_bands(0, 70, np.ascontiguousarray(values[70:].transpose(2, 0, 1)))
-        np.testing.assert_array_equal(store.get(11, 99), values[11:99])
-        np.testing.assert_array_equal(store.get_bands(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
+        store.put(0, 0, values[:70].transpose(2, 0, 1))
+        store.put(0, 70, np.ascontiguousarray(values[70:].transpose(2, 0, 1)))
+        np.testing.assert_array_equal(store.get(0, 5, 11, 99), values[11:99].transpose(2, 0, 1))
+        np.testing.assert_array_equal(store.get(1, 4, 60, 80), values[60:80, :, 1:4].transpose(2, 0, 1))
         store.close()

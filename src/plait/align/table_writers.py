@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
-from plait.align.writers import AlignedPair, AlignmentWriter, Output, PairColumn
+from plait.align.writers import AlignedPair, AlignmentWriter, PairColumn
 from plait.formats.output import TextOutput
-from plait.formats.tables import header, rows_as_text
+from plait.formats.tables import TableWriter, header, rows_as_text
+from plait.types import WholeOrNot
 
 #: What one batch of a table holds at most, save for its last row.
 _BATCH_ROWS = 1 << 16
@@ -22,17 +23,10 @@ def table_schema(columns: Mapping[str, PairColumn]) -> pa.Schema:
     return pa.schema([(name, _ARROW[column.kind]) for name, column in columns.items()])
 
 
-class Batches(Output, Protocol):
-    """What takes a table batch by batch, such as `plait.formats.tables.TableWriter`."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-
-
 class PairTableWriter(AlignmentWriter):
     """Pairs as rows of a table, of which the schema is that of `table_schema`."""
 
-    def __init__(self, table: Batches, columns: Mapping[str, PairColumn]) -> None:
+    def __init__(self, table: TableWriter | PrintedTable, columns: Mapping[str, PairColumn]) -> None:
         super().__init__(table)
         self._table = table
         self._schema = table_schema(columns)
@@ -77,7 +71,7 @@ class PairTableWriter(AlignmentWriter):
         super().discard()
 
 
-class PrintedTable:
+class PrintedTable(WholeOrNot):
     """Tab-separated text on standard output, laid out as in a file."""
 
     def __init__(self, output: TextOutput, schema: pa.Schema) -> None:

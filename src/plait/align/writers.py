@@ -6,11 +6,11 @@ import difflib
 import json
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 from plait.align.results import (
     DELETION,
@@ -24,7 +24,7 @@ from plait.align.results import (
 from plait.errors import InvalidInput, Unsupported
 from plait.formats.atomic import write_json
 from plait.formats.output import TextOutput, file_or_standard_output, output_format
-from plait.types import Provenance
+from plait.types import Provenance, WholeOrNot
 
 if TYPE_CHECKING:
     from plait.align.scoring import Scoring
@@ -268,17 +268,7 @@ def _md(pair: AlignedPair, alignment: Alignment) -> str:
     return f"{''.join(parts)}{same}"
 
 
-class Output(Protocol):
-    """What is written to."""
-
-    def close(self) -> None:
-        """Finish."""
-
-    def discard(self) -> None:
-        """Remove what is unfinished."""
-
-
-class AlignmentWriter(ABC):
+class AlignmentWriter(WholeOrNot):
     """Aligned pairs being written; a context manager made by `open_alignments`.
 
     `left_out` counts those of the `pairs` written so far that have no line of their own. Only SAM leaves
@@ -286,7 +276,7 @@ class AlignmentWriter(ABC):
     has a single line.
     """
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: WholeOrNot) -> None:
         self.pairs = 0
         self.left_out = 0
         self._output = output
@@ -311,21 +301,6 @@ class AlignmentWriter(ABC):
     def discard(self) -> None:
         """Remove the unfinished file; an older one of the same name stays as it was."""
         self._output.discard()
-
-    def __enter__(self) -> AlignmentWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.discard()
-            return
-        try:
-            self.close()
-        except BaseException:
-            self.discard()
-            raise
 
 
 class TextWriter(AlignmentWriter):

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.json_text import read_json
+from plait.types import WholeOrNot
 
 _BUFFER_BYTES = 1 << 20
 _LOG: Final = logging.getLogger(__name__)
@@ -56,11 +56,10 @@ def output_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-class AtomicFile:
+class AtomicFile(WholeOrNot):
     """A binary file that appears under its name only when it is complete.
 
-    As a context manager it commits on a clean exit and discards on any exception, `KeyboardInterrupt`
-    included. The hidden name is always the same one, so a run that was killed leaves at most one such file,
+    The hidden name is always the same one, so a run that was killed leaves at most one such file,
     which the next run removes. A lock on it keeps two runs from writing one output. It is always a new file:
     links, pipes and folders of that name are refused; a target that is a symbolic link is followed.
 
@@ -80,7 +79,7 @@ class AtomicFile:
             self.stream = _open_locked(self.path, self._temporary)
         self._open = True
 
-    def commit(self) -> None:
+    def close(self) -> None:
         """Make the file appear under its name.
 
         FormatError if the last bytes cannot be written; the file is discarded then.
@@ -107,7 +106,7 @@ class AtomicFile:
             tell_replaced(self.path)
 
     def discard(self) -> None:
-        """Remove the unfinished file; the target stays as it was. Does nothing after `commit`."""
+        """Remove the unfinished file; the target stays as it was. Does nothing once it is closed."""
         if not self._open:
             return
         self._open = False
@@ -117,17 +116,6 @@ class AtomicFile:
         # Closing flushes what is left in the buffer; on a full disk that fails again, harmlessly.
         with suppress(OSError):
             self.stream.close()
-
-    def __enter__(self) -> AtomicFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.commit()
-        else:
-            self.discard()
 
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> None:
@@ -345,7 +333,7 @@ def description_errors(path: str | os.PathLike[str], kind: str, *errors: type[Ex
         ) from error
 
 
-class HiddenOutput:
+class HiddenOutput(WholeOrNot):
     """A hidden name beside an output, for libraries that open files by name.
 
     `path` is the output, as given, `hidden` where to write until it is complete. Errors are those of
@@ -368,7 +356,7 @@ class HiddenOutput:
             self._held.discard()
             raise
 
-    def commit(self) -> None:
+    def close(self) -> None:
         """Make the file appear under its name; nothing else may have it open for writing."""
         with output_errors(self.path):
             descriptor = os.open(self.hidden, os.O_RDONLY)

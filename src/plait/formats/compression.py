@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from plait.errors import FormatError, InvalidInput
+from plait.types import Closing
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ def sniff(path: str | os.PathLike[str]) -> FileKind:
     return FileKind.PLAIN
 
 
-class ByteSource:
+class ByteSource(Closing):
     """Decompressed bytes of one file: plain, gzip (any number of members) or zstd (any number of frames).
 
     `bytes_read` are those taken from the file on disk so far.
@@ -261,11 +261,3 @@ class ByteSource:
         """Close the file."""
         self._stream.close()
         self._raw.close()
-
-    def __enter__(self) -> ByteSource:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -7,11 +7,11 @@ import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
+from plait.types import WholeOrNot
 
 _GZIP_LEVEL = 1
 _ZSTD_LEVEL = 1
@@ -115,8 +115,8 @@ def output_format(
     return format
 
 
-class TextOutput:
-    """Text being written, in large pieces; a context manager like `AtomicFile`.
+class TextOutput(WholeOrNot):
+    """Text being written, in large pieces.
 
     A path that ends in ``.gz`` or ``.zst`` is compressed; ``-`` or None is standard output. Errors are those
     of `AtomicFile`, and InvalidInput if the output is one of the inputs.
@@ -150,33 +150,18 @@ class TextOutput:
     def close(self) -> None:
         """Write what is left and make the file appear under its name.
 
-        Errors are those of `write`; the file is discarded then.
+        Errors are those of `write`.
         """
-        try:
-            self._pass_on()
-            self._put(self._encoder.flush())
-        except BaseException:
-            self.discard()
-            raise
+        self._pass_on()
+        self._put(self._encoder.flush())
         if self._file is not None:
-            self._file.commit()
+            self._file.close()
 
     def discard(self) -> None:
         """Remove the unfinished file; what standard output has, it keeps."""
         self._pending.clear()
         if self._file is not None:
             self._file.discard()
-
-    def __enter__(self) -> TextOutput:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.discard()
 
     def _pass_on(self) -> None:
         if self._pending:

@@ -16,7 +16,6 @@ import contextlib
 import os
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, show
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
 from plait.formats.parquet import read_ahead
 from plait.formats.record_names import RepeatedNames, pair_names
+from plait.types import Closing
 
 _HEAD_BYTES: Final = 1 << 16
 _FASTA_RESIDUES: Final = 1 << 18
@@ -105,7 +105,7 @@ class ReadFile:
             first += len(block)
 
 
-class ReadStream:
+class ReadStream(Closing):
     """Blocks of a file, cut anew as they are asked for; a context manager."""
 
     def __init__(self, blocks: Generator[ReadBlock, None, None]) -> None:
@@ -154,14 +154,6 @@ class ReadStream:
     def close(self) -> None:
         """Close the file."""
         self._blocks.close()
-
-    def __enter__(self) -> ReadStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _start(source: ByteSource) -> tuple[bytes, int]:
@@ -245,7 +237,7 @@ def open_reads(
     return ReadFiles(given, others or None, block_reads=block_reads)
 
 
-class ReadFiles:
+class ReadFiles(Closing):
     """Reads of one or more files as blocks; made by `open_reads`.
 
     Each iteration starts from the first read. A block holds `block_reads` reads of one file or, at its end or
@@ -287,14 +279,6 @@ class ReadFiles:
         if self._running is not None:
             self._running.close()
             self._running = None
-
-    def __enter__(self) -> ReadFiles:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _items(self) -> Generator[ReadItem, None, None]:
         for number, file in enumerate(self._files):

@@ -15,7 +15,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from plait.formats.compression import FileKind, identify, sniff, unchanged
 from plait.formats.delimited import DelimitedFile
 from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
 from plait.formats.parquet import LARGEST_ROW, MOST_BYTES, ParquetInput, batch_bytes, read_ahead, reblock
+from plait.types import Closing
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -199,7 +199,7 @@ def open_rearrangements(
     )
 
 
-class RearrangementReader:
+class RearrangementReader(Closing):
     """Rows of one or more files as blocks; made by `open_rearrangements`.
 
     Each iteration starts from the first row. The blocks depend only on the files, `block_rows`, which may be
@@ -320,14 +320,6 @@ class RearrangementReader:
         if self._running is not None:
             self._running.close()
             self._running = None
-
-    def __enter__(self) -> RearrangementReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _rows(self) -> Generator[pa.RecordBatch, None, None]:
         rows = 0

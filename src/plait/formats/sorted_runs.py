@@ -9,8 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
 from plait.formats.checkpoints import Checkpoint
+from plait.types import WholeOrNot
 
 Direction = Literal["ascending", "descending"]
 
@@ -30,7 +30,7 @@ _FEWEST_ROWS: Final = 8
 _KEPT_SHARE: Final = 0.5
 
 
-class SpilledBlocks:
+class SpilledBlocks(WholeOrNot):
     """Blocks of rows on disk, each read back once.
 
     The folder is its own, made here; as a context manager it removes the folder in the end, whatever
@@ -69,21 +69,13 @@ class SpilledBlocks:
         """Remove the folder."""
         self._checkpoint.remove()
 
-    def __enter__(self) -> SpilledBlocks:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-            return
-        # What went wrong first is what the user has to know.
+    def discard(self) -> None:
+        """Remove the folder, if that is possible: what went wrong first is what the user has to know."""
         with suppress(PlaitError, OSError):
             self.close()
 
 
-class Spilling:
+class Spilling(WholeOrNot):
     """Something that puts rows aside; as a context manager it removes them in the end.
 
     The folder is as for `SpilledBlocks`.
@@ -96,13 +88,9 @@ class Spilling:
         """Remove the folder."""
         self._blocks.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._blocks.__exit__(kind, error, trace)
+    def discard(self) -> None:
+        """Remove the folder, if that is possible."""
+        self._blocks.discard()
 
 
 class SortedRuns:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.output import encoder
 from plait.formats.rearrangements import is_text
+from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
 _TEXT = pa.large_string()
@@ -207,7 +207,7 @@ def open_table(
     return _TextTable(path, plain, metadata, compression=suffix.removeprefix(".tsv").removeprefix("."))
 
 
-class TableWriter(ABC):
+class TableWriter(WholeOrNot):
     """A table being written; made by `open_table`.
 
     `rows` counts those written so far.
@@ -235,30 +235,7 @@ class TableWriter(ABC):
             self.rows += batch.num_rows
 
     @abstractmethod
-    def close(self) -> None:
-        """Finish the file and make it appear under its name."""
-
-    @abstractmethod
-    def discard(self) -> None:
-        """Remove the unfinished file; an older one of the same name stays as it was."""
-
-    @abstractmethod
     def _write(self, batch: pa.RecordBatch) -> None: ...
-
-    def __enter__(self) -> TableWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self.discard()
-            return
-        try:
-            self.close()
-        except BaseException:
-            self.discard()
-            raise
 
 
 class _ParquetTable(TableWriter):
@@ -288,7 +265,7 @@ class _ParquetTable(TableWriter):
     def close(self) -> None:
         with output_errors(self.path):
             self._writer.close()
-        self._file.commit()
+        self._file.close()
 
     def discard(self) -> None:
         # The writer wants to end the file; whether that works no longer matters.
@@ -326,8 +303,8 @@ class _TextTable(TableWriter):
         with output_errors(self.path):
             self._file.stream.write(self._encoder.flush())
             self._beside.stream.write(self._facts())
-        self._file.commit()
-        self._beside.commit()
+        self._file.close()
+        self._beside.close()
 
     def discard(self) -> None:
         self._file.discard()

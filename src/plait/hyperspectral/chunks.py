@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.layout import check_sample_type
 from plait.hyperspectral.containers import BlockGrid, Window
-from plait.hyperspectral.cubes import ArrayCube
+from plait.hyperspectral.cubes import ArrayCube, image_of
 from plait.hyperspectral.parameters import ImageLayout
 from plait.hyperspectral.presets import preset_parameters, typed
 from plait.hyperspectral.streams import CompressedCube, compress_cube, open_stream
@@ -98,18 +98,13 @@ class ChunkCoding:
         `dynamic_range` is bits of a sample, None for as many as the samples of this chunk need.
         """
         self.check(chunk.shape, chunk.dtype)
-        cube = cube_of(chunk, self.axes)
-        image = ImageLayout(
-            columns=cube.shape[1],
-            rows=cube.shape[0],
-            bands=cube.shape[2],
-            dynamic_range=needed_bits(cube) if dynamic_range is None else dynamic_range,
-            signed=chunk.dtype.kind == "i",
-        )
+        cube = ArrayCube(cube_of(chunk, self.axes))
+        bits = needed_bits(cube.read(0, cube.rows)) if dynamic_range is None else dynamic_range
+        image = image_of(cube, bits)
         pixels = None if self.blocks is None else BlockGrid.parse(self.blocks, image).block_pixels
         pieces: list[bytes] = []
         compress_cube(
-            ArrayCube(cube),
+            cube,
             pieces.append,
             parameters=preset_parameters(image, self.preset, pixels, **typed(self.parameters)),
             # A block of all rows: a container has room for checksums.

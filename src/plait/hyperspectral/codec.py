@@ -55,23 +55,20 @@ class ResidualStore:
         _, rows, columns = self._shape
         return (band * rows + row) * columns * self._kind.itemsize
 
-    def put_bands(self, band: int, first: int, values: NDArray[np.int64]) -> None:
+    def put(self, band: int, first: int, values: NDArray[np.int64]) -> None:
         """Store rows of bands, shape (bands, rows, columns), from `band` and row `first` on."""
         if self._memory is not None:
             bands, rows, _ = values.shape
             self._memory[band : band + bands, first : first + rows] = values
             return
-        for k, own in enumerate(values):
-            self._write_band(band + k, first, own)
+        for k, own in enumerate(values, band):
+            data = memoryview(np.ascontiguousarray(own, self._kind).tobytes())
+            place = self._place(k, first)
+            while data:
+                written = os.pwrite(self._file.fileno(), data, place)
+                data, place = data[written:], place + written
 
-    def _write_band(self, band: int, first: int, values: NDArray[np.int64]) -> None:
-        data = memoryview(np.ascontiguousarray(values, self._kind).tobytes())
-        place = self._place(band, first)
-        while data:
-            written = os.pwrite(self._file.fileno(), data, place)
-            data, place = data[written:], place + written
-
-    def get_bands(self, band: int, end: int, first: int, last: int) -> NDArray[np.int64]:
+    def get(self, band: int, end: int, first: int, last: int) -> NDArray[np.int64]:
         """Rows of bands, `last` and `end` not among them, shape (bands, rows, columns)."""
         if self._memory is not None:
             return self._memory[band:end, first:last].astype(np.int64)
@@ -88,25 +85,6 @@ class ResidualStore:
             size, place = size - len(piece), place + len(piece)
         found = np.frombuffer(b"".join(pieces), self._kind).astype(np.int64)
         return found.reshape(last - first, self._shape[2])
-
-    def put(self, first: int, values: NDArray[np.int64]) -> None:
-        """Store rows of all bands, shape (rows, columns, bands), from row `first` on."""
-        if self._memory is not None:
-            self._memory[:, first : first + len(values)] = values.transpose(2, 0, 1)
-            return
-        for band, own in enumerate(values.transpose(2, 0, 1)):
-            self._write_band(band, first, own)
-
-    def get(self, first: int, last: int) -> NDArray[np.int64]:
-        """Rows of all bands, `last` not among them, shape (rows, columns, bands)."""
-        bands, _, columns = self._shape
-        found = np.empty((last - first, columns, bands), np.int64)
-        if self._memory is not None:
-            found[:] = self._memory[:, first:last].transpose(1, 2, 0)
-            return found
-        for band in range(bands):
-            found[:, :, band] = self._read_band(band, first, last)
-        return found
 
 
 class Checkpoint(NamedTuple):
@@ -287,9 +265,9 @@ class _Stored:
 
     def _read(self, coder: ResidualCoder, band: int, row: int, end: int, bands: int = 1) -> None:
         residuals = np.zeros((bands, end - row, self._image.columns), np.int64)
-        coder.get_bands(residuals, row, band)
+        coder.get(residuals, row, band)
         self._decoder.check(residuals)
-        self._store.put_bands(band, row - self._first, residuals)
+        self._store.put(band, row - self._first, residuals)
 
     def _bands(self) -> list[tuple[int, int]]:
         """Bands that are read at a time, and their number; one where there are checkpoints."""
@@ -335,7 +313,7 @@ class _Stored:
             values = np.zeros((min(step, image.rows - row), image.columns, image.bands), np.int64)
             coder.get(values, row)
             self._decoder.check(values)
-            self._store.put(row, values)
+            self._store.put(0, row, values.transpose(2, 0, 1))
         self._check_begin()
 
     def check_end(self) -> None:
@@ -350,7 +328,7 @@ class _Stored:
 
     def get(self, values: NDArray[np.int64], row: int) -> None:
         first = row - self._first
-        values[:] = self._store.get(first, first + len(values))
+        values[:] = self._store.get(0, self._image.bands, first, first + len(values)).transpose(1, 2, 0)
 
     def state(self, row: int) -> tuple[tuple[int, ...], tuple[NDArray[np.int64], ...]]:
         return tuple(self._positions[row]), tuple(self._states[row])
@@ -406,7 +384,7 @@ class Compressor:
         np.subtract(rows, image.middle, out=values, dtype=np.int64, casting="unsafe")
         self._waves.run(values.reshape(-1, image.bands))
         if self._waiting is not None:
-            self._waiting.put(self._row, values)
+            self._waiting.put(0, self._row, values.transpose(2, 0, 1))
         else:
             self._coder.put(values, self._row)
             self._put(self._bits.take())
@@ -422,10 +400,9 @@ class Compressor:
             step, bands = rows_at_a_time(image, bands=1), bands_at_a_time(image)
             for band in range(0, image.bands, bands):
                 for row in range(0, image.rows, step):
-                    residuals = self._waiting.get_bands(
-                        band, min(band + bands, image.bands), row, min(row + step, image.rows)
-                    )
-                    self._coder.put_bands(residuals, row, band)
+                    end = min(band + bands, image.bands)
+                    residuals = self._waiting.get(band, end, row, min(row + step, image.rows))
+                    self._coder.put(residuals, row, band)
                     self._put(self._bits.take())
             self._waiting.close()
         self._coder.finish()

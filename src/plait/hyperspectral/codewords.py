@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mmap
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,36 +195,34 @@ class BackwardsReader(BodyReader):
 _LABELS = {1: 0, 2: 2, 3: 6, 4: 14, 5: 30}
 
 
-class ResidualCoder(Protocol):
-    """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order."""
+class ResidualCoder(ABC):
+    """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order.
 
-    def put(self, residuals: NDArray[np.int64], row: int) -> None:
-        """Append the residuals of rows from `row` on, shape (rows, columns, bands)."""
-        ...
+    Residuals of rows from `row` on are (rows, columns, bands); those of rows of bands, from `band` on, which
+    come in turn, (bands, rows, columns). `_stream` is written to or read from.
+    """
 
-    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        """Append the residuals of rows of bands from `band` on, shape (bands, rows, columns)."""
-        ...
+    _stream: Any
 
-    def get(self, residuals: NDArray[np.int64], row: int) -> None:
-        """Read the residuals of rows; changed in place."""
-        ...
+    @abstractmethod
+    def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        """Append residuals."""
 
-    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        """Read the residuals of rows of bands; changed in place."""
-        ...
+    @abstractmethod
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        """Read residuals; changed in place."""
 
+    @abstractmethod
     def finish(self) -> None:
         """Write what is still open."""
-        ...
 
+    @abstractmethod
     def state(self, band: int | None) -> NDArray[np.int64]:
         """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
-        ...
 
+    @abstractmethod
     def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
         """Go on reading from a `state`, at a place of so many samples in coding order."""
-        ...
 
 
 def body_reader(parameters: StreamParameters, body: Any) -> BodyReader:
@@ -250,48 +249,47 @@ def make_coder(parameters: StreamParameters, stream: BodyWriter | BodyReader) ->
     return _HybridRows(parameters, parameters.coder, stream)
 
 
-def _group(parameters: StreamParameters) -> int:
-    return 1 if parameters.order == "bsq" else parameters.interleaving_depth
+def _constants(parameters: StreamParameters, coder: SampleAdaptive | HybridCoder) -> AdaptiveCode:
+    numbers = (
+        parameters.image.dynamic_range,
+        coder.unary_length_limit,
+        1 << coder.initial_count_exponent,
+        (1 << coder.rescaling_counter_size) - 1,
+        1 if parameters.order == "bsq" else parameters.interleaving_depth,
+    )
+    return AdaptiveCode(*(np.int64(number) for number in numbers))
+
+
+def _stacks(
+    residuals: NDArray[np.int64], sums: NDArray[np.int64], band: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Residuals as (stacks, rows, columns, bands), and their accumulators (stacks, bands)."""
+    if band is None:
+        return residuals[np.newaxis], sums[np.newaxis]
+    return residuals[..., np.newaxis], sums[band : band + len(residuals), np.newaxis]
 
 
 def _of(band: int | None) -> slice:
     return slice(None) if band is None else slice(band, band + 1)
 
 
-class _SampleAdaptiveRows:
+class _SampleAdaptiveRows(ResidualCoder):
     def __init__(
         self, parameters: StreamParameters, coder: SampleAdaptive, stream: BodyWriter | BodyReader
     ) -> None:
         image, exponent = parameters.image, coder.initial_count_exponent
-        self._stream: Any = stream
-        most = (1 << coder.rescaling_counter_size) - 1
-        numbers = (image.dynamic_range, coder.unary_length_limit, 1 << exponent, most, _group(parameters))
-        self._code = AdaptiveCode(*(np.int64(number) for number in numbers))
+        self._stream = stream
+        self._code = _constants(parameters, coder)
         sums = {k: initial_sums(image.dynamic_range, exponent, k) for k in range(15)}
         self._sums = np.array([sums[coder.exponent(z)] for z in range(image.bands)], np.int64)
 
-    def put(self, residuals: NDArray[np.int64], row: int) -> None:
-        cursor = self._stream.room(2 * residuals.size)
-        code_rows_kernel(self._code, residuals[np.newaxis], row, self._sums[np.newaxis], cursor)
+    def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        own, sums = _stacks(residuals, self._sums, band)
+        code_rows_kernel(self._code, own, row, sums, self._stream.room(2 * residuals.size))
 
-    def get(self, residuals: NDArray[np.int64], row: int) -> None:
-        cursor = self._stream.window(2 * residuals.size)
-        decode_rows_kernel(self._code, residuals[np.newaxis], row, self._sums[np.newaxis], cursor)
-        self._stream.check()
-
-    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        cursor, sums = (
-            self._stream.room(2 * residuals.size),
-            self._sums[band : band + len(residuals), np.newaxis],
-        )
-        code_rows_kernel(self._code, residuals[..., np.newaxis], row, sums, cursor)
-
-    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        cursor, sums = (
-            self._stream.window(2 * residuals.size),
-            self._sums[band : band + len(residuals), np.newaxis],
-        )
-        decode_rows_kernel(self._code, residuals[..., np.newaxis], row, sums, cursor)
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        own, sums = _stacks(residuals, self._sums, band)
+        decode_rows_kernel(self._code, own, row, sums, self._stream.window(2 * residuals.size))
         self._stream.check()
 
     def finish(self) -> None:
@@ -305,65 +303,58 @@ class _SampleAdaptiveRows:
         self._sums[_of(band)] = state
 
 
-class _BlockAdaptiveRows:
+class _BlockAdaptiveRows(ResidualCoder):
     def __init__(
         self, parameters: StreamParameters, coder: BlockAdaptive, stream: BodyWriter | BodyReader
     ) -> None:
         image, depth = parameters.image, parameters.image.dynamic_range
-        self._stream: Any = stream
-        self._depth, self._bands = parameters.interleaving_depth, image.bands
+        self._stream = stream
+        self._depth = parameters.interleaving_depth
         label = 3 if depth <= 8 else 4 if depth <= 16 else 5
         if coder.restricted and depth <= 4:
             label = 1 if depth <= 2 else 2
         blocks = -(-image.samples // coder.block_size)
         numbers = (depth, coder.block_size, label, _LABELS[label], coder.reference_interval, blocks)
         self._code = BlockCode(*(np.int64(number) for number in numbers))
+        self._size = coder.block_size
         self._progress = np.zeros(2, np.int64)
         self._rest = np.zeros(0, np.int64)
 
-    def _in_order(self, residuals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Residuals of rows in coding order, one row of them each."""
+    def _groups(self, residuals: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Views of rows in coding order: whole groups of bands, and the bands that are left."""
         rows, columns, bands = residuals.shape
         whole = bands - bands % self._depth
         groups = residuals[:, :, :whole].reshape(rows, columns, whole // self._depth, self._depth)
-        first = groups.transpose(0, 2, 1, 3).reshape(rows, -1)
-        return np.concatenate([first, residuals[:, :, whole:].reshape(rows, -1)], axis=1)
+        return [groups.transpose(0, 2, 1, 3), residuals[:, :, whole:]]
+
+    def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        if band is None and self._depth < residuals.shape[2]:
+            parts = [part.reshape(len(part), -1) for part in self._groups(residuals)]
+            residuals = np.concatenate(parts, axis=1)
+        self._put(residuals)
 
     def _put(self, own: NDArray[np.int64]) -> None:
         values = np.concatenate([self._rest, own.ravel()])
-        whole = values.size - values.size % int(self._code.size)
+        whole = values.size - values.size % self._size
         code_blocks_kernel(self._code, values[:whole], self._stream.room(2 * whole), self._progress)
         self._rest = values[whole:]
 
-    def put(self, residuals: NDArray[np.int64], row: int) -> None:
-        self._put(residuals if self._depth == self._bands else self._in_order(residuals))
-
-    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        self._put(residuals)
-
-    def _get(self, count: int) -> NDArray[np.int64]:
-        missing = max(count - self._rest.size, 0)
-        values = np.zeros(-(-missing // int(self._code.size)) * int(self._code.size), np.int64)
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        missing = max(residuals.size - self._rest.size, 0)
+        values = np.zeros(-(-missing // self._size) * self._size, np.int64)
         decode_blocks_kernel(self._code, values, self._stream.window(2 * values.size), self._progress)
         self._stream.check()
         values = np.concatenate([self._rest, values])
-        self._rest = values[count:].copy()
-        return values[:count]
-
-    def get(self, residuals: NDArray[np.int64], row: int) -> None:
-        rows, columns, bands = residuals.shape
-        whole = bands - bands % self._depth
-        values = self._get(residuals.size).reshape(rows, columns * bands)
-        first = values[:, : columns * whole].reshape(rows, whole // self._depth, columns, self._depth)
-        residuals[:, :, :whole] = first.transpose(0, 2, 1, 3).reshape(rows, columns, whole)
-        residuals[:, :, whole:] = values[:, columns * whole :].reshape(rows, columns, bands - whole)
-
-    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        residuals[:] = self._get(residuals.size).reshape(residuals.shape)
+        self._rest = values[residuals.size :].copy()
+        rows, done = values[: residuals.size].reshape(len(residuals), -1), 0
+        for part in [residuals] if band is not None else self._groups(residuals):
+            size = part.size // len(residuals)
+            part[:] = rows[:, done : done + size].reshape(part.shape)
+            done += size
 
     def finish(self) -> None:
         if self._rest.size:
-            self._put(np.zeros(int(self._code.size) - self._rest.size, np.int64))
+            self._put(np.zeros(self._size - self._rest.size, np.int64))
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         return np.concatenate([self._progress[1:], self._rest])
@@ -371,26 +362,19 @@ class _BlockAdaptiveRows:
     def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
         self._stream = stream
         self._rest = state[1:].copy()
-        self._progress[:] = (samples + self._rest.size) // int(self._code.size), state[0]
+        self._progress[:] = (samples + self._rest.size) // self._size, state[0]
 
 
-class _HybridRows:
+class _HybridRows(ResidualCoder):
     def __init__(
         self, parameters: StreamParameters, coder: HybridCoder, stream: BodyWriter | BodyReader
     ) -> None:
         image, exponent = parameters.image, coder.initial_count_exponent
-        self._stream: Any = stream
+        self._stream = stream
         self._size = 2 + image.dynamic_range + coder.rescaling_counter_size
-        most = (1 << coder.rescaling_counter_size) - 1
-        numbers = (
-            image.dynamic_range,
-            coder.unary_length_limit,
-            1 << exponent,
-            most,
-            _group(parameters),
-            HIGH_ENTROPY_THRESHOLD,
+        self._code = HybridCodeArrays(
+            *_constants(parameters, coder), threshold=np.int64(HIGH_ENTROPY_THRESHOLD)
         )
-        self._code = HybridCodeArrays(*(np.int64(number) for number in numbers))
         self._tables = word_tables()
         self._open = self._tables.codes[:, 2].copy()
         sums = coder.initial_sums
@@ -410,35 +394,13 @@ class _HybridRows:
             found.append(words[bits])
         self._open = np.array(found[::-1], np.int64).T.copy()
 
-    def put(self, residuals: NDArray[np.int64], row: int) -> None:
-        cursor, sums = self._stream.room(3 * residuals.size), self._sums[np.newaxis]
-        own = residuals[np.newaxis]
+    def put(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        (own, sums), cursor = _stacks(residuals, self._sums, band), self._stream.room(3 * residuals.size)
         code_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
 
-    def put_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        cursor, sums = (
-            self._stream.room(3 * residuals.size),
-            self._sums[band : band + len(residuals), np.newaxis],
-        )
-        own = residuals[..., np.newaxis]
-        code_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
-
-    def get(self, residuals: NDArray[np.int64], row: int) -> None:
-        cursor, sums = self._stream.window(3 * residuals.size), self._sums[np.newaxis]
-        own = residuals[np.newaxis]
+    def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
+        (own, sums), cursor = _stacks(residuals, self._sums, band), self._stream.window(3 * residuals.size)
         decode_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
-        self._check()
-
-    def get_bands(self, residuals: NDArray[np.int64], row: int, band: int) -> None:
-        cursor, sums = (
-            self._stream.window(3 * residuals.size),
-            self._sums[band : band + len(residuals), np.newaxis],
-        )
-        own = residuals[..., np.newaxis]
-        decode_small_rows_kernel(self._code, self._tables, own, row, sums, self._open, cursor)
-        self._check()
-
-    def _check(self) -> None:
         self._stream.check()
         if int(self._sums.min()) < 0 or int(self._sums.max()) >> self._size:
             raise BodyEnd("the body holds sums that no residuals lead to: it is damaged")

@@ -1,19 +1,27 @@
-"""The container of blocks: a small header, standard streams, and an index at the end.
+"""The container of blocks: a small header, standard streams, and an index at the end; and side indices.
+
+A side index, a file of its own, says where decoding of a plain stream may begin.
 
 All numbers are little-endian. docs/reference/hyperspectral-container.md has the format byte by byte.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plait.errors import FormatError, InvalidInput
-from plait.hyperspectral.parameters import ImageLayout, StreamParameters
+from plait.hyperspectral.codec import Checkpoint
+from plait.hyperspectral.codewords import pieces
+from plait.hyperspectral.parameters import ImageLayout, SampleAdaptive, StreamParameters
 
 
 class Window(NamedTuple):
@@ -224,13 +232,8 @@ def read_container(data: Any, path: object) -> BlockIndex:
             found = f"block {k} at bytes {entry.offset:,} to {entry.offset + entry.length:,}"
             raise FormatError(path, found=found, expected=f"blocks before the index at byte {offset:,}")
     kept = _read_attachments(view, index[_COUNTS.size + blocks * _BLOCK.size :], attachments, path)
-    return BlockIndex(
-        image=image,
-        grid=grid,
-        entries=entries,
-        attachments=kept,
-        checksums=bool(flags & _CHECKSUMS),
-    )
+    checksums = bool(flags & _CHECKSUMS)
+    return BlockIndex(image=image, grid=grid, entries=entries, attachments=kept, checksums=checksums)
 
 
 def read_extent(end: bytes) -> tuple[int, int, int] | None:
@@ -301,3 +304,145 @@ def _read_attachments(view: memoryview, index: bytes, count: int, path: object) 
             raise FormatError(path, found=f"a damaged attachment {name!r}", expected=expected)
         found[name] = data
     return found
+
+
+_SIDE_MAGIC: Final = b"\x89PLHSX\r\n"
+_SIDE_VERSION: Final = 1
+_SIDE_HEAD = struct.Struct("<8sHHQ32sIII")
+_PART = struct.Struct("<IIQQI")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideIndex:
+    """Where decoding may begin.
+
+    `rows` are the first rows of the parts but the first, rising; `payloads` holds a stored checkpoint for
+    each. `checksums` are CRC-32 of the samples of each part, or None.
+    """
+
+    rows: tuple[int, ...]
+    checksums: tuple[int, ...] | None
+    payloads: tuple[bytes, ...]
+
+    def checkpoint(self, part: int, parameters: StreamParameters) -> Checkpoint | None:
+        """The start of a part, None for part 0; InvalidInput if it does not go with the parameters."""
+        if part == 0:
+            return None
+        try:
+            return _unpacked(self.rows[part - 1], self.payloads[part - 1], parameters)
+        except (ValueError, zlib.error) as error:
+            what = f"part {part} of the side index"
+            raise InvalidInput(
+                what, found=error, expected="what the parameters of the stream need"
+            ) from error
+
+
+def stream_digest(stream: Any) -> bytes:
+    """SHA-256 of a stream, given as a buffer."""
+    found = hashlib.sha256()
+    for piece in pieces(memoryview(stream).cast("B")):
+        found.update(piece)
+    return found.digest()
+
+
+def _packed(checkpoint: Checkpoint) -> bytes:
+    """A checkpoint as bytes; its samples as differences between bands, low bytes before high ones."""
+    near = np.diff(checkpoint.near.astype(np.int32), axis=1, prepend=np.int32(0))
+    planes = near.astype("<i4").reshape(-1, 1).view(np.uint8).T
+    parts = [np.array(checkpoint.positions, "<i8").tobytes()]
+    parts.append(np.array([len(state) for state in checkpoint.coders], "<i4").tobytes())
+    parts += [state.astype("<i8").tobytes() for state in checkpoint.coders]
+    parts += [planes.tobytes(), checkpoint.weights.astype("<i4").tobytes()]
+    return zlib.compress(b"".join(parts), 6)
+
+
+def _unpacked(row: int, payload: bytes, parameters: StreamParameters) -> Checkpoint:
+    image, at = parameters.image, 0
+    count = image.bands if parameters.order == "bsq" else 1
+    pixels = image.columns * image.bands
+    # No more than there can be, whatever the payload unfolds to.
+    most = 12 * count + 8 * (66 * count + image.bands) + 4 * pixels + 72 * image.bands
+    data = zlib.decompressobj().decompress(payload, most)
+
+    def take(kind: str, count: int) -> NDArray[Any]:
+        nonlocal at
+        found = np.frombuffer(data, kind, count, at)
+        at += found.nbytes
+        return found
+
+    positions = tuple(int(number) for number in take("<i8", count))
+    adaptive = isinstance(parameters.coder, SampleAdaptive)
+    own = image.bands // count
+    sizes = [int(size) for size in take("<i4", count)]
+    if min(positions) < 0 or not all(size == own if adaptive else 1 <= size <= 65 for size in sizes):
+        raise ValueError("states of other sizes")
+    coders = tuple(take("<i8", size).astype(np.int64) for size in sizes)
+    planes = np.ascontiguousarray(take("u1", 4 * pixels).reshape(4, pixels).T)
+    near = planes.view("<i4").reshape(image.columns, image.bands).cumsum(axis=1, dtype=np.int64)
+    predictor = parameters.predictor
+    components = max(predictor.prediction_bands + 3 * (predictor.mode == "full"), 1)
+    weights = take("<i4", components * image.bands).reshape(components, image.bands).astype(np.int64)
+    return Checkpoint(row, positions, coders, near, weights)
+
+
+def write_side_index(
+    write: Callable[[bytes], object],
+    stream: Any,
+    checkpoints: Sequence[Checkpoint],
+    checksums: Sequence[int] | None,
+) -> None:
+    """Write the side index of a stream.
+
+    `checkpoints` are the starts of its parts but the first; `checksums` are CRC-32 of the samples of all
+    parts, or None.
+    """
+    payloads = [_packed(checkpoint) for checkpoint in checkpoints]
+    first, known = (checksums or [0])[0], (len(stream), stream_digest(stream))
+    flags = int(checksums is not None)
+    head = _SIDE_HEAD.pack(_SIDE_MAGIC, _SIDE_VERSION, flags, *known, len(payloads), first, 0)
+    parts, offset = [], _SIDE_HEAD.size + _PART.size * len(payloads) + 4
+    for k, payload in enumerate(payloads):
+        samples = checksums[k + 1] if checksums is not None else 0
+        parts.append(_PART.pack(checkpoints[k].row, samples, offset, len(payload), zlib.crc32(payload)))
+        offset += len(payload)
+    table = head + b"".join(parts)
+    write(table + struct.pack("<I", zlib.crc32(table)))
+    for payload in payloads:
+        write(payload)
+
+
+def read_side_index(data: bytes, size: int, digest: bytes, path: object, rows: int) -> SideIndex:
+    """Read a side index, and check that it is that of a stream of `size` bytes with SHA-256 `digest`.
+
+    `rows` are those of the image, `path` is for messages. FormatError if it is no side index, is damaged, or
+    belongs to another stream.
+    """
+    if len(data) < _SIDE_HEAD.size or data[: len(_SIDE_MAGIC)] != _SIDE_MAGIC:
+        raise FormatError(path, found="other first bytes", expected="a side index")
+    _, version, flags, length, known, count, first, _ = _SIDE_HEAD.unpack_from(data)
+    if version != _SIDE_VERSION or flags > 1:
+        found = f"version {version} of the side index"
+        raise FormatError(path, found=found, expected="version 1", hint="a newer plait wrote it: upgrade")
+    end = _SIDE_HEAD.size + count * _PART.size
+    if len(data) < end + 4 or zlib.crc32(data[:end]) != struct.unpack_from("<I", data, end)[0]:
+        raise FormatError(path, found="a damaged table", expected="the checksum that it carries")
+    if length != size or known != digest:
+        raise FormatError(
+            path,
+            found=f"the index of another stream, or of an earlier state of it ({length:,} bytes)",
+            expected=f"that of this stream ({size:,} bytes)",
+            hint="make it anew",
+        )
+    table = [_PART.unpack_from(data, _SIDE_HEAD.size + k * _PART.size) for k in range(count)]
+    payloads = []
+    for row, _, offset, length, crc in table:
+        payload = data[offset : offset + length]
+        if len(payload) != length or zlib.crc32(payload) != crc:
+            found = f"a damaged entry of row {row}"
+            raise FormatError(path, found=found, expected="the checksum that the table has for it")
+        payloads.append(payload)
+    starts = tuple(row for row, *_ in table)
+    if any(a >= b for a, b in zip((0, *starts), (*starts, rows), strict=True)):
+        raise FormatError(path, found="rows that do not rise", expected=f"rows from 1 to {rows - 1}")
+    checksums = (first, *(crc for _, crc, *_ in table)) if flags else None
+    return SideIndex(rows=starts, checksums=checksums, payloads=tuple(payloads))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.envi import EnviHeader, parse_envi_header
 from plait.formats.cubes.origin import CubeOrigin
+from plait.hyperspectral.parameters import ImageLayout
 
 
 class CubeSource(Protocol):
@@ -48,20 +49,11 @@ class CubeSource(Protocol):
         ...
 
 
-class CubeSink(Protocol):
-    """Where the rows of a cube go, in order."""
-
-    def write_rows(self, rows: NDArray[Any]) -> None:
-        """Append rows, shape (rows, columns, bands)."""
-        ...
-
-    def close(self) -> None:
-        """Make the output whole, after the last row."""
-        ...
-
-    def abort(self) -> None:
-        """Leave nothing of the output behind."""
-        ...
+def image_of(cube: CubeSource, dynamic_range: int | None = None) -> ImageLayout:
+    """Size and sample type of a cube, with so many bits of a sample; None for all of its type."""
+    bits = 8 * cube.dtype.itemsize if dynamic_range is None else dynamic_range
+    sizes = {"columns": cube.columns, "rows": cube.rows, "bands": cube.bands}
+    return ImageLayout(**sizes, dynamic_range=bits, signed=cube.dtype.kind == "i")
 
 
 class ArrayCube:

@@ -17,10 +17,16 @@ from plait.formats.cubes.origin import origin_path
 from plait.formats.cubes.output import CubeFormat, create_cube
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.containers import BlockGrid
-from plait.hyperspectral.parameters import ImageLayout
+from plait.hyperspectral.cubes import image_of
 from plait.hyperspectral.presets import check_interoperable, named_parameters, preset_parameters
-from plait.hyperspectral.stream_parts import attachment_of
-from plait.hyperspectral.streams import CompressedCube, Progress, StreamSummary, compress_cube, open_stream
+from plait.hyperspectral.streams import (
+    CompressedCube,
+    Progress,
+    StreamSummary,
+    attachment_of,
+    compress_cube,
+    open_stream,
+)
 
 #: Samples that are read at a time where rows are only looked through.
 _SAMPLES = 1 << 22
@@ -106,14 +112,7 @@ def compress_file(
         for target in (output, *([] if index is None else [index])):
             check_not_input(target, opened_cube.files)
         check_not_input(origin_path(output), opened_cube.files)
-        bits = _bits_of(source) if dynamic_range is None else dynamic_range
-        image = ImageLayout(
-            columns=source.columns,
-            rows=source.rows,
-            bands=source.bands,
-            dynamic_range=bits,
-            signed=source.dtype.kind == "i",
-        )
+        image = image_of(source, _bits_of(source) if dynamic_range is None else dynamic_range)
         pixels = None if blocks is None else BlockGrid.parse(blocks, image).block_pixels
         chosen = preset_parameters(image, preset, pixels, **(parameters or {}))
         if interoperable:
@@ -209,17 +208,13 @@ def decompress_file(
             inputs=[path, origin_path(path), *([] if index is None else [index])],
             overwrite=overwrite,
         )
-        try:
+        with sink:
             done, whole = 0, int(np.prod(cube.shape, dtype=np.int64))
             for rows in cube.rows(threads=threads):
                 sink.write_rows(rows)
                 done += rows.size
                 if progress is not None:
                     progress(done, whole)
-            sink.close()
-        except BaseException:
-            sink.abort()
-            raise
         return sink.layout
 
 

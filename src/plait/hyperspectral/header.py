@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
 from plait.errors import InvalidInput, PlaitError
 from plait.hyperspectral.parameters import (
@@ -86,9 +89,105 @@ class BitReader:
 #: Values of fields, in the order of their numbers.
 SUMS: Final[tuple[LocalSum, ...]] = ("wide-neighbor", "narrow-neighbor", "wide-column", "narrow-column")
 KINDS: Final = ("unsigned", "signed", "float")
-BLOCK_SIZES: Final = (8, 16, 32, 64)
+UP: Final = "up"
+_FLAG: Final = (False, True)
 #: K where there is a table instead.
 NO_CONSTANT: Final = 15
+
+
+class Field(NamedTuple):
+    """A field of `bits` bits; without a name zeros, which are reserved.
+
+    `values` are what its numbers stand for, in their order; `UP` where the largest one, a power of two, is
+    written as zero; None where they are the values.
+    """
+
+    name: str
+    bits: int
+    values: Sequence[Any] | None = None
+
+
+_IMAGE: Final = (
+    Field("user_field", 8), Field("columns", 16, UP), Field("rows", 16, UP), Field("bands", 16, UP),
+    Field("signed", 1, _FLAG), Field("", 1), Field("large", 1), Field("dynamic_range", 4, UP),
+    Field("order", 1, ("bi", "bsq")), Field("interleaving_depth", 16, UP), Field("", 2),
+    Field("output_word_size", 3, UP), Field("entropy coder", 2, (SampleAdaptive, HybridCoder, BlockAdaptive)),
+    Field("", 1), Field("quantizer", 2), Field("", 2), Field("tables", 4),
+)  # fmt: skip
+_SUPPLEMENTARY: Final = (
+    Field("type of a supplementary table", 2, KINDS), Field("", 2), Field("purpose", 4), Field("", 1),
+    Field("structure", 2), Field("", 1), Field("user_field", 4),
+)  # fmt: skip
+_INTEGER: Final = (Field("depth", 5, UP),)
+_FLOAT: Final = (Field("significand_bits", 5), Field("exponent_bits", 3, UP))
+_PREDICTOR: Final = (
+    Field("", 1), Field("has_representatives", 1), Field("prediction_bands", 4),
+    Field("mode", 1, ("full", "reduced")), Field("has_offsets", 1), Field("local_sum", 2, SUMS),
+    Field("register_size", 6, UP), Field("weight_resolution", 4, range(4, 20)),
+    Field("weight_interval", 4, tuple(16 << k for k in range(16))),
+    Field("weight_initial", 4, range(-6, 10)), Field("weight_final", 4, range(-6, 10)),
+    Field("offsets_in_header", 1), Field("custom", 1), Field("weight_table_in_header", 1, _FLAG),
+    Field("weight_table_resolution", 5),
+)  # fmt: skip
+_REPRESENTATIVES: Final = (
+    Field("", 5), Field("resolution", 3), Field("", 1), Field("varying", 1), Field("in_header", 1, _FLAG),
+    Field("", 1), Field("damping", 4), Field("", 1), Field("has_offsets", 1), Field("offsets_in_header", 1),
+    Field("", 1), Field("offset", 4),
+)  # fmt: skip
+_ADAPTIVE: Final = (
+    Field("unary_length_limit", 5, UP), Field("rescaling_counter_size", 3, range(4, 12)),
+    Field("initial_count_exponent", 3, UP),
+)  # fmt: skip
+_CODER_FIELDS: Final = {
+    SampleAdaptive: (*_ADAPTIVE, Field("accumulator_constant", 4), Field("table_in_header", 1, _FLAG)),
+    HybridCoder: (*_ADAPTIVE, Field("", 5)),
+    BlockAdaptive: (
+        Field("", 1), Field("block_size", 2, (8, 16, 32, 64)), Field("restricted", 1, _FLAG),
+        Field("reference_interval", 12, UP),
+    ),
+}  # fmt: skip
+
+
+def _take(bits: BitReader, fields: Sequence[Field]) -> dict[str, Any]:
+    """Values of fields by name; InvalidInput for a number that stands for nothing."""
+    found: dict[str, Any] = {}
+    for name, size, values in fields:
+        number = bits.take(size)
+        if not name and number:
+            what, expected = f"reserved bits before bit {bits.position}", "zeros: this is no CCSDS 123 stream"
+            raise InvalidInput(what, found="a one", expected=f"{expected}, or a later one")
+        if values is UP:
+            found[name] = number or 1 << size
+        elif values is None:
+            found[name] = number
+        elif number < len(values):
+            found[name] = values[number]
+        else:
+            raise InvalidInput(name, found=str(number), expected="0, 1 or 2")
+    found.pop("", None)
+    return found
+
+
+def _put(bits: BitWriter, fields: Sequence[Field], *parts: object, **more: Any) -> None:
+    """Write fields, whose values are `more`, or else attributes of one of the parts."""
+    for name, size, values in fields:
+        owner = next((part for part in parts if hasattr(part, name)), None)
+        value = more[name] if name in more else getattr(owner, name) if name else 0
+        bits.put(int(value) if values is None or values is UP else values.index(value), size)
+
+
+def _take_table(bits: BitReader, count: int, size: int, *, signed: bool = False) -> tuple[int, ...]:
+    bits.require(count * size)
+    take = bits.take_signed if signed else bits.take
+    found = tuple(take(size) for _ in range(count))
+    bits.fill()
+    return found
+
+
+def _put_table(bits: BitWriter, values: Iterable[int], size: int) -> None:
+    for value in values:
+        bits.put(value, size)
+    bits.fill()
 
 
 def parse_header(
@@ -107,77 +206,58 @@ def parse_header(
     standard does not allow, or a table is missing.
     """
     bits = BitReader(data)
-    image, common, coder_kind, tables = _take_image(bits)
+    found = _take(bits, _IMAGE)
+    found["dynamic_range"] += 16 * found.pop("large")
+    if found.pop("quantizer"):
+        raise InvalidInput("quantizer", found="a near-lossless stream", expected="a lossless one")
+    if found["order"] == "bsq":
+        found["interleaving_depth"] = 1
+    coder_kind, tables = found.pop("entropy coder"), found.pop("tables")
+    sizes = ("columns", "rows", "bands", "dynamic_range", "signed")
+    image = ImageLayout(**{name: found.pop(name) for name in sizes})
     supplementary = tuple(_take_supplementary(bits, image) for _ in range(tables))
     predictor = _take_predictor(bits, image, weight_table, weight_offsets, damping)
     coder = _take_coder(bits, image, coder_kind, accumulator_table, initial_sums)
     parameters = StreamParameters(
-        image=image, predictor=predictor, coder=coder, supplementary=supplementary, **common
+        image=image, predictor=predictor, coder=coder, supplementary=supplementary, **found
     )
     return parameters, bits.position // 8
 
 
-def _wrapped(value: int, modulus: int) -> int:
-    """A value whose maximum is written as zero."""
-    return value or modulus
-
-
-def _take_image(bits: BitReader) -> tuple[ImageLayout, dict[str, Any], int, int]:
-    user = bits.take(8)
-    columns, rows, bands = (_wrapped(bits.take(16), 1 << 16) for _ in range(3))
-    signed = bool(bits.take(1))
-    _reserved(bits, 1)
-    large = bits.take(1)
-    dynamic_range = _wrapped(bits.take(4), 16) + 16 * large
-    sequential = bits.take(1)
-    depth = bits.take(16)
-    _reserved(bits, 2)
-    word = _wrapped(bits.take(3), 8)
-    kind = bits.take(2)
-    _reserved(bits, 1)
-    if bits.take(2):
-        raise InvalidInput("quantizer", found="a near-lossless stream", expected="a lossless one")
-    _reserved(bits, 2)
-    tables = bits.take(4)
-    image = ImageLayout(columns=columns, rows=rows, bands=bands, dynamic_range=dynamic_range, signed=signed)
-    common = {
-        "user_field": user,
-        "order": "bsq" if sequential else "bi",
-        "interleaving_depth": 1 if sequential else _wrapped(depth, 1 << 16),
-        "output_word_size": word,
-    }
-    return image, common, kind, tables
-
-
-def _reserved(bits: BitReader, size: int) -> None:
-    if bits.take(size):
-        what = f"reserved bits before bit {bits.position}"
-        raise InvalidInput(what, found="a one", expected="zeros: this is no CCSDS 123 stream, or a later one")
+def write_header(parameters: StreamParameters) -> bytes:
+    """The bytes of a header."""
+    bits, image = BitWriter(), parameters.image
+    more = {"entropy coder": type(parameters.coder), "quantizer": 0, "tables": len(parameters.supplementary)}
+    depth = parameters.interleaving_depth if parameters.order == "bi" else 0
+    large = image.dynamic_range > 16
+    _put(bits, _IMAGE, image, parameters, large=large, interleaving_depth=depth, **more)
+    for table in parameters.supplementary:
+        _put_supplementary(bits, table)
+    _put_predictor(bits, parameters.predictor, image)
+    _put_coder(bits, parameters.coder)
+    return bits.bytes()
 
 
 def _take_supplementary(bits: BitReader, image: ImageLayout) -> SupplementaryTable:
-    kind = bits.take(2)
-    if kind > 2:
-        raise InvalidInput("type of a supplementary table", found=str(kind), expected="0, 1 or 2")
-    _reserved(bits, 2)
-    facts: dict[str, Any] = {"kind": KINDS[kind], "purpose": bits.take(4)}
-    _reserved(bits, 1)
-    facts["structure"] = bits.take(2)
-    _reserved(bits, 1)
-    facts["user_field"] = bits.take(4)
-    if kind == 2:
-        facts["significand_bits"] = bits.take(5)
-        facts["exponent_bits"] = _wrapped(bits.take(3), 8)
+    facts = _take(bits, _SUPPLEMENTARY)
+    facts["kind"] = facts.pop("type of a supplementary table")
+    if facts["kind"] == "float":
+        facts |= _take(bits, _FLOAT)
         facts["exponent_bias"] = bits.take(facts["exponent_bits"])
     else:
-        facts["depth"] = _wrapped(bits.take(5), 32)
+        facts |= _take(bits, _INTEGER)
     table = SupplementaryTable(**facts, values=())
-    take = bits.take_signed if kind == 1 else bits.take
     count = table.count(image.columns, image.rows, image.bands)
-    bits.require(count * table.bits)
-    values = tuple(take(table.bits) for _ in range(count))
-    bits.fill()
-    return SupplementaryTable(**facts, values=values)
+    return replace(table, values=_take_table(bits, count, table.bits, signed=table.kind == "signed"))
+
+
+def _put_supplementary(bits: BitWriter, table: SupplementaryTable) -> None:
+    _put(bits, _SUPPLEMENTARY, table, **{"type of a supplementary table": table.kind})
+    if table.kind == "float":
+        _put(bits, (*_FLOAT, Field("exponent_bias", table.exponent_bits)), table)
+    else:
+        _put(bits, _INTEGER, table)
+    _put_table(bits, table.values, table.bits)
 
 
 def _take_predictor(
@@ -187,25 +267,14 @@ def _take_predictor(
     weight_offsets: WeightOffsets | None,
     damping: tuple[int, ...] | None,
 ) -> Predictor:
-    _reserved(bits, 1)
-    representatives = bits.take(1)
-    facts: dict[str, Any] = {"prediction_bands": bits.take(4)}
-    facts["mode"] = "reduced" if bits.take(1) else "full"
-    offsets = bits.take(1)
-    facts["local_sum"] = SUMS[bits.take(2)]
-    facts["register_size"] = _wrapped(bits.take(6), 64)
-    facts["weight_resolution"] = bits.take(4) + 4
-    facts["weight_interval"] = 16 << bits.take(4)
-    facts["weight_initial"] = bits.take(4) - 6
-    facts["weight_final"] = bits.take(4) - 6
-    offsets_in_header, custom, table_in_header = (bool(bits.take(1)) for _ in range(3))
-    resolution = bits.take(5)
-    plain = Predictor(**facts)
+    facts = _take(bits, _PREDICTOR)
+    representatives, offsets = facts.pop("has_representatives"), facts.pop("has_offsets")
+    offsets_in_header, custom = facts.pop("offsets_in_header"), facts.pop("custom")
+    table = {name: facts.pop(name) for name in ("weight_table_resolution", "weight_table_in_header")}
+    resolution, plain = table["weight_table_resolution"], Predictor(**facts)
     if custom:
-        facts["weight_table_resolution"] = resolution
-        facts["weight_table_in_header"] = table_in_header
-        facts["weight_table"] = weight_table
-    if table_in_header:
+        facts |= {**table, "weight_table": weight_table}
+    if table["weight_table_in_header"]:
         if not custom or not resolution:
             found = "a table without custom weights" if not custom else "a resolution of 0"
             raise InvalidInput("weight table", found=found, expected="custom weights of 3 bits and more")
@@ -222,12 +291,37 @@ def _take_predictor(
     return Predictor(**facts)
 
 
-def _take_rows(bits: BitReader, image: ImageLayout, count: Any, size: int) -> tuple[tuple[int, ...], ...]:
+def _put_predictor(bits: BitWriter, found: Predictor, image: ImageLayout) -> None:
+    offsets, table, resolution = found.weight_offsets, found.weight_table, found.weight_table_resolution
+    in_header = table is not None and found.weight_table_in_header
+    _put(
+        bits,
+        _PREDICTOR,
+        found,
+        has_representatives=found.representatives is not None,
+        has_offsets=offsets is not None,
+        offsets_in_header=offsets is not None and offsets.in_header,
+        custom=resolution is not None,
+        weight_table_in_header=in_header,
+        weight_table_resolution=resolution or 0,
+    )
+    if in_header and table is not None and resolution is not None:
+        _put_table(bits, chain.from_iterable(table), resolution)
+    if offsets is not None and offsets.in_header:
+        full = found.mode == "full"
+        rows = zip(offsets.own, offsets.others, strict=True)
+        _put_table(bits, (one for own, others in rows for one in ((own,) * full + others)), 4)
+    if found.representatives is not None:
+        _put_representatives(bits, found.representatives, image.bands)
+
+
+def _take_rows(
+    bits: BitReader, image: ImageLayout, count: Callable[[int], int], size: int
+) -> tuple[tuple[int, ...], ...]:
     """A row of signed numbers for each band."""
-    bits.require(size * sum(count(band) for band in range(image.bands)))
-    rows = tuple(tuple(bits.take_signed(size) for _ in range(count(band))) for band in range(image.bands))
-    bits.fill()
-    return rows
+    counts = [count(band) for band in range(image.bands)]
+    numbers = iter(_take_table(bits, sum(counts), size, signed=True))
+    return tuple(tuple(islice(numbers, own)) for own in counts)
 
 
 def _take_offsets(bits: BitReader, image: ImageLayout, plain: Predictor) -> WeightOffsets:
@@ -241,203 +335,78 @@ def _take_offsets(bits: BitReader, image: ImageLayout, plain: Predictor) -> Weig
 def _take_representatives(
     bits: BitReader, image: ImageLayout, damping: tuple[int, ...] | None
 ) -> Representatives:
-    _reserved(bits, 5)
-    resolution = bits.take(3)
-    _reserved(bits, 1)
-    varying, in_header = bits.take(1), bits.take(1)
-    _reserved(bits, 1)
-    fixed = bits.take(4)
-    _reserved(bits, 1)
-    offsets = bits.take(2)
-    _reserved(bits, 1)
-    nonzero = bits.take(4)
-    if varying and in_header:
-        bits.require(resolution * image.bands)
-        damping = tuple(bits.take(resolution) for _ in range(image.bands))
-        bits.fill()
-    if offsets & 1:
-        bits.require(resolution * image.bands)
-        nonzero |= any([bits.take(resolution) for _ in range(image.bands)])
-        bits.fill()
-    if nonzero:
+    facts = _take(bits, _REPRESENTATIVES)
+    varying, offset = facts.pop("varying"), facts.pop("offset")
+    table, elsewhere = facts.pop("offsets_in_header"), facts.pop("has_offsets")
+    if varying:
+        facts["damping"] = damping
+        if facts["in_header"]:
+            facts["damping"] = _take_table(bits, image.bands, facts["resolution"])
+    if table:
+        offset |= any(_take_table(bits, image.bands, facts["resolution"]))
+    if offset:
         raise InvalidInput("offset of representatives", found="one", expected="none, as in lossless streams")
-    zero_offsets: Literal["fixed", "table", "elsewhere"]
-    zero_offsets = "table" if offsets & 1 else "elsewhere" if offsets else "fixed"
     if not varying:
-        return Representatives(resolution=resolution, damping=fixed, zero_offsets=zero_offsets)
-    if damping is None:
+        del facts["in_header"]
+    elif facts["damping"] is None:
         raise InvalidInput("damping", found="none", expected="the damping table, which this stream lacks")
-    return Representatives(
-        resolution=resolution, damping=damping, in_header=bool(in_header), zero_offsets=zero_offsets
+    return Representatives(**facts, zero_offsets="table" if table else "elsewhere" if elsewhere else "fixed")
+
+
+def _put_representatives(bits: BitWriter, found: Representatives, bands: int) -> None:
+    damping, table = found.damping, found.zero_offsets == "table"
+    varying = not isinstance(damping, int)
+    _put(
+        bits,
+        _REPRESENTATIVES,
+        found,
+        varying=varying,
+        in_header=varying and found.in_header,
+        damping=0 if varying else damping,
+        has_offsets=found.zero_offsets != "fixed",
+        offsets_in_header=table,
+        offset=0,
     )
+    if not isinstance(damping, int) and found.in_header:
+        _put_table(bits, damping, found.resolution)
+    if table:
+        _put_table(bits, (0,) * bands, found.resolution)
 
 
 def _take_coder(
     bits: BitReader,
     image: ImageLayout,
-    kind: int,
+    kind: type[Coder],
     accumulator_table: tuple[int, ...] | None,
     initial_sums: tuple[int, ...] | None,
 ) -> Coder:
-    if kind == 0b11:
-        raise InvalidInput("entropy coder", found="3", expected="0, 1 or 2")
-    if kind == 0b10:
-        _reserved(bits, 1)
-        size, restricted = bits.take(2), bool(bits.take(1))
-        interval = _wrapped(bits.take(12), 4096)
-        return BlockAdaptive(block_size=BLOCK_SIZES[size], reference_interval=interval, restricted=restricted)
-    facts: dict[str, Any] = {"unary_length_limit": _wrapped(bits.take(5), 32)}
-    facts["rescaling_counter_size"] = bits.take(3) + 4
-    facts["initial_count_exponent"] = _wrapped(bits.take(3), 8)
-    if kind == 0b01:
-        _reserved(bits, 5)
+    facts = _take(bits, _CODER_FIELDS[kind])
+    if kind is BlockAdaptive:
+        return BlockAdaptive(**facts)
+    if kind is HybridCoder:
         return HybridCoder(**facts, initial_sums=initial_sums)
-    constant, in_header = bits.take(4), bool(bits.take(1))
+    constant, in_header = facts["accumulator_constant"], facts["table_in_header"]
     if constant != NO_CONSTANT:
         if in_header:
             found = f"a table, and the constant {constant}"
             raise InvalidInput("accumulator table", found=found, expected="either, with a constant of 15")
-        return SampleAdaptive(**facts, accumulator_constant=constant)
+        return SampleAdaptive(**facts | {"table_in_header": True})
     if in_header:
-        bits.require(4 * image.bands)
-        accumulator_table = tuple(bits.take(4) for _ in range(image.bands))
-        bits.fill()
+        accumulator_table = _take_table(bits, image.bands, 4)
     if accumulator_table is None:
         expected = "the accumulator table, which this stream does not carry"
         raise InvalidInput("accumulator_table", found="none", expected=expected)
-    return SampleAdaptive(
-        **facts, accumulator_constant=None, accumulator_table=accumulator_table, table_in_header=in_header
-    )
+    return SampleAdaptive(**facts | {"accumulator_constant": None, "accumulator_table": accumulator_table})
 
 
-def write_header(parameters: StreamParameters) -> bytes:
-    """The bytes of a header."""
-    bits = BitWriter()
-    _put_image(bits, parameters)
-    for table in parameters.supplementary:
-        _put_supplementary(bits, table)
-    _put_predictor(bits, parameters)
-    _put_coder(bits, parameters)
-    return bits.bytes()
-
-
-def _put_image(bits: BitWriter, parameters: StreamParameters) -> None:
-    image = parameters.image
-    bits.put(parameters.user_field, 8)
-    for size in (image.columns, image.rows, image.bands):
-        bits.put(size, 16)
-    bits.put(image.signed, 1)
-    bits.put(0, 1)
-    bits.put(image.dynamic_range > 16, 1)
-    bits.put(image.dynamic_range, 4)
-    bits.put(parameters.order == "bsq", 1)
-    bits.put(parameters.interleaving_depth if parameters.order == "bi" else 0, 16)
-    bits.put(0, 2)
-    bits.put(parameters.output_word_size, 3)
-    kind = {SampleAdaptive: 0b00, HybridCoder: 0b01, BlockAdaptive: 0b10}[type(parameters.coder)]
-    bits.put(kind, 2)
-    bits.put(0, 5)
-    bits.put(len(parameters.supplementary), 4)
-
-
-def _put_supplementary(bits: BitWriter, table: SupplementaryTable) -> None:
-    for value, size in (
-        (KINDS.index(table.kind), 2),
-        (0, 2),
-        (table.purpose, 4),
-        (0, 1),
-        (table.structure, 2),
-        (0, 1),
-        (table.user_field, 4),
-    ):
-        bits.put(value, size)
-    if table.kind == "float":
-        bits.put(table.significand_bits, 5)
-        bits.put(table.exponent_bits, 3)
-        bits.put(table.exponent_bias, table.exponent_bits)
-    else:
-        bits.put(table.depth, 5)
-    for value in table.values:
-        bits.put(value, table.bits)
-    bits.fill()
-
-
-def _put_predictor(bits: BitWriter, parameters: StreamParameters) -> None:
-    found = parameters.predictor
-    offsets, table, resolution = found.weight_offsets, found.weight_table, found.weight_table_resolution
-    in_header = table is not None and found.weight_table_in_header
-    for value, size in (
-        (0, 1),
-        (found.representatives is not None, 1),
-        (found.prediction_bands, 4),
-        (found.mode == "reduced", 1),
-        (offsets is not None, 1),
-        (SUMS.index(found.local_sum) >> 1, 1),
-        (SUMS.index(found.local_sum), 1),
-        (found.register_size, 6),
-        (found.weight_resolution - 4, 4),
-        (found.weight_interval.bit_length() - 5, 4),
-        (found.weight_initial + 6, 4),
-        (found.weight_final + 6, 4),
-        (offsets is not None and offsets.in_header, 1),
-        (resolution is not None, 1),
-        (in_header, 1),
-        (resolution or 0, 5),
-    ):
-        bits.put(value, size)
-    if in_header and table is not None and resolution is not None:
-        for row in table:
-            for value in row:
-                bits.put(value, resolution)
-        bits.fill()
-    if offsets is not None and offsets.in_header:
-        for own, others in zip(offsets.own, offsets.others, strict=True):
-            for value in (own, *others) if found.mode == "full" else others:
-                bits.put(value, 4)
-        bits.fill()
-    if found.representatives is not None:
-        _put_representatives(bits, found.representatives, parameters.image.bands)
-
-
-def _put_representatives(bits: BitWriter, found: Representatives, bands: int) -> None:
-    varying = not isinstance(found.damping, int)
-    bits.put(found.resolution, 8)
-    bits.put(0, 1)
-    bits.put(varying, 1)
-    bits.put(varying and found.in_header, 1)
-    bits.put(0, 1)
-    bits.put(0 if not isinstance(found.damping, int) else found.damping, 4)
-    bits.put(0, 1)
-    bits.put(found.zero_offsets != "fixed", 1)
-    bits.put(found.zero_offsets == "table", 1)
-    bits.put(0, 5)
-    if not isinstance(found.damping, int) and found.in_header:
-        for value in found.damping:
-            bits.put(value, found.resolution)
-        bits.fill()
-    if found.zero_offsets == "table":
-        bits.put(0, bands * found.resolution)
-        bits.fill()
-
-
-def _put_coder(bits: BitWriter, parameters: StreamParameters) -> None:
-    coder = parameters.coder
-    if isinstance(coder, BlockAdaptive):
-        bits.put(0, 1)
-        bits.put(BLOCK_SIZES.index(coder.block_size), 2)
-        bits.put(coder.restricted, 1)
-        bits.put(coder.reference_interval, 12)
-        return
-    bits.put(coder.unary_length_limit, 5)
-    bits.put(coder.rescaling_counter_size - 4, 3)
-    bits.put(coder.initial_count_exponent, 3)
-    if isinstance(coder, HybridCoder):
-        bits.put(0, 5)
+def _put_coder(bits: BitWriter, coder: Coder) -> None:
+    if not isinstance(coder, SampleAdaptive):
+        _put(bits, _CODER_FIELDS[type(coder)], coder)
         return
     table = coder.accumulator_table
-    bits.put(NO_CONSTANT if table is not None else coder.accumulator_constant or 0, 4)
-    bits.put(table is not None and coder.table_in_header, 1)
-    if table is not None and coder.table_in_header:
-        for value in table:
-            bits.put(value, 4)
-        bits.fill()
+    in_header = table is not None and coder.table_in_header
+    constant = NO_CONSTANT if table is not None else coder.accumulator_constant or 0
+    more = {"accumulator_constant": constant, "table_in_header": in_header}
+    _put(bits, _CODER_FIELDS[SampleAdaptive], coder, **more)
+    if in_header and table is not None:
+        _put_table(bits, table, 4)

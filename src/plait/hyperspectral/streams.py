@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import mmap
 import os
 import tempfile
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -19,15 +24,31 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
-from plait.formats.cubes.origin import CubeOrigin, StreamSeal, check_beside
-from plait.hyperspectral.codec import Checkpoint, Compressor, sample_type
-from plait.hyperspectral.containers import BlockGrid, ContainerWriter, Window, block_parameters
-from plait.hyperspectral.cubes import CubeSource
+from plait.formats.cubes.layout import CubeLayout
+from plait.formats.cubes.origin import CubeOrigin, StreamSeal, check_beside, origin_path
+from plait.formats.json_text import parse_json
+from plait.hyperspectral.codec import Checkpoint, Compressor, StreamDecoder, sample_type
+from plait.hyperspectral.codewords import BodyEnd, pieces
+from plait.hyperspectral.containers import (
+    MAGIC,
+    BlockGrid,
+    BlockIndex,
+    ContainerWriter,
+    SideIndex,
+    Window,
+    block_parameters,
+    read_container,
+    read_side_index,
+    stream_digest,
+    write_side_index,
+)
+from plait.hyperspectral.cubes import CubeSource, image_of
+from plait.hyperspectral.header import HeaderEnd
 from plait.hyperspectral.parameters import HybridCoder, ImageLayout, StreamParameters
 from plait.hyperspectral.presets import outside_tables, preset_parameters
-from plait.hyperspectral.stream_parts import StreamParts, array_origin, samples_crc, write_side_index
 from plait.hyperspectral.waves import rows_at_a_time
 from plait.settings import thread_count
+from plait.types import Closing
 
 #: Called with the samples done so far, and all of them.
 Progress = Callable[[int, int], object]
@@ -35,14 +56,261 @@ Progress = Callable[[int, int], object]
 #: Bytes of samples that are decoded ahead.
 _MOST_KEPT_BYTES = 1 << 27
 
+_ATTACHMENT = "origin.json"
 
-class CompressedCube(StreamParts):
+
+def attachment_of(origin: CubeOrigin) -> dict[str, bytes]:
+    """The attachments of a container that keep an origin."""
+    return {_ATTACHMENT: json.dumps(origin.to_json(), sort_keys=True).encode("utf-8")}
+
+
+def check_origin(origin: CubeOrigin, shape: tuple[int, int, int], kind: Any, path: object) -> None:
+    """FormatError if an origin is not that of a cube of this shape and signedness; `path` is for messages.
+
+    `shape` is (rows, columns, bands). Types of samples may differ in size.
+    """
+    known = (origin.layout.rows, origin.layout.columns, origin.layout.bands)
+    hint = "its header was damaged, or the file with the suffix .json goes with another one: move that away"
+    if known != shape:
+        told = "{} rows x {} columns x {} bands"
+        raise FormatError(
+            path,
+            found=f"the description of a cube of {told.format(*known)}",
+            expected=f"one of {told.format(*shape)}",
+            hint=hint,
+        )
+    dtype = origin.layout.dtype
+    if dtype.kind != kind.kind:
+        found, expected = f"the description of a cube of {dtype.name}", f"one of {kind.name}"
+        raise FormatError(path, found=found, expected=expected, hint=hint)
+
+
+def samples_crc(samples: NDArray[Any], kind: np.dtype[Any], crc: int = 0) -> int:
+    """CRC-32 of samples, (rows, columns, bands), in little-endian order, going on from `crc`.
+
+    `kind` is the narrowest type of whole bytes that holds them.
+    """
+    ordered = np.ascontiguousarray(samples, kind.newbyteorder("<"))
+    return zlib.crc32(ordered.view(np.uint8).data, crc)
+
+
+class CompressedCube(Closing):
     """A compressed cube that is open for reading; a context manager, made by `open_stream`.
 
     Several threads may read at once. `shape` is (rows, columns, bands), `dtype` the narrowest integer type
     that holds the samples, `windows` the parts that are decoded independently, in row order. Of a container,
-    `parameters` are those of its first block with the size of the whole cube.
+    `parameters` are those of its first block with the size of the whole cube. `data` is the whole file as a
+    buffer, `name` is for messages; `tables` are those that the stream uses and does not carry.
     """
+
+    kind: Literal["stream", "blocks"]
+    parameters: StreamParameters
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    attachments: Mapping[str, bytes]
+    windows: tuple[Window, ...]
+
+    def __init__(self, data: Any, name: str, **tables: Any) -> None:
+        self._data = data
+        self._view = memoryview(data).cast("B")
+        self._name = name
+        self._tables = tables
+        self._index: SideIndex | None = None
+        self._blocks: BlockIndex | None = None
+        self._stream: StreamDecoder | None = None
+        self._beside: tuple[CubeOrigin, StreamSeal] | None = None
+        self._lock, self._intact = threading.Lock(), False
+        self.attachments = {}
+        self.compressed_bytes = len(self._view)
+        if bytes(self._view[: len(MAGIC)]) == MAGIC:
+            self.kind = "blocks"
+            self._blocks = read_container(self._view, self._name)
+            image, self.windows = self._blocks.image, tuple(self._blocks.grid)
+            self.attachments = self._blocks.attachments
+        else:
+            self.kind = "stream"
+            with self._errors(None):
+                self._stream = StreamDecoder(self._view, **self._tables)
+            self.parameters = self._stream.parameters
+            image = self.parameters.image
+            self.windows = (Window(0, image.rows, 0, image.columns),)
+        self.shape = (image.rows, image.columns, image.bands)
+        self.dtype = sample_type(image)
+        if self._blocks is not None:
+            self.parameters = replace(self._parameters_of_blocks(), image=image)
+
+    def _parameters_of_blocks(self) -> StreamParameters:
+        """Parameters of a block: any of them tells them, and one of several columns tells them all."""
+        found: FormatError | None = None
+        for k in sorted(range(len(self.windows)), key=lambda k: -self.windows[k].pixels)[:8]:
+            try:
+                return self._block(k).parameters
+            except FormatError as error:
+                found = error
+        assert found is not None
+        raise found
+
+    def use_index(self, path: str | os.PathLike[str]) -> None:
+        """Use a side index, which must be that of this stream.
+
+        InvalidInput if this is a container, which has its own, or the file cannot be read; FormatError if it
+        is no side index, is damaged, or belongs to another stream.
+        """
+        if self.kind != "stream":
+            expected = "none: a container of blocks has its own"
+            raise InvalidInput("index", found=str(path), expected=expected)
+        rows, columns, _ = self.shape
+        with _readable("index", path):
+            data = Path(path).read_bytes()
+        self._index = read_side_index(data, len(self._view), self._digest, path, rows)
+        ends = (0, *self._index.rows, rows)
+        self.windows = tuple(Window(a, b, 0, columns) for a, b in itertools.pairwise(ends))
+
+    @property
+    def is_random_access(self) -> bool:
+        """Whether windows are found without decoding everything before them."""
+        return self.kind == "blocks" or self._index is not None
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether samples are compared with checksums of the original ones."""
+        return self._samples_crc(0) is not None
+
+    @cached_property
+    def _digest(self) -> bytes:
+        return stream_digest(self._view)
+
+    def use_description(self, origin: CubeOrigin, seal: StreamSeal) -> None:
+        """Use the origin and seal kept beside the file; FormatError if they are those of another cube."""
+        check_origin(origin, self.shape, self.dtype, self._name)
+        self._beside = origin, seal
+
+    @cached_property
+    def origin(self) -> CubeOrigin | None:
+        """What it came from, if known; FormatError if that is damaged or is of another cube."""
+        if _ATTACHMENT not in self.attachments:
+            return None if self._beside is None else self._beside[0]
+        expected = f"JSON in its attachment {_ATTACHMENT}"
+        content = parse_json(self.attachments[_ATTACHMENT], self._name, expected)
+        found = CubeOrigin.from_json(content, self._name)
+        check_origin(found, self.shape, self.dtype, self._name)
+        return found
+
+    @property
+    def unknown(self) -> str | None:
+        """What `verify` cannot know, for lack of checksums; None if there is nothing."""
+        if self.kind == "blocks":
+            told = "its bytes are those that were written; it has no checksums of samples to compare"
+            return None if self.has_checksums else told
+        if self._beside is not None and self._beside[1].sha256 is not None:
+            return None
+        if self._index is not None:
+            return "it is as it was when its index was made; nothing tells what it was before"
+        name = origin_path(Path(self._name).name)
+        why = (
+            f"{name} is not there" if self._beside is None else f"{name} is of an earlier plait and has none"
+        )
+        return f"damage that still decodes is not noticed, for lack of checksums: {why}"
+
+    def check_bytes(self) -> None:
+        """Compare the SHA-256 of a plain stream with its seal, once; FormatError if it differs."""
+        if self._beside is None or self._beside[1].sha256 is None:
+            return
+        with self._lock:
+            if not self._intact and self._digest.hex() != self._beside[1].sha256:
+                raise FormatError(
+                    self._name,
+                    found=f"bytes with the SHA-256 {self._digest.hex()}",
+                    expected=f"{self._beside[1].sha256}, as {origin_path(Path(self._name).name)} says",
+                    hint="it was damaged or replaced: copy it again",
+                )
+            self._intact = True
+
+    def _samples_crc(self, part: int) -> int | None:
+        """CRC-32 of the original samples of a part, or None."""
+        if self._blocks is not None:
+            return self._blocks.entries[part].samples_crc if self._blocks.checksums else None
+        if self._index is not None:
+            return None if self._index.checksums is None else self._index.checksums[part]
+        return None if self._beside is None else self._beside[1].samples_crc32
+
+    @contextmanager
+    def _errors(self, part: int | None) -> Iterator[None]:
+        """Name the file, and the part where there are several."""
+        name = self._name
+        if part is not None and len(self.windows) > 1:
+            name = f"{name}, {'block' if self.kind == 'blocks' else 'part'} {part} ({self.windows[part]})"
+        try:
+            yield
+        except (HeaderEnd, BodyEnd) as error:
+            hint = "it was cut short or damaged: copy it again"
+            raise FormatError(
+                name, found=str(error), expected="a whole CCSDS 123 stream", hint=hint
+            ) from error
+        except InvalidInput as error:
+            what = f"{error.what}: {error.found}"
+            raise FormatError(name, found=what, expected=error.expected, hint=error.hint) from error
+
+    def _block(self, part: int) -> StreamDecoder:
+        """The stream of a block, checked against the index."""
+        assert self._blocks is not None
+        entry, window = self._blocks.entries[part], self.windows[part]
+        data = self._view[entry.offset : entry.offset + entry.length]
+        with self._errors(part):
+            crc = 0
+            for piece in pieces(data):
+                crc = zlib.crc32(piece, crc)
+            if crc != entry.crc:
+                raise BodyEnd("bytes that do not match their checksum")
+            decoder = StreamDecoder(data, **self._tables)
+        image, whole = decoder.parameters.image, self._blocks.image
+        size = (window.last_row - window.first_row, window.last_column - window.first_column, whole.bands)
+        if (image.rows, image.columns, image.bands) != size or decoder.dtype != self.dtype:
+            found = f"a block of {image.rows} rows, {image.columns} columns and {image.bands} bands"
+            raise FormatError(self._name, found=found, expected=f"block {part} of the size {size}")
+        return decoder
+
+    def part_rows(self, part: int, last: int, step: int | None = None) -> Iterator[NDArray[Any]]:
+        """Samples of a part to before row `last` of the cube; a whole part is compared with its checksum."""
+        window = self.windows[part]
+        expected = self._samples_crc(part) if last == window.last_row else None
+        with self._errors(part):
+            if self._blocks is not None:
+                found = self._block(part).rows(last=last - window.first_row, step=step)
+            else:
+                assert self._stream is not None
+                self.check_bytes()
+                start = None if self._index is None else self._index.checkpoint(part, self.parameters)
+                found = self._stream.rows(start, last, step=step)
+            row, crc = window.first_row, 0
+            for rows in found:
+                row += len(rows)
+                if expected is not None:
+                    crc = samples_crc(rows, self.dtype, crc)
+                    # Before the last rows are given away, after which nobody need ask again.
+                    if row == last and crc != expected:
+                        raise BodyEnd(
+                            f"samples with the checksum {crc:08x}, not {expected:08x} of the original"
+                        )
+                yield rows
+
+    def rows_with_checkpoints(
+        self, every: int, found: Callable[[Checkpoint], object]
+    ) -> Iterator[NDArray[Any]]:
+        """All samples of a plain stream in order, and checkpoints; see `StreamDecoder.rows`."""
+        assert self._stream is not None
+        with self._errors(None):
+            self.check_bytes()
+            yield from self._stream.rows(every=every, found=found)
+
+    def fault(self, part: int) -> str | None:
+        """What is wrong with a part."""
+        try:
+            for _ in self.part_rows(part, self.windows[part].last_row):
+                pass
+        except FormatError as error:
+            return str(error)
+        return None
 
     def _fill(self, part: int, wanted: Window, found: NDArray[Any]) -> None:
         """Copy what a part has of a window."""
@@ -171,12 +439,6 @@ class CompressedCube(StreamParts):
             with suppress(BufferError):
                 self._data.close()
 
-    def __enter__(self) -> CompressedCube:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _finished(strip: tuple[NDArray[Any], list[Future[None]]]) -> NDArray[Any]:
     for future in strip[1]:
@@ -212,34 +474,35 @@ def open_stream(
     InvalidInput
         If there is no such file.
     """
-    if not isinstance(stream, str | os.PathLike):
-        return _indexed(CompressedCube(stream, "stream", **tables), index)
-    cube = CompressedCube(_mapped(stream), str(stream), **tables)
+    path = stream if isinstance(stream, str | os.PathLike) else None
+    data, name = (stream, "stream") if path is None else (_mapped(path), str(path))
+    cube = CompressedCube(data, name, **tables)
     try:
-        beside = CubeOrigin.read_beside(stream)
+        beside = None if path is None else CubeOrigin.read_beside(path)
         if beside is not None:
             cube.use_description(*beside)
-        return _indexed(cube, index)
+        if index is not None:
+            cube.use_index(index)
     except BaseException:
         cube.close()
         raise
-
-
-def _indexed(cube: CompressedCube, index: str | os.PathLike[str] | None) -> CompressedCube:
-    if index is not None:
-        cube.use_index(index)
     return cube
 
 
-def _mapped(path: str | os.PathLike[str]) -> Any:
+@contextmanager
+def _readable(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return b""
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        yield
     except OSError as error:
         found = f"{os.fspath(path)!r}: {error.strerror or error}"
-        raise InvalidInput("stream", found=found, expected="a file that can be read") from error
+        raise InvalidInput(what, found=found, expected="a file that can be read") from error
+
+
+def _mapped(path: str | os.PathLike[str]) -> Any:
+    with _readable("stream", path), open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 _Write = Callable[[bytes], object]
@@ -348,7 +611,7 @@ def compress_cube(
     FormatError
         If the file cannot be written.
     """
-    image = _image_of(source) if parameters is None else parameters.image
+    image = image_of(source) if parameters is None else parameters.image
     grid = None if blocks is None else BlockGrid.parse(blocks, image)
     if parameters is None:
         parameters = preset_parameters(image, preset, None if grid is None else grid.block_pixels)
@@ -381,7 +644,9 @@ def compress_cube(
         if seal is None:
             CubeOrigin.remove_beside(target)
         else:
-            (origin or array_origin(image, sample_type(image))).write_beside(target, seal)
+            kind = sample_type(image)
+            layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
+            (origin or CubeOrigin(format="array", layout=layout)).write_beside(target, seal)
         if index is not None:
             make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
     return StreamSummary(
@@ -391,17 +656,6 @@ def compress_cube(
         blocks=1 if grid is None else len(grid),
         samples=image.samples,
         compressed_bytes=size,
-    )
-
-
-def _image_of(source: CubeSource) -> ImageLayout:
-    kind = np.dtype(source.dtype)
-    return ImageLayout(
-        columns=source.columns,
-        rows=source.rows,
-        bands=source.bands,
-        dynamic_range=8 * kind.itemsize,
-        signed=kind.kind == "i",
     )
 
 
@@ -557,4 +811,4 @@ def make_index(
             where = f"part {part} of {os.fspath(stream)!r}"
             raise InvalidInput(where, found="other samples than were compressed", expected="the same")
         with AtomicFile(index) as file, output_errors(index):
-            write_side_index(file.stream.write, cube.data, found, crcs)
+            write_side_index(file.stream.write, cube._view, found, crcs)

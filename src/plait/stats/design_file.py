@@ -13,7 +13,6 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.types import WholeOrNot
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -38,7 +38,7 @@ _TYPES: Final[dict[str, Any]] = {
 _SUFFIX: Final = ".design"
 
 
-class DesignWriter:
+class DesignWriter(WholeOrNot):
     """Writes a design file; a context manager. The file appears when it is complete.
 
     ``DesignFile(folder)`` takes files that end with ``.design``. `chunk_rows` has no influence on results;
@@ -103,20 +103,11 @@ class DesignWriter:
         with output_errors(self._file.path):
             check = zlib.crc32(text).to_bytes(4, "little")
             self._file.stream.write(text + check + len(text).to_bytes(8, "little") + _MAGIC)
-        self._file.commit()
+        self._file.close()
 
-    def __enter__(self) -> DesignWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if kind is None:
-                self.close()
-        finally:
-            # Does nothing after a commit.
-            self._file.discard()
+    def discard(self) -> None:
+        """Remove the unfinished file."""
+        self._file.discard()
 
     def _check(self, columns: NDArray[np.float64], events: NDArray[Any]) -> None:
         if columns.ndim != 2 or columns.shape[1] != len(self.predictors) or events.shape != columns.shape[:1]:

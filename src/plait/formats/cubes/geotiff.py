@@ -154,7 +154,7 @@ class GeoTiffWriter(RowWriter):
             # Whole blocks of the file, because one that is written again takes its place twice.
             self._step = max(1, int(self._file.block_shapes[0][0]))
         except BaseException:
-            self.abort()
+            self.discard()
             raise
 
     def _describe(self, found: dict[str, Any]) -> None:
@@ -191,9 +191,9 @@ class GeoTiffWriter(RowWriter):
 
     def _finish(self) -> None:
         self._file.close()
-        self._output.commit()
+        self._output.close()
 
-    def abort(self) -> None:
+    def discard(self) -> None:
         """Remove the unfinished file."""
         self._file.close()
         self._output.discard()

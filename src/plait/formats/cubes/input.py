@@ -10,12 +10,11 @@ import math
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.cubes.envi import data_of, header_of, read_envi_header
 from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, npy_layout, with_byte_order
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
+from plait.types import Closing
 
 #: Where the rows of a file do not lie together, so many bytes of them are read at a time.
 _AHEAD = 1 << 26
@@ -59,7 +59,7 @@ class RowsAhead:
             return kept[first - self._first : last - self._first]
 
 
-class FileCube(ABC):
+class FileCube(Closing):
     """A cube in a file, of which any window can be read, by several threads too; a context manager.
 
     With `ahead` more rows are read than are asked for, because they do not lie together. `notes` say what the
@@ -123,18 +123,6 @@ class FileCube(ABC):
     @abstractmethod
     def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
         """A window that is not empty, shape (rows, columns, bands)."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 #: A span with samples that are not asked for is read at once up to this size, and in pieces beyond.

@@ -196,7 +196,7 @@ class NetCdfWriter(RowWriter):
             with description_errors(path, _PURPOSE):
                 self._describe(metadata)
         except BaseException:
-            self.abort()
+            self.discard()
             raise
 
     def _describe(self, found: dict[str, Any]) -> None:
@@ -247,9 +247,9 @@ class NetCdfWriter(RowWriter):
 
     def _finish(self) -> None:
         self._file.close()
-        self._output.commit()
+        self._output.close()
 
-    def abort(self) -> None:
+    def discard(self) -> None:
         """Remove the unfinished file."""
         if self._file.isopen():
             self._file.close()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,13 @@ from plait.formats.cubes.layout import (
     with_byte_order,
 )
 from plait.formats.cubes.origin import CubeOrigin
+from plait.types import WholeOrNot
 
 
-class RowWriter(ABC):
+class RowWriter(WholeOrNot):
     """A file that appears under its name when complete; rows come in order, and are written `step` at a time.
 
-    A context manager: it closes on a clean exit, and aborts on any exception. `layout` is that of samples in
+    `layout` is that of samples in
     the file; `dtype` is their type in the byte order of this machine.
     """
 
@@ -85,7 +85,7 @@ class RowWriter(ABC):
                 raise InvalidInput("rows", found=f"{self._row}", expected=f"{self.layout.rows}")
             self._finish()
         except BaseException:
-            self.abort()
+            self.discard()
             raise
 
     @abstractmethod
@@ -95,21 +95,6 @@ class RowWriter(ABC):
     @abstractmethod
     def _finish(self) -> None:
         """Make the complete file appear."""
-
-    @abstractmethod
-    def abort(self) -> None:
-        """Remove the unfinished file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort()
 
 
 def _check_range(rows: NDArray[Any], kind: np.dtype[Any]) -> None:
@@ -133,7 +118,7 @@ _FILE_AXES = "yxz"
 class CubeFileWriter(RowWriter):
     """A file of plain samples that appears under its name when complete; rows come in order.
 
-    A context manager: it commits on a clean exit, and discards on any exception. `prefix` is the bytes before
+    `prefix` is the bytes before
     the first sample, as many as the layout says. InvalidInput or FormatError if the file cannot be written,
     see `plait.formats.atomic.AtomicFile`.
     """
@@ -178,9 +163,9 @@ class CubeFileWriter(RowWriter):
             self._put_pieces(data[k], shape[1:], row, first + k * step)
 
     def _finish(self) -> None:
-        self._file.commit()
+        self._file.close()
 
-    def abort(self) -> None:
+    def discard(self) -> None:
         """Remove the unfinished file."""
         self._file.discard()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from plait.formats.parquet import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, text_hash, whole_runs
 from plait.run.executor import Executor
 from plait.run.rows import Progress
+from plait.types import Closing
 from plait.vdj.calls import STATUS_MEANINGS, STATUSES
 from plait.vdj.clonotype_names import text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE
@@ -478,7 +479,7 @@ def _write(
             writer.write_batch(batch)
 
 
-class EvidenceFile:
+class EvidenceFile(Closing):
     """Reads what `collect_evidence` wrote; a context manager; FormatError if the file is something else."""
 
     def __init__(self, path: Path) -> None:
@@ -511,11 +512,3 @@ class EvidenceFile:
     def close(self) -> None:
         """Close the file; no batch may be used any more."""
         self._source.close()
-
-    def __enter__(self) -> EvidenceFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -19,11 +19,7 @@ from plait.devices.choice import resolve
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import open_reads, slice_reads
-<<<<<<< HEAD
-from plait.run.executor import Executor, LocalExecutor
-=======
-from plait.run.local import LocalExecutor
->>>>>>> r4-reads
+from plait.run.executor import LocalExecutor
 from plait.settings import thread_count
 from plait.types import Provenance
 from plait.vdj.calls import first_gene
