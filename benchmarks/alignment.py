@@ -32,7 +32,7 @@ from scoring_matrices import ScoringMatrix
 
 from plait.align import align, align_many, score, score_many
 from plait.align.codes import ALPHABETS
-from plait.align.layout import SequenceDatabase, pack_sequences
+from plait.align.database import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, free_ends_of, make_scoring
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks

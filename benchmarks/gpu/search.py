@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from plait.align.batches import block_query
-from plait.align.layout import SequenceDatabase, pack_sequences
-from plait.align.matrices import match_mismatch
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.database import SequenceDatabase, pack_sequences
+from plait.align.scoring import Scoring, make_scoring, match_mismatch
 from plait.align.search import search
 from plait.align.search_sources import matrix_columns
+from plait.align.settings import SearchSettings
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda
 from plait.devices.cuda_target import CudaTarget
@@ -197,9 +197,8 @@ class Bench:
     def searched(self, queries: list[Any], what: str, device: str, **settings: Any) -> Any:
         """plait.search: ranked, and the best aligned."""
         named = [(f"q{k}", letters.tobytes().decode()) for k, letters in enumerate(queries)]
-        call = lambda: search(  # noqa: E731
-            named, self.database, gap_open=11, gap_extend=1, device=device, **settings
-        )
+        how = SearchSettings(gap_open=11, gap_extend=1, device=device, **settings)
+        call = lambda: search(named, self.database, how)  # noqa: E731
         call()
         seconds, result = best_of(call, self.repeat)
         told(f"search {what}", seconds, result.cells)

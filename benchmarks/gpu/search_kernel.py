@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.align.batches import score_many_codes
+from plait.align.batches import PairSweep
 from plait.align.codes import CodeList
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.sweeps import LOCAL
@@ -87,7 +87,8 @@ def check(
     codes = rng.integers(0, letters, offsets[-1], dtype=np.uint8)
     query = rng.integers(0, letters, length, dtype=np.uint8)
     related(rng, query, codes, offsets, letters)
-    want = score_many_codes(query, CodeList(codes, offsets), scoring, LOCAL, CpuTarget())
+    sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget())
+    want = sweep.score_many(query, CodeList(codes, offsets))
     out = cuda.device_array(lengths.size, np.int32)
     form = PackedQuery(query, table_of(scoring), scoring.gap_open, scoring.gap_extend)
     targets = PackedTargets(codes, offsets)

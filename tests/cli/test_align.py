@@ -19,8 +19,7 @@ from plait import __version__
 from plait.align import align, load_matrix
 from plait.align.aligner import Traceback
 from plait.align.files import Pairing
-from plait.align.matrices import Kind
-from plait.align.scoring import Mode
+from plait.align.settings import Kind, Mode
 from plait.align.writers import DEFAULT_COLUMNS, FORMATS
 from plait.cli import align as command
 

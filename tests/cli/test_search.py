@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import random
 import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
 import pyarrow.parquet as pq
 import pytest
 
-from plait.align.search import SearchSettings
-from plait.align.search_files import BLAST_COLUMNS, HIT_FORMATS
+from plait.align.settings import SearchSettings
+from plait.align.writers import BLAST_COLUMNS, HIT_FORMATS
 from plait.cli import search as command
 
 QUERY = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQ"
@@ -205,11 +205,7 @@ def test_a_small_search_loads_little(plait: Any, here: Path) -> None:
 
 def test_choices_and_defaults_are_those_of_the_library() -> None:
     assert set(get_args(command.FormatOption)) == set(HIT_FORMATS)
-    parameters = inspect.signature(command.search).parameters
-    settings = SearchSettings()
-    assert {n: p.default for n, p in parameters.items() if hasattr(settings, n)} == {
-        name: getattr(settings, name) for name in parameters if hasattr(settings, name)
-    }
+    assert asdict(command.SearchOptions()) == asdict(SearchSettings())
     told = " ".join((command.search.__doc__ or "").split())
     assert all(name in told for name in BLAST_COLUMNS)
 

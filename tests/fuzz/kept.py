@@ -28,7 +28,7 @@ from tests.fuzz.tables import folder_of, new_place, place
 from tests.fuzz.trial import Parser
 
 from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, digest_blocks, open_database
-from plait.align.matrices import load_matrix
+from plait.align.scoring import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
 from plait.reports.study_inputs import read_study

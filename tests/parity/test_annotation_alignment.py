@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from support.germline_matches import read_block
 
 from plait.align import Alignment, align_pairs
-from plait.align.matrices import SubstitutionMatrix
+from plait.align.scoring import SubstitutionMatrix
 from plait.alphabets import MASK_SYMBOL, decode, encode, reverse_complement
 from plait.devices.choice import resolve
 from plait.vdj.germline import load_germline

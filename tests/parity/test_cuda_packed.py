@@ -13,7 +13,7 @@ import pytest
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
-from plait.align.batches import score_many_codes
+from plait.align.batches import PairSweep
 from plait.align.codes import CodeList
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
@@ -205,7 +205,8 @@ class TestReal:
         scoring = make_scoring(None, 11, 1, kind="protein")
         table = np.full((32, 32), -4)
         table[: len(scoring.matrix.scores), : len(scoring.matrix.scores)] = scoring.matrix.scores
-        want = score_many_codes(query, CodeList(codes, offsets), scoring, LOCAL, CpuTarget())
+        sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget())
+        want = sweep.score_many(query, CodeList(codes, offsets))
         out = cuda.device_array(lengths.size, np.int32)
         scores_in_shape(shape, PackedQuery(query, table, 11, 1), PackedTargets(codes, offsets), out)
         assert np.array_equal(out.copy_to_host(), np.where(want < 2048, want, -1))

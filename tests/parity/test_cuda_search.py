@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.align.scoring import free_ends_of
-from plait.align.search import SearchSettings
-from plait.align.search_files import search_files
+from plait.align.search import search_files
+from plait.align.settings import SearchSettings
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.blocks import TargetBlocks, arrange, packed_columns

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from support.alignment import AlignmentCase
 
 from plait.align.codes import PairBatch, code_list
-from plait.align.matrices import SubstitutionMatrix
-from plait.align.scoring import END_NAMES, Scoring, free_ends_of
+from plait.align.scoring import END_NAMES, Scoring, SubstitutionMatrix, free_ends_of
 from plait.dp.pairs.lists import FreeEnds
 
 __all__ = ["AlignmentBatch", "alignment_batches", "batch_of", "edge_batches", "long_batches"]

@@ -14,18 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.align import database as database_build
-from plait.align import layout as packing
 from plait.align.codes import ALPHABETS, PAD_CODE, Kind, common_kind, count_letters, kind_of
 from plait.align.database import (
     DIGESTS,
     FORMAT_VERSION,
     HEADER_BYTES,
     SECTIONS,
+    SequenceDatabase,
     build_database,
     is_database,
     open_database,
+    pack_sequences,
 )
-from plait.align.layout import SequenceDatabase, pack_sequences
+from plait.dp.pairs import blocks as packing
 from plait.dp.pairs.blocks import BLOCK_LANES, arrange
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.fasta import Sequences, read_fasta

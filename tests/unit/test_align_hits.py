@@ -12,16 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from plait import __version__
-from plait.align.search import SearchSettings, search
-from plait.align.search_files import (
+from plait.align.search import SearchSummary, search, search_files
+from plait.align.settings import SearchSettings
+from plait.align.writers import (
     BLAST_COLUMNS,
     DEFAULT_BLAST_COLUMNS,
-    SearchSummary,
     bit_score_text,
     evalue_text,
     hit_columns,
     hit_format,
-    search_files,
 )
 from plait.errors import FormatError, InvalidInput
 
@@ -137,11 +136,11 @@ def test_tsv(files: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_scores_alone(files: tuple[Path, Path], tmp_path: Path) -> None:
-    written(files, tmp_path / "hits.tsv", settings={"align": False})
+    written(files, tmp_path / "hits.tsv", settings={"score_only": True})
     lines = (tmp_path / "hits.tsv").read_text().splitlines()
     assert lines[0] == "qseqid\tsseqid\tevalue\tbitscore\tscore\tqlen\tslen"
     assert lines[1] == "q1\tnear\t1.22e-56\t158\t399\t90\t92"
-    written(files, tmp_path / "hits.txt", settings={"align": False})
+    written(files, tmp_path / "hits.txt", settings={"score_only": True})
     assert "#====" not in (tmp_path / "hits.txt").read_text()
 
 
@@ -149,7 +148,7 @@ def test_json_lines(files: tuple[Path, Path], tmp_path: Path) -> None:
     written(files, tmp_path / "hits.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "hits.jsonl").read_text().splitlines()]
     assert len(rows) == 8 and list(rows[0]) == list(DEFAULT_BLAST_COLUMNS)
-    (hits, _) = search(*files, kind="protein").hits
+    (hits, _) = search(*files, SearchSettings(kind="protein")).hits
     assert [(row["evalue"], row["bitscore"]) for row in rows] == [(hit.evalue, hit.bit_score) for hit in hits]
     assert rows[1]["pident"] == 100 * 45 / 88
 
@@ -160,7 +159,7 @@ def test_parquet(files: tuple[Path, Path], tmp_path: Path) -> None:
     types = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64()}
     assert table.schema.names == list(BLAST_COLUMNS)
     assert table.schema.types == [types[column.kind] for column in BLAST_COLUMNS.values()]
-    (hits, _) = search(*files, kind="protein").hits
+    (hits, _) = search(*files, SearchSettings(kind="protein")).hits
     assert table.to_pylist() == [{n: c.value(hit) for n, c in BLAST_COLUMNS.items()} for hit in hits]
     assert json.loads(table.schema.metadata[b"plait.provenance"]) == summary.provenance.as_dict()
 
@@ -189,7 +188,7 @@ def test_report(files: tuple[Path, Path], tmp_path: Path) -> None:
         "1  near          92    399   158  1.22e-56     91.6%  entry 7\n"
         "2  p8872         90    232  94.0  3.25e-31     51.1%  entry 2\n\n#===="
     )
-    (hits, _) = search(*files, kind="protein", top=2).hits
+    (hits, _) = search(*files, SearchSettings(kind="protein", top=2)).hits
     for hit in hits:
         assert hit.alignment is not None
         names = {"query_name": "q1", "target_name": hit.target_name}

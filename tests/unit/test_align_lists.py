@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from plait.align import align, align_many, align_pairs, make_scoring, score, sco
 from plait.align.aligner import make_aligner
 from plait.align.files import align_files
 from plait.align.search import search
+from plait.align.settings import SearchSettings
 from plait.errors import FormatError, InvalidInput
 
 PRIMER, PEPTIDE = "GTGYCAGCMGCCGCGGTAA", "GGNGTANGG"
@@ -83,18 +85,18 @@ def test_queries_of_a_search(tmp_path: Path) -> None:
     proteins, genes = tmp_path / "p.fa", tmp_path / "g.fa"
     proteins.write_text(f">p\n{PROTEIN}\n")
     genes.write_text(f">g\n{GENE}\n")
-    how: dict[str, Any] = {"evalue": None, **HOW}
-    assert search([("q", PEPTIDE)], proteins, **how).hits[0][0].alignment.matches == len(PEPTIDE)
-    assert search([("q", PRIMER)], genes, **how).hits[0][0].score == score(PRIMER, GENE, mode="local", **HOW)
+    how = SearchSettings(evalue=None, **HOW)
+    assert search([("q", PEPTIDE)], proteins, how).hits[0][0].alignment.matches == len(PEPTIDE)
+    assert search([("q", PRIMER)], genes, how).hits[0][0].score == score(PRIMER, GENE, mode="local", **HOW)
     # All queries are looked at, not the first alone.
     queries = [("a", PRIMER), ("b", GENE * 3)]
     for order in (queries, queries[::-1]):
         with pytest.raises(InvalidInput, match="queries that look like nucleotides"):
-            search(order, proteins, **how)
+            search(order, proteins, how)
     (tmp_path / "open.fa").write_text(f">o\n{PRIMER}\n")
     with pytest.raises(InvalidInput, match="may be nucleotides or amino acids"):
-        search(queries, tmp_path / "open.fa", **how)
-    found = search([("q", PEPTIDE)], tmp_path / "open.fa", matrix="BLOSUM62", **how)
+        search(queries, tmp_path / "open.fa", how)
+    found = search([("q", PEPTIDE)], tmp_path / "open.fa", replace(how, matrix="BLOSUM62"))
     assert found.provenance.parameters["kind"] == "protein"
 
 
@@ -119,7 +121,7 @@ def test_what_is_no_letter_is_no_sign_of_a_protein(tmp_path: Path, text: str, fo
     for path, letters in zip(files, ("ACGTACGT", text), strict=True):
         path.write_text(f">x\n{letters}\n")
     with pytest.raises(FormatError, match=f"other.fasta.*{found}"):
-        search(*files, **HOW)
+        search(*files, SearchSettings(**HOW))
 
 
 def test_lists_take_every_setting() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align.matrices import (
+from plait.align.scoring import (
     MAX_LETTERS,
     NO_CODE,
     SubstitutionMatrix,

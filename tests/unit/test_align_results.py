@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plait.align.matrices import load_matrix, match_mismatch
 from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar, rescore
-from plait.align.scoring import Scoring
+from plait.align.scoring import Scoring, load_matrix, match_mismatch
 from plait.dp.pairs.paths import Paths
 from plait.errors import InvalidInput
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.align.matrices import load_matrix, match_mismatch
 from plait.align.results import make_alignment
-from plait.align.scoring import Scoring
+from plait.align.scoring import Scoring, load_matrix, match_mismatch
 from plait.align.writers import AlignedPair, AlignmentWriter, open_alignments
 from plait.errors import InvalidInput, Unsupported
 from plait.types import Provenance

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align.matrices import bundled_matrices, load_matrix, match_mismatch
-from plait.align.scoring import DEFAULT_GAP_COSTS, Scoring, make_scoring
+from plait.align.scoring import (
+    DEFAULT_GAP_COSTS,
+    Scoring,
+    bundled_matrices,
+    load_matrix,
+    make_scoring,
+    match_mismatch,
+)
 from plait.errors import FormatError, InvalidInput
 
 LETTERS = "ARNDCQEGHILKMFPSTWYVBZX*"

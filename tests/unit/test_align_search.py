@@ -14,17 +14,16 @@ import pytest
 
 from plait.align import search as search_runs
 from plait.align import search_sources, sweeps
-from plait.align.batches import choose_target, score_batch
+from plait.align.batches import PairSweep
 from plait.align.codes import PairBatch, code_list
-from plait.align.database import build_database, open_database
-from plait.align.layout import SequenceDatabase, pack_sequences
-from plait.align.matrices import match_mismatch
+from plait.align.database import SequenceDatabase, build_database, open_database, pack_sequences
 from plait.align.results import rescore
-from plait.align.scoring import Scoring, make_scoring
-from plait.align.search import SearchResult, SearchSettings, search
-from plait.align.search_files import search_files
+from plait.align.scoring import Scoring, make_scoring, match_mismatch
+from plait.align.search import SearchResult, search, search_files
+from plait.align.settings import SearchSettings
 from plait.align.sweeps import LOCAL, SearchProgress
 from plait.align.writers import AlignedPair
+from plait.devices.target import CpuTarget
 from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import CPU_SHAPE
 from plait.errors import FormatError, InvalidInput
@@ -95,12 +94,15 @@ def pair_scores(queries: Named, targets: Named, scoring: Scoring) -> np.ndarray[
     codes = [[scoring.encode(s) for _, s in some] for some in (queries, targets)]
     own = code_list([query for query in codes[0] for _ in codes[1]])
     batch = PairBatch(own, code_list(codes[1] * len(codes[0])))
-    return score_batch(batch, scoring, LOCAL, choose_target("cpu", 1)).reshape(len(queries), len(targets))
+    sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget(1))
+    return sweep.results(batch, keep=False).scores.reshape(len(queries), len(targets))
 
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> SearchResult:
-    return search(folder / "q.fa", folder / "t.fa", threads=1, evalue=None, top=1000, scores=True)
+    return search(
+        folder / "q.fa", folder / "t.fa", SearchSettings(threads=1, evalue=None, top=1000), scores=True
+    )
 
 
 def test_scores_are_those_of_pairs(expected: SearchResult) -> None:
@@ -136,7 +138,7 @@ def test_every_form_gives_the_same(folder: Path, expected: SearchResult, form: A
         queries = QUERIES if form == "pairs" else queries
     else:
         database = [folder / name for name in form] if isinstance(form, tuple) else folder / form
-    result = search(queries, database, evalue=None, top=1000, threads=2, scores=True)
+    result = search(queries, database, SearchSettings(evalue=None, top=1000, threads=2), scores=True)
     assert facts(result) == facts(expected)
     assert np.array_equal(result.scores, expected.scores)  # type: ignore[arg-type]
     assert (result.sequences, result.residues, result.cells) == (
@@ -171,7 +173,9 @@ def test_no_limit_changes_the_result(
 ) -> None:
     for (module, name), value in limits.items():
         monkeypatch.setattr(module, name, value)
-    result = search(folder / "q.fa", folder / form, evalue=None, top=1000, threads=3, scores=True)
+    result = search(
+        folder / "q.fa", folder / form, SearchSettings(evalue=None, top=1000, threads=3), scores=True
+    )
     assert facts(result) == facts(expected)
     assert np.array_equal(result.scores, expected.scores)  # type: ignore[arg-type]
 
@@ -179,7 +183,7 @@ def test_no_limit_changes_the_result(
 @pytest.mark.parametrize("top", [1, 2, 3, 10, 60])
 @pytest.mark.parametrize("form", ["t.fa", "t.plaitdb"])
 def test_the_best_are_kept(folder: Path, expected: SearchResult, top: int, form: str) -> None:
-    result = search(folder / "q.fa", folder / form, evalue=None, top=top, threads=2)
+    result = search(folder / "q.fa", folder / form, SearchSettings(evalue=None, top=top, threads=2))
     assert facts(result) == [hits[:top] for hits in facts(expected)]
 
 
@@ -187,12 +191,12 @@ def test_thresholds(folder: Path, expected: SearchResult) -> None:
     def told(hits: tuple[AlignedPair, ...]) -> list[tuple[Any, ...]]:
         return [(hit.target_record, hit.score, hit.evalue, hit.bit_score) for hit in hits]
 
-    result = search(folder / "q.fa", folder / "t.fa", evalue=1e-3, align=False)
+    result = search(folder / "q.fa", folder / "t.fa", SearchSettings(evalue=1e-3, score_only=True))
     for hits, every in zip(result.hits, expected.hits, strict=True):
         assert told(hits) == [fact for fact in told(every) if fact[2] <= 1e-3]
         assert all(hit.alignment is None for hit in hits)
     assert 0 < sum(map(len, result.hits)) < sum(map(len, expected.hits))
-    result = search(folder / "q.fa", folder / "t.fa", evalue=None, min_score=60)
+    result = search(folder / "q.fa", folder / "t.fa", SearchSettings(evalue=None, min_score=60))
     assert facts(result) == [[hit for hit in hits if hit.score >= 60] for hits in facts(expected)]
 
 
@@ -200,7 +204,8 @@ def test_the_reference_gives_the_same(tmp_path: Path) -> None:
     write_fasta(tmp_path / "t.fa", [(f"s{k}", s[:12]) for k, (_, s) in enumerate(TARGETS[:20])])
     queries = [("a", QUERIES[0][1][:9]), ("b", "")]
     results = [
-        search(queries, tmp_path / "t.fa", evalue=None, device=device) for device in ("reference", "cpu")
+        search(queries, tmp_path / "t.fa", SearchSettings(evalue=None, device=device))
+        for device in ("reference", "cpu")
     ]
     assert facts(results[0]) == facts(results[1])
     assert [result.provenance.device for result in results] == ["reference", "cpu"]
@@ -217,7 +222,10 @@ def test_lanes_that_overflow_are_done_again(size: int, match: int, score: int) -
     scoring = {"matrix": match_mismatch(match, -match), "gap_open": match, "gap_extend": match}
     database = [("same", target), *others]
     result = search(
-        [("q", target), ("short", target[:20])], in_memory(database), evalue=None, scores=True, **scoring
+        [("q", target), ("short", target[:20])],
+        in_memory(database),
+        SearchSettings(evalue=None, **scoring),
+        scores=True,
     )
     assert result.hits[0][0].score == score
     expected = pair_scores([("q", target), ("short", target[:20])], database, make_scoring(**scoring))  # type: ignore[arg-type]
@@ -276,7 +284,7 @@ def test_a_database_that_changes_is_noticed(tmp_path: Path, monkeypatch: pytest.
 def test_no_sequence_at_all(tmp_path: Path) -> None:
     write_fasta(tmp_path / "empty.fa", [("a", ""), ("b", "")])
     for database in (tmp_path / "empty.fa", packed(tmp_path / "empty.fa")):
-        result = search(QUERIES, database, kind="protein", scores=True)
+        result = search(QUERIES, database, SearchSettings(kind="protein"), scores=True)
         assert result.hits == ((),) * len(QUERIES) and not result.scores.any()  # type: ignore[union-attr]
     assert search([], tmp_path / "empty.fa").queries == ()
 
@@ -305,7 +313,7 @@ def test_all_scores_are_refused_where_they_are_too_many(
 )
 def test_wrong_settings(folder: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        search(folder / "q.fa", folder / "t.fa", **settings)
+        search(folder / "q.fa", folder / "t.fa", SearchSettings(**settings))
     assert message in str(caught.value)
 
 

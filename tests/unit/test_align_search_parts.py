@@ -11,25 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import layout as pieces
-from plait.align import search_sources
-from plait.align import sweeps as ranking
-from plait.align.batches import align_batch, block_query, choose_target
+from plait.align import search_sources, sweeps
+from plait.align.batches import PairSweep, block_query
 from plait.align.codes import PAD_CODE, PairBatch, code_list
-from plait.align.database import build_database
-from plait.align.layout import SequenceDatabase, align_long_target, lone_lanes, pack_sequences, reach_of
-from plait.align.matrices import SubstitutionMatrix, load_matrix, match_mismatch
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.database import SequenceDatabase, build_database, pack_sequences
+from plait.align.scoring import Scoring, SubstitutionMatrix, load_matrix, make_scoring, match_mismatch
 from plait.align.search import search
-from plait.align.search_sources import FastaSource, matrix_columns, open_source
-from plait.align.sweeps import LOCAL, Found, Ranking, distinct
+from plait.align.search_sources import FastaSource, lone_lanes, matrix_columns, open_source
+from plait.align.settings import SearchSettings
+from plait.align.sweeps import LOCAL, Found, Ranking, align_long_target, distinct, reach_of
+from plait.devices.choice import resolve
+from plait.devices.target import CpuTarget
 from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, TargetBlocks
 from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
 
-CPU = choose_target("cpu", 1)
+CPU = CpuTarget(1)
 
 
 def write(path: Path, text: str) -> Path:
@@ -60,7 +59,7 @@ class TestRanking:
         offered = targets + [(record, score - 1, length) for record, score, length in targets if score > 1]
         random.shuffle(offered)
         best = Ranking(most, least, lambda scores, lengths: lengths.astype(float))
-        pending, ranking._PENDING = ranking._PENDING, random.randrange(9)
+        pending, sweeps._PENDING = sweeps._PENDING, random.randrange(9)
         try:
             while offered:
                 size = random.randrange(1, 9)
@@ -69,7 +68,7 @@ class TestRanking:
                 if random.random() < 0.3:
                     best.records()
         finally:
-            ranking._PENDING = pending
+            sweeps._PENDING = pending
         expected = sorted((t for t in targets if t[1] >= least), key=lambda t: (-t[1], t[2], t[0]))[:most]
         assert list(zip(*map(np.ndarray.tolist, best.best()), strict=True)) == expected
         assert sorted(best.records().tolist()) == sorted(t[0] for t in expected)
@@ -108,15 +107,16 @@ class TestPieces:
         """Repeats have many best alignments; the same one is chosen."""
         scoring = Scoring(match_mismatch(2, -3), *gaps)
         codes = scoring.encode(query), scoring.encode(target)
-        whole = align_batch(PairBatch(code_list([codes[0]]), code_list([codes[1]])), scoring, LOCAL, CPU)[0]
+        pairs = PairSweep(scoring=scoring, free=LOCAL, target=CPU)
+        (whole,) = pairs.align_each(PairBatch(code_list([codes[0]]), code_list([codes[1]])))
         own = block_query(codes[0], scoring, LOCAL)
         columns = np.arange(len(scoring.matrix.letters), dtype=np.uint8)
-        limits = (pieces._STRETCH, pieces._LEAST_RATIO)
-        pieces._STRETCH, pieces._LEAST_RATIO = 50, 0
+        limits = (sweeps._STRETCH, sweeps._LEAST_RATIO)
+        sweeps._STRETCH, sweeps._LEAST_RATIO = 50, 0
         try:
-            cut = align_long_target((own, codes[0]), codes[1], columns, whole.score, scoring, LOCAL, CPU)
+            cut = align_long_target(pairs, own, *codes, columns, whole.score)
         finally:
-            pieces._STRETCH, pieces._LEAST_RATIO = limits
+            sweeps._STRETCH, sweeps._LEAST_RATIO = limits
         assert cut == whole or not whole.score
 
     def test_reach(self) -> None:
@@ -140,8 +140,8 @@ class TestPieces:
         fill = "".join(rng.choice(list("ACGT"), 200_000))
         target = fill[:99_990] + half[0] + "A" * 120 + half[1] + fill[99_990:]
         path = write(tmp_path / "t.fa", f">long\n{target}\n>short\n{half[0]}\n")
-        monkeypatch.setattr(pieces, "_STRETCH", 100_000)
-        monkeypatch.setattr(pieces, "_LEAST_RATIO", 1)
+        monkeypatch.setattr(sweeps, "_STRETCH", 100_000)
+        monkeypatch.setattr(sweeps, "_LEAST_RATIO", 1)
         query = [("q", "".join(half))]
         for form in (path, database(path, "dna")):
             (hits,) = search(query, form).hits
@@ -163,7 +163,7 @@ def test_a_block_may_be_wider_than_its_targets() -> None:
     own = block_query(codes, scoring, LOCAL)
     blocks = TargetBlocks(wide, np.array([0, 40]), lengths)
     for device in ("cpu", "reference"):
-        (found,) = choose_target(device, 1).launch(BLOCK_SCORES, BlockBatch([own], blocks))
+        (found,) = resolve(device, 1).launch(BLOCK_SCORES, BlockBatch([own], blocks))
         scores = found[0]
         assert scores[3] == scoring.matrix.scores[codes, codes].sum() and scores[4] == 0
 
@@ -172,10 +172,10 @@ class TestSources:
     def test_letters_that_no_matrix_has(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.fa", ">a\nMKV\n>b x\nMK\nA?V\n")
         with pytest.raises(FormatError, match=r"t\.fa, line 3: found '\?' at position 4 of the sequence 'b'"):
-            search([("q", "MKV")], path, kind="protein")
+            search([("q", "MKV")], path, SearchSettings(kind="protein"))
         write(path, ">a\nMKV\n>b x\nMK-V\n")
         with pytest.raises(FormatError, match="take the gaps of the alignment out first"):
-            search([("q", "MKV")], path, kind="protein")
+            search([("q", "MKV")], path, SearchSettings(kind="protein"))
 
     @pytest.mark.parametrize("form", ["fasta", "memory", "packed"])
     def test_letters_that_this_matrix_lacks(self, tmp_path: Path, form: str) -> None:
@@ -188,7 +188,7 @@ class TestSources:
             source = tmp_path / "t.plaitdb"
         matrix = without(load_matrix("BLOSUM62"), "W")
         with pytest.raises(PlaitError) as caught:
-            search([("q", "MKV")], source, matrix=matrix, gap_open=12, gap_extend=1)
+            search([("q", "MKV")], source, SearchSettings(matrix=matrix, gap_open=12, gap_extend=1))
         told = {
             "fasta": "t.fa, line 3: found 'W' at position 4 of sequence 'b', expected one of ARND",
             "memory": "sequence 'b': found 'W' at position 4, expected one of ARND",
@@ -196,20 +196,22 @@ class TestSources:
         }
         assert told[form] in str(caught.value).replace(", record 0", "")
         write(path, ">a\nMKV\n")
-        assert search([("q", "MKV")], path, matrix=matrix, gap_open=12, gap_extend=1).hits[0]
+        assert search([("q", "MKV")], path, SearchSettings(matrix=matrix, gap_open=12, gap_extend=1)).hits[0]
 
     def test_duplicate_names(self, tmp_path: Path) -> None:
         path = write(tmp_path / "t.fa", ">a\nMKV\n>b\nMKL\n>a\nMKI\n")
         with pytest.raises(
             FormatError, match=r"line 5: found a second sequence named 'a', after that of line 1"
         ):
-            search([("q", "MKV")], path, kind="protein")
+            search([("q", "MKV")], path, SearchSettings(kind="protein"))
         with pytest.raises(FormatError, match="allow duplicate names"):
-            search(path, write(tmp_path / "u.fa", ">x\nMKV\n"), kind="protein")
+            search(path, write(tmp_path / "u.fa", ">x\nMKV\n"), SearchSettings(kind="protein"))
         with pytest.raises(InvalidInput, match="a second query named 'q', number 2"):
-            search([("q", "MKV"), ("q", "MKL")], tmp_path / "u.fa", kind="protein")
+            search([("q", "MKV"), ("q", "MKL")], tmp_path / "u.fa", SearchSettings(kind="protein"))
         for queries in (path, [("q", "MKV"), ("q", "MKL")]):
-            result = search(queries, path, kind="protein", evalue=None, allow_duplicate_names=True)
+            result = search(
+                queries, path, SearchSettings(kind="protein", evalue=None, allow_duplicate_names=True)
+            )
             assert [hit.target_record for hit in result.hits[0]] == [0, 2, 1]
 
     def test_the_other_kind(self, tmp_path: Path) -> None:
@@ -223,12 +225,12 @@ class TestSources:
                     search(queries, form)
         # Many ambiguous letters are no protein; and who says what it is, is believed.
         assert search([("q", "RYRYSWKM")], bases).hits == ((),)
-        assert search([("q", "GATTACA")], proteins, kind="protein").queries == ("q",)
+        assert search([("q", "GATTACA")], proteins, SearchSettings(kind="protein")).queries == ("q",)
         with pytest.raises(InvalidInput, match="a database of kind 'protein', expected one of kind 'dna'"):
-            search([("q", "ACGT")], database(proteins), kind="dna")
+            search([("q", "ACGT")], database(proteins), SearchSettings(kind="dna"))
         build_database([proteins], tmp_path / "p.plaitdb")
         with pytest.raises(FormatError, match="a database of kind 'protein', expected one of kind 'dna'"):
-            search([("q", "ACGT")], tmp_path / "p.plaitdb", kind="dna")
+            search([("q", "ACGT")], tmp_path / "p.plaitdb", SearchSettings(kind="dna"))
 
     def test_files(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")
@@ -258,7 +260,7 @@ class TestSources:
         data[packed.metadata["sections"]["packed"]["offset"] + 10 * BLOCK_LANES] = code
         (tmp_path / "p.plaitdb").write_bytes(data)
         with pytest.raises(FormatError, match=r"of the section 'packed', expected .*the file is damaged"):
-            search([("q", "MKVLAW")], tmp_path / "p.plaitdb", kind="protein")
+            search([("q", "MKVLAW")], tmp_path / "p.plaitdb", SearchSettings(kind="protein"))
 
     @pytest.mark.parametrize(
         ("code", "message"), [(200, "a residue in blocks 0 to 0"), (29, "a residue of 'p'")]
@@ -268,7 +270,7 @@ class TestSources:
         codes = made.packed.copy()
         codes[10, 0] = code
         with pytest.raises(FormatError, match=f"found {message} that is none"):
-            search([("q", "MKVLAW")], replace(made, packed=codes), kind="protein")
+            search([("q", "MKVLAW")], replace(made, packed=codes), SearchSettings(kind="protein"))
 
     def test_a_file_may_come_twice(self, tmp_path: Path) -> None:
         path = write(tmp_path / "p.fa", ">p\nMKVLAWRNDEQ\n")

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.align.matrices import SubstitutionMatrix, load_matrix, match_mismatch
-from plait.align.scoring import make_scoring
+from plait.align.scoring import SubstitutionMatrix, load_matrix, make_scoring, match_mismatch
 from plait.align.statistics import KarlinAltschul, Parameters, karlin_altschul, length_adjustment
 from plait.errors import InvalidInput
 

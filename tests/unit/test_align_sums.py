@@ -15,8 +15,7 @@ from support.alignment import AlignmentCase, all_sums, best_by_gotoh
 from support.alignment_runs import sum_task
 from support.alignment_strategies import alignment_cases
 
-from plait.align.matrices import match_mismatch
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.scoring import Scoring, make_scoring, match_mismatch
 from plait.align.sums import count_alignments, count_optimal, log_partition, match_posteriors
 from plait.dp.pairs.gaps import GapStates
 from plait.dp.pairs.states import (

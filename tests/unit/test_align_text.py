@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align.matrices import load_matrix, match_mismatch
 from plait.align.results import Alignment, aligned_strings, alignment_lines, make_alignment, rescore
-from plait.align.scoring import Scoring
+from plait.align.scoring import Scoring, load_matrix, match_mismatch
 from plait.errors import InvalidInput
 
 DNA = Scoring(match_mismatch(2, -3), 7, 2)

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plait.align.matrices import match_mismatch
 from plait.align.results import make_alignment
-from plait.align.scoring import Scoring
+from plait.align.scoring import Scoring, match_mismatch
 from plait.align.writers import (
     COLUMNS,
     DEFAULT_COLUMNS,

@@ -1,23 +1,36 @@
 """Pairwise alignment and database search.
 
 Costs of gaps are positive numbers, and the first residue of a gap costs `gap_open`: a gap of g residues costs
-``gap_open + (g - 1) * gap_extend``.
+``gap_open + (g - 1) * gap_extend``. What is named here is loaded when it is first used.
 """
 
-from plait.align.aligner import Aligner, make_aligner
-from plait.align.alignments import (
-    AlignmentSettings,
-    align,
-    align_many,
-    align_pairs,
-    score,
-    score_many,
-    score_pairs,
-)
-from plait.align.matrices import SubstitutionMatrix, bundled_matrices, load_matrix, match_mismatch
-from plait.align.results import Alignment
-from plait.align.scoring import Scoring, make_scoring
-from plait.align.sums import count_alignments, count_optimal, log_partition, match_posteriors
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.align.aligner import (
+        Aligner,
+        AlignmentSettings,
+        align,
+        align_many,
+        align_pairs,
+        make_aligner,
+        score,
+        score_many,
+        score_pairs,
+    )
+    from plait.align.results import Alignment
+    from plait.align.scoring import (
+        Scoring,
+        SubstitutionMatrix,
+        bundled_matrices,
+        load_matrix,
+        make_scoring,
+        match_mismatch,
+    )
+    from plait.align.sums import count_alignments, count_optimal, log_partition, match_posteriors
 
 __all__ = [
     "Aligner",
@@ -41,3 +54,23 @@ __all__ = [
     "score_many",
     "score_pairs",
 ]
+
+_HOME = {
+    name: module
+    for module, names in {
+        "results": ("Alignment",),
+        "scoring": ("Scoring", "SubstitutionMatrix", "bundled_matrices", "load_matrix", "make_scoring"),
+        "sums": ("count_alignments", "count_optimal", "log_partition", "match_posteriors"),
+    }.items()
+    for name in names
+} | {"match_mismatch": "scoring"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME.get(name, 'aligner')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

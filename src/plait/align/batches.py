@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.align.codes import CodeList, PairBatch, code_list
-from plait.align.matrices import NO_CODE
 from plait.align.results import Alignment, make_alignment, make_alignments
-from plait.align.scoring import Scoring
-from plait.devices.choice import resolve
+from plait.align.scoring import NO_CODE, Scoring
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BLOCK_LANES, TargetBlocks, arrange, packed_columns, trace_bytes
+from plait.dp.pairs.blocks import BLOCK_LANES, arrange, packed_blocks, trace_bytes
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
@@ -36,15 +35,15 @@ from plait.dp.pairs.traceback import Costs
 _TILED_CELLS = 1 << 26
 #: Cells from which one thread cuts a pair too: their choices, half a byte each, are those of a tile.
 _LARGEST_WHOLE = 2 * CHOICES_OF_A_TILE
+#: Targets from which it pays to give each a lane.
+_FEWEST_TARGETS = 16
+#: Bytes of choices of a group of targets.
+_MOST_CHOICES = 1 << 26
+#: Bytes of packed targets at a time.
+_MOST_PACKED = 1 << 28
 
-
-def choose_target(device: str = "auto", threads: int | None = None) -> Target:
-    """The target of a name, one of `plait.devices.choice.DEVICES`; threads by default those of the settings.
-
-    `InvalidInput` if there is no such name or number of threads, `TargetUnavailable` if CUDA is asked for and
-    cannot be used.
-    """
-    return resolve(device, threads)
+_Progress = Callable[[int], None]
+_Two = tuple[NDArray[Any], NDArray[Any]]
 
 
 def ignore_progress(cells: int) -> None:
@@ -53,27 +52,6 @@ def ignore_progress(cells: int) -> None:
 
 def _gap_cost(scoring: Scoring, residues: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(residues > 0, scoring.gap_open + (residues - 1) * scoring.gap_extend, 0)
-
-
-def _task(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> PairList:
-    return PairList(
-        batch.queries.codes,
-        batch.queries.starts,
-        batch.targets.codes,
-        batch.targets.starts,
-        scoring.matrix.scores,
-        scoring.gap_open,
-        scoring.gap_extend,
-        free,
-    )
-
-
-def _long_batch(
-    batch: PairBatch, scoring: Scoring, free: FreeEnds, progress: Callable[[int], None]
-) -> LongBatch:
-    task = _task(batch, scoring, free)
-    costs = Costs(task.query, task.target, task.matrix, task.gap_open, task.gap_extend, free.local)
-    return LongBatch(make_setup(task, keep=False), costs, free, progress)
 
 
 def _with_empty(batch: PairBatch, scoring: Scoring, free: FreeEnds, results: PairResults) -> None:
@@ -110,124 +88,6 @@ def _runs_of_empty(batch: PairBatch, results: PairResults) -> tuple[NDArray[np.i
     return np.insert(results.runs, before[extra], own, axis=0), counts
 
 
-def _sweep(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    keep: bool,
-    progress: Callable[[int], None],
-    tiled: bool = True,
-) -> PairResults:
-    """Scores, ends and runs of all pairs, in order."""
-    pairs = len(batch)
-    scores, ends = np.zeros(pairs, np.int64), np.zeros((pairs, 4), np.int64)
-    counts = np.zeros(pairs, np.int64)
-    cells = batch.cells
-    most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
-    large = cells >= (most if tiled else np.iinfo(np.int64).max)
-    pieces: dict[int, NDArray[np.int64]] = {}
-    small = np.flatnonzero((cells > 0) & ~large)
-    if small.size:
-        chosen = batch if small.size == pairs else batch.only(small)
-        task = _task(chosen, scoring, free)
-        found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task))
-        scores[small], ends[small], counts[small] = found.scores, found.ends, found.run_counts
-        progress(int(cells[small].sum()))
-        if small.size == pairs:
-            return PairResults(scores, ends, found.runs, counts)
-        for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
-            pieces[int(p)] = part
-    for p in np.flatnonzero(large):
-        one = _long_batch(batch.only(np.array([p])), scoring, free, progress)
-        if keep:
-            best, start, runs = target.launch(LONG_ALIGNMENT, one)
-            ends[p, ::2] = start + 1
-            pieces[int(p)], counts[p] = runs, len(runs)
-        else:
-            best = target.launch(LONG_SCORE, one)
-        scores[p] = best[0]
-        ends[p, 1::2] = best[1:] + 1
-    runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
-    results = PairResults(scores, ends, runs, counts)
-    _with_empty(batch, scoring, free, results)
-    return results
-
-
-def score_batch(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: Callable[[int], None] = ignore_progress,
-) -> NDArray[np.int64]:
-    """Best scores of all pairs.
-
-    `batch` holds codes of the matrix of `scoring`, `free` says what may be left out, and `progress` is called
-    with numbers of cells that are done.
-    """
-    scores: NDArray[np.int64] = _sweep(batch, scoring, free, target, False, progress).scores
-    return scores
-
-
-def align_batch(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: Callable[[int], None] = ignore_progress,
-    *,
-    tiled: bool = True,
-) -> list[Alignment]:
-    """A best alignment of every pair, large ones cut into tiles if `tiled`; the rest as for `score_batch`."""
-    results = _sweep(batch, scoring, free, target, True, progress, tiled)
-    runs, counts = _runs_of_empty(batch, results)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    starts = (batch.queries.starts[:-1], batch.targets.starts[:-1])
-    ends = (results.ends[:, 1], results.ends[:, 3])
-    codes = (batch.queries.codes, batch.targets.codes)
-    paths = Paths(*codes, *starts, *ends, scoring.matrix.scores, runs, offsets)
-    return make_alignments(paths, scoring, results.scores)
-
-
-def align_long_pair(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: Callable[[int], None] = ignore_progress,
-) -> Alignment:
-    """A best alignment of one pair, of which no sequence is empty, tile by tile.
-
-    The rest as for `score_batch`.
-    """
-    best, _, runs = target.launch(LONG_ALIGNMENT, _long_batch(batch, scoring, free, progress))
-    score, row, column = (int(value) for value in best)
-    return make_alignment(batch.queries.codes, batch.targets.codes, scoring, score, row + 1, column + 1, runs)
-
-
-def needs_bytes(batch: PairBatch, scoring: Scoring, free: FreeEnds) -> int:
-    """Bytes of the choices (for the traceback) of the largest pair, if all were kept at once."""
-    # The letters do not matter for that, and they are many.
-    none = np.zeros(0, np.uint8)
-    task: Any = _task(batch, scoring, free)._replace(query=none, target=none)
-    rows, columns = batch.queries.sizes, batch.targets.sizes
-    setup = make_setup(task, keep=True)
-    return max((choice_bytes(setup, int(m), int(n)) for m, n in zip(rows, columns, strict=True)), default=0)
-
-
-#: Targets from which it pays to give each a lane.
-_FEWEST_TARGETS = 16
-#: Bytes of choices of a group of targets.
-_MOST_CHOICES = 1 << 26
-#: Columns of a block that are put together at a time.
-_MOST_COLUMNS = 1 << 16
-#: Bytes of packed targets at a time.
-_MOST_PACKED = 1 << 28
-
-_Progress = Callable[[int], None]
-
-
 def block_query(
     query: NDArray[np.uint8],
     scoring: Scoring,
@@ -246,21 +106,6 @@ def block_query(
     return BlockQuery(rows.astype(np.int64), scores, scoring.gap_open, scoring.gap_extend, free)
 
 
-def _packed(targets: CodeList) -> tuple[TargetBlocks, NDArray[np.int64]]:
-    """Targets in blocks, and the place of each."""
-    layout = arrange(targets.sizes)
-    order = layout.order[: len(targets)]
-    packed = np.empty((int(layout.first_columns[-1]), BLOCK_LANES), np.uint8)
-    first = 0
-    blocks = range(len(layout.lengths))
-    for columns in packed_columns(
-        targets.codes.tobytes(), targets.starts[order], layout, blocks, _MOST_COLUMNS
-    ):
-        packed[first : first + len(columns)] = columns
-        first += len(columns)
-    return TargetBlocks(packed, layout.first_columns, layout.lengths), order
-
-
 def _stretches(sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Stretches of targets that can be packed together."""
     found, first, residues, longest = [], 0, 0, 0
@@ -277,62 +122,6 @@ def against(query: NDArray[np.uint8], targets: CodeList) -> PairBatch:
     return PairBatch(code_list([query] * len(targets)), targets)
 
 
-def score_many_codes(
-    query: NDArray[np.uint8],
-    targets: CodeList,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: _Progress = ignore_progress,
-) -> NDArray[np.int64]:
-    """Best score of a query, uint8 codes, with each of many targets; the rest as for `score_batch`."""
-    longest = int(targets.sizes.max(initial=0))
-    if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
-        return score_batch(against(query, targets), scoring, free, target, progress)
-    scores = np.zeros(len(targets), np.int64)
-    own = block_query(query, scoring, free)
-    for first, last in _stretches(targets.sizes):
-        blocks, order = _packed(targets.between(first, last))
-        (found,) = target.launch(BLOCK_SCORES, BlockBatch([own], blocks, progress, target.threads))
-        scores[first + order] = found.ravel()[: order.size]
-    return scores
-
-
-def align_many_codes(
-    query: NDArray[np.uint8],
-    targets: CodeList,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: _Progress = ignore_progress,
-) -> list[Alignment]:
-    """A best alignment of a query with each of many targets; arguments as for `score_many_codes`."""
-    sizes = targets.sizes
-    whole = not any(free)
-    own = block_query(query, scoring, free)
-    in_lanes = len(targets) >= _FEWEST_TARGETS and whole and query.size > 0 and bool(sizes.all())
-    bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
-    if bits is None or bits > _MOST_CHOICES:
-        return align_batch(against(query, targets), scoring, free, target, progress)
-    task = PairList(
-        query,
-        np.array([0, query.size], np.int64),
-        targets.codes,
-        targets.starts,
-        scoring.matrix.scores,
-        scoring.gap_open,
-        scoring.gap_extend,
-        free,
-    )
-    results = target.launch(BLOCK_TRACES, TraceBatch(own, task))
-    progress(int(sizes.sum()) * query.size)
-    starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
-    ends = (results.ends[:, 1], results.ends[:, 3])
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(results.run_counts)])
-    paths = Paths(query, targets.codes, *starts, *ends, scoring.matrix.scores, results.runs, offsets)
-    return make_alignments(paths, scoring, results.scores)
-
-
 def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBatch], Any]) -> Any:
     """Results of all pairs: queries that occur often against all their targets, the others pair by pair."""
     groups: dict[bytes, list[int]] = {}
@@ -343,46 +132,162 @@ def _by_query(batch: PairBatch, many: Callable[..., Any], few: Callable[[PairBat
     if not often:
         return few(batch)
     results: list[Any] = [None] * len(batch)
-    for pairs in often:
-        found = many(batch.queries[pairs[0]], batch.targets.take(pairs))
-        for k, one in zip(pairs.tolist(), found, strict=True):
-            results[k] = one
     rest = np.setdiff1d(np.arange(len(batch)), np.concatenate(often))
-    if rest.size:
-        for k, one in zip(rest.tolist(), few(batch.only(rest)), strict=True):
+    for pairs in [*often, rest] if rest.size else often:
+        query, own = batch.queries[pairs[0]], batch.only(pairs)
+        for k, one in zip(
+            pairs.tolist(), few(own) if pairs is rest else many(query, own.targets), strict=True
+        ):
             results[k] = one
     return results
 
 
-def score_pair_codes(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: _Progress = ignore_progress,
-) -> NDArray[np.int64]:
-    """Best scores of pairs; a query that occurs often is scored with all its targets at once."""
-    return np.array(
-        _by_query(
+@dataclass(frozen=True, kw_only=True)
+class PairSweep:
+    """How pairs of codes of the matrix of `scoring` are swept; `free` says what may be left out.
+
+    `progress` of its methods is called with numbers of cells that are done.
+    """
+
+    scoring: Scoring
+    free: FreeEnds
+    target: Target
+
+    def _task(self, queries: CodeList, targets: CodeList) -> PairList:
+        scoring = self.scoring
+        costs = scoring.matrix.scores, scoring.gap_open, scoring.gap_extend
+        return PairList(queries.codes, queries.starts, targets.codes, targets.starts, *costs, self.free)
+
+    def _long(self, batch: PairBatch, progress: _Progress) -> LongBatch:
+        task = self._task(batch.queries, batch.targets)
+        costs = Costs(task.query, task.target, task.matrix, task.gap_open, task.gap_extend, self.free.local)
+        return LongBatch(make_setup(task, keep=False), costs, self.free, progress)
+
+    def results(
+        self, batch: PairBatch, keep: bool, progress: _Progress = ignore_progress, tiled: bool = True
+    ) -> PairResults:
+        """Scores and ends of all pairs, and runs if they are to be kept, in order; large pairs in tiles."""
+        pairs, target = len(batch), self.target
+        scores, ends = np.zeros(pairs, np.int64), np.zeros((pairs, 4), np.int64)
+        counts = np.zeros(pairs, np.int64)
+        cells = batch.cells
+        most = _TILED_CELLS if target.threads > 1 or target.devices else _LARGEST_WHOLE
+        large = cells >= (most if tiled else np.iinfo(np.int64).max)
+        pieces: dict[int, NDArray[np.int64]] = {}
+        small = np.flatnonzero((cells > 0) & ~large)
+        if small.size:
+            chosen = batch if small.size == pairs else batch.only(small)
+            task = self._task(chosen.queries, chosen.targets)
+            found = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=keep), task))
+            progress(int(cells[small].sum()))
+            if small.size == pairs:
+                return found
+            scores[small], ends[small], counts[small] = found.scores, found.ends, found.run_counts
+            for p, part in zip(small, np.split(found.runs, np.cumsum(found.run_counts)[:-1]), strict=True):
+                pieces[int(p)] = part
+        for p in np.flatnonzero(large):
+            one = self._long(batch.only(np.array([p])), progress)
+            if keep:
+                best, start, runs = target.launch(LONG_ALIGNMENT, one)
+                ends[p, ::2] = start + 1
+                pieces[int(p)], counts[p] = runs, len(runs)
+            else:
+                best = target.launch(LONG_SCORE, one)
+            scores[p] = best[0]
+            ends[p, 1::2] = best[1:] + 1
+        runs = np.concatenate([np.zeros((0, 2), np.int64), *(pieces[p] for p in sorted(pieces))])
+        results = PairResults(scores, ends, runs, counts)
+        _with_empty(batch, self.scoring, self.free, results)
+        return results
+
+    def alignments(self, batch: PairBatch, results: PairResults) -> list[Alignment]:
+        """What `results` with runs say of the pairs."""
+        runs, counts = _runs_of_empty(batch, results)
+        starts = (batch.queries.starts[:-1], batch.targets.starts[:-1])
+        return self._made((batch.queries.codes, batch.targets.codes), starts, results, runs, counts)
+
+    def _made(
+        self,
+        codes: _Two,
+        starts: _Two,
+        results: PairResults,
+        runs: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> list[Alignment]:
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        ends, matrix = (results.ends[:, 1], results.ends[:, 3]), self.scoring.matrix.scores
+        paths = Paths(*codes, *starts, *ends, matrix, runs, offsets)
+        return make_alignments(paths, self.scoring, results.scores)
+
+    def align_each(
+        self, batch: PairBatch, progress: _Progress = ignore_progress, tiled: bool = True
+    ) -> list[Alignment]:
+        """A best alignment of every pair, each swept by itself, large ones cut into tiles if `tiled`."""
+        return self.alignments(batch, self.results(batch, True, progress, tiled))
+
+    def align_long(self, batch: PairBatch, progress: _Progress = ignore_progress) -> Alignment:
+        """A best alignment of one pair, of which no sequence is empty, tile by tile."""
+        best, _, runs = self.target.launch(LONG_ALIGNMENT, self._long(batch, progress))
+        score, row, column = (int(value) for value in best)
+        codes = batch.queries.codes, batch.targets.codes
+        return make_alignment(*codes, self.scoring, score, row + 1, column + 1, runs)
+
+    def choice_bytes(self, batch: PairBatch) -> int:
+        """Bytes of the choices (for the traceback) of the largest pair, if all were kept at once."""
+        # The letters do not matter for that, and they are many.
+        none = np.zeros(0, np.uint8)
+        task: Any = self._task(batch.queries, batch.targets)._replace(query=none, target=none)
+        setup = make_setup(task, keep=True)
+        sizes = zip(batch.queries.sizes.tolist(), batch.targets.sizes.tolist(), strict=True)
+        return max((choice_bytes(setup, *pair) for pair in sizes), default=0)
+
+    def score_many(
+        self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
+    ) -> NDArray[np.int64]:
+        """Best score of one query with each of many targets, shape (targets,)."""
+        longest = int(targets.sizes.max(initial=0))
+        if not query.size or len(targets) < _FEWEST_TARGETS or longest * BLOCK_LANES > _MOST_PACKED:
+            return np.asarray(self.results(against(query, targets), False, progress).scores)
+        scores = np.zeros(len(targets), np.int64)
+        own = block_query(query, self.scoring, self.free)
+        for first, last in _stretches(targets.sizes):
+            part = targets.between(first, last)
+            layout = arrange(part.sizes)
+            blocks = packed_blocks(part.codes.tobytes(), part.starts[:-1], layout)
+            batch = BlockBatch([own], blocks, progress, self.target.threads)
+            (found,) = self.target.launch(BLOCK_SCORES, batch)
+            scores[first + layout.order[: len(part)]] = found.ravel()[: len(part)]
+        return scores
+
+    def align_many(
+        self, query: NDArray[np.uint8], targets: CodeList, progress: _Progress = ignore_progress
+    ) -> list[Alignment]:
+        """A best alignment of one query with each of many targets."""
+        sizes = targets.sizes
+        own = block_query(query, self.scoring, self.free)
+        in_lanes = len(targets) >= _FEWEST_TARGETS and not any(self.free) and query.size and sizes.all()
+        bits = trace_bytes(own, int(sizes.max(initial=0))) if in_lanes else None
+        if bits is None or bits > _MOST_CHOICES:
+            return self.align_each(against(query, targets), progress)
+        results = self.target.launch(BLOCK_TRACES, TraceBatch(own, self._task(code_list([query]), targets)))
+        progress(int(sizes.sum()) * query.size)
+        starts = (np.zeros(len(targets), np.int64), targets.starts[:-1])
+        return self._made((query, targets.codes), starts, results, results.runs, results.run_counts)
+
+    def score_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> NDArray[np.int64]:
+        """Best scores of pairs; a query that occurs often is scored with all its targets at once."""
+        found = _by_query(
             batch,
-            lambda query, own: score_many_codes(query, own, scoring, free, target, progress),
-            lambda rest: score_batch(rest, scoring, free, target, progress),
-        ),
-        np.int64,
-    )
+            lambda query, own: self.score_many(query, own, progress),
+            lambda rest: self.results(rest, False, progress).scores,
+        )
+        return np.array(found, np.int64)
 
-
-def align_pair_codes(
-    batch: PairBatch,
-    scoring: Scoring,
-    free: FreeEnds,
-    target: Target,
-    progress: _Progress = ignore_progress,
-) -> list[Alignment]:
-    """A best alignment of every pair; a query that occurs often is aligned with all its targets at once."""
-    found: list[Alignment] = _by_query(
-        batch,
-        lambda query, own: align_many_codes(query, own, scoring, free, target, progress),
-        lambda rest: align_batch(rest, scoring, free, target, progress),
-    )
-    return found
+    def align_codes(self, batch: PairBatch, progress: _Progress = ignore_progress) -> list[Alignment]:
+        """A best alignment of every pair; a query that occurs often meets all its targets at once."""
+        found: list[Alignment] = _by_query(
+            batch,
+            lambda query, own: self.align_many(query, own, progress),
+            lambda rest: self.align_each(rest, progress),
+        )
+        return found

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.scoring import Scoring
+from plait.align.settings import Kind
 from plait.errors import FormatError, InvalidInput
 from plait.formats.fasta import Sequences, read_fasta
 
@@ -46,21 +46,12 @@ class CodeList:
         start, end = self.starts[first], self.starts[last]
         return CodeList(self.codes[start:end], self.starts[first : last + 1] - start)
 
-    def repeated(self, times: int) -> CodeList:
-        """All sequences again and again."""
-        return code_list([self[k] for k in range(len(self))] * times)
-
 
 def code_list(sequences: Sequence[NDArray[np.uint8]]) -> CodeList:
     """Sequences that are codes already."""
     starts = np.zeros(len(sequences) + 1, np.int64)
     np.cumsum([sequence.size for sequence in sequences], out=starts[1:])
     return CodeList(np.concatenate([np.zeros(0, np.uint8), *sequences]), starts)
-
-
-def encode_list(scoring: Scoring, sequences: Sequence[str | bytes], what: str) -> CodeList:
-    """Sequences as indices into the matrix of `scoring`; `what` is what they are called in errors."""
-    return CodeList(*scoring.encode_many(sequences, what))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +64,9 @@ class PairBatch:
     def __len__(self) -> int:
         return len(self.queries)
 
+    def __iter__(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+        return ((self.queries[k], self.targets[k]) for k in range(len(self)))
+
     @property
     def cells(self) -> NDArray[np.int64]:
         """Cells of the matrix of each pair, int64, shape (pairs,)."""
@@ -82,9 +76,6 @@ class PairBatch:
         """Some of the pairs."""
         return PairBatch(self.queries.take(pairs), self.targets.take(pairs))
 
-
-#: What sequences are made of.
-Kind = Literal["protein", "dna"]
 
 #: Letters of each kind in the order of their codes. In DNA, U has the code of T.
 ALPHABETS: Final[dict[Kind, str]] = {

@@ -1,4 +1,4 @@
-"""Packed databases as files: their format, opening them by memory mapping, building them in bounded memory.
+"""Packed databases in memory and as files: format, opening by memory mapping, building in bounded memory.
 
 To build one, the input is read once. Codes and names go to temporary files beside the output, lengths stay in
 memory. Then the places are known, and the packed columns are written from front to back. Where the codes are
@@ -19,22 +19,153 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, Literal, NamedTuple
+from typing import IO, Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.codes import ALPHABETS, PAD_CODE, Kind, common_kind, count_sample, encode_residues
-from plait.align.layout import SequenceDatabase
-from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, Layout, arrange, lane_lengths, packed_columns
+from plait.align.codes import (
+    ALPHABETS,
+    CODES,
+    ILLEGAL_CODE,
+    PAD_CODE,
+    common_kind,
+    count_sample,
+    decode_residues,
+    encode_residues,
+)
+from plait.align.settings import Kind
+from plait.dp.pairs.blocks import (
+    BLOCK_LANES,
+    COLUMN_STEP,
+    Layout,
+    arrange,
+    lane_lengths,
+    packed_blocks,
+    packed_columns,
+)
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.compression import check_readable
 from plait.formats.fasta import Sequences, read_fasta
 from plait.formats.json_text import parse_json
 from plait.formats.record_names import NameRegister
+
+
+class Texts(Protocol):
+    """Texts by number; a list is one."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, index: int, /) -> str:
+        """One of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceDatabase:
+    """Packed sequences, in memory or in a memory-mapped file; the arrays cannot be written to.
+
+    The longest sequences come first, those of equal length in order of input, so that the first blocks are
+    the most work. Codes are those of `plait.align.codes.ALPHABETS`; case is not kept.
+
+    Block b has the rows ``first_columns[b]:first_columns[b + 1]`` of `packed`, (columns, 64):
+    ``packed[column, lane]`` is a code, `PAD_CODE` behind the end of a sequence and in lanes without one. Rows
+    are aligned to 64 bytes; `first_columns`, (blocks + 1,), are multiples of 4. `lengths`, (blocks, 64), are
+    residues, 0 in lanes without a sequence. `order`, (blocks * 64,), is the number of the record in each
+    lane, from 0 in order of input; -1 in lanes without one, which are the last of the last block. `names` and
+    `descriptions` are first word and rest of the header of each record, in order of input.
+    """
+
+    kind: Kind
+    packed: NDArray[np.uint8]
+    first_columns: NDArray[np.int64]
+    lengths: NDArray[np.int32]
+    order: NDArray[np.int64]
+    names: Texts
+    descriptions: Texts
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def alphabet(self) -> str:
+        """Letters in the order of their codes."""
+        return ALPHABETS[self.kind]
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.lengths)
+
+    @property
+    def longest(self) -> int:
+        """Residues of the longest sequence."""
+        return int(self.lengths[0, 0]) if self.blocks else 0
+
+    @cached_property
+    def residues(self) -> int:
+        """Residues of all sequences."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @cached_property
+    def slots(self) -> NDArray[np.int64]:
+        """Where each record is: slot s is lane ``s % 64`` of block ``s // 64``. Shape (n,)."""
+        slots = np.empty(len(self), np.int64)
+        slots[self.order[: len(self)]] = np.arange(len(self))
+        return slots
+
+    def columns(self, first: int, last: int) -> NDArray[np.uint8]:
+        """The packed columns `first` to `last`, exclusive."""
+        return self.packed[first:last]
+
+    def sequence(self, index: int) -> NDArray[np.uint8]:
+        """Codes of one record, numbered in order of input. Shape (residues,)."""
+        block, lane = divmod(int(self.slots[index]), BLOCK_LANES)
+        first = int(self.first_columns[block])
+        return self.columns(first, first + int(self.lengths[block, lane]))[:, lane].copy()
+
+    def letters(self, index: int) -> str:
+        """One record, numbered in order of input, as text in capital letters."""
+        return decode_residues(self.sequence(index), self.kind)
+
+
+def pack_sequences(
+    sequences: Sequences,
+    path: str | os.PathLike[str],
+    *,
+    kind: Kind,
+    memory_limit: int = 1 << 32,
+) -> SequenceDatabase:
+    """Pack some records in memory, numbered as in `sequences`; `path` is their file, for messages.
+
+    `memory_limit` is bytes that the packed columns may take, padding included: 64 times the longest sequence,
+    at least. `FormatError` if a letter is none of the kind's, `InvalidInput` if `memory_limit` is too low,
+    `Unsupported` if a sequence has 2^31 residues or more.
+    """
+    layout = arrange(sequences.lengths)
+    if layout.packed_bytes > memory_limit:
+        longest = int(layout.order[0])
+        raise InvalidInput(
+            "memory_limit",
+            found=f"{memory_limit:,} bytes",
+            expected=f"at least {layout.packed_bytes:,} to pack {len(sequences):,} sequences of {path}, the "
+            f"longest {sequences.names[longest]!r} with {int(layout.lengths[0, 0]):,} residues",
+        )
+    packed, first_columns, lengths = packed_blocks(
+        sequences.letters.tobytes(), sequences.offsets[:-1], layout, CODES[kind]
+    )
+    if packed.size and packed.max() == ILLEGAL_CODE:
+        encode_residues(path, sequences, kind)
+    for array in (packed, *layout):
+        array.setflags(write=False)
+    return SequenceDatabase(
+        kind, packed, first_columns, lengths, layout.order, sequences.names, sequences.descriptions
+    )
+
 
 FORMAT_VERSION: Final = 2
 HEADER_BYTES: Final = 4096

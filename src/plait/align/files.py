@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, groupby
 from threading import Lock
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.align.aligner import Aligner
 from plait.align.codes import ALPHABETS, CodeList, PairBatch, code_list, common_kind, count_sample
-from plait.align.matrices import Kind, match_mismatch
 from plait.align.results import Alignment
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.scoring import Scoring, make_scoring, match_mismatch
+from plait.align.settings import Kind, Pairing
 from plait.align.statistics import KarlinAltschul, karlin_altschul
 from plait.align.table_writers import PairTableWriter
 from plait.align.writers import (
@@ -137,9 +137,6 @@ class CodedFile:
         if size <= self._most_kept:
             self._kept = kept
 
-
-#: The first query with the first target and so on; every query with every target; one query with all.
-Pairing = Literal["order", "all", "one"]
 
 #: Records among which names that come again are looked for where nothing depends on it.
 _MOST_NAMES: Final = 1 << 22

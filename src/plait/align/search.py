@@ -1,23 +1,25 @@
-"""Search a database: exact Smith-Waterman scores of all queries with all sequences, the best aligned."""
+"""Search a database: exact Smith-Waterman scores of all queries with all sequences, the best aligned.
+
+Hits are returned, or written from file to file in bounded memory.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.aligner import Letters, Matrix
-from plait.align.batches import align_batch, choose_target
+from plait.align.batches import PairSweep
 from plait.align.codes import (
     SAMPLE,
     SAY_KIND,
-    Kind,
     PairBatch,
     code_list,
     count_letters,
@@ -25,11 +27,10 @@ from plait.align.codes import (
     decode_residues,
     kind_of,
 )
-from plait.align.layout import align_long_target
-from plait.align.matrices import SubstitutionMatrix, load_matrix
 from plait.align.results import Alignment
-from plait.align.scoring import Scoring, make_scoring
+from plait.align.scoring import Scoring, SubstitutionMatrix, load_matrix, make_scoring
 from plait.align.search_sources import Database, Entry, matrix_columns, open_source
+from plait.align.settings import Kind, SearchSettings
 from plait.align.statistics import karlin_altschul
 from plait.align.sweeps import (
     LOCAL,
@@ -38,21 +39,25 @@ from plait.align.sweeps import (
     SearchProgress,
     SearchQuery,
     Sweep,
+    align_long_target,
     distinct,
     no_tie_rule,
     search_query,
     sweep_all,
 )
-from plait.align.writers import AlignedPair
+from plait.align.writers import AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
+from plait.devices.choice import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
+from plait.formats.atomic import check_output
 from plait.formats.fasta import read_fasta
+from plait.formats.output import file_or_standard_output
 from plait.formats.record_names import NameRegister
 from plait.settings import thread_count
 from plait.types import Provenance
 
 #: What is searched for: the path of a FASTA file, or names and sequences.
-Queries = str | os.PathLike[str] | Iterable[tuple[str, Letters]]
+Queries = str | os.PathLike[str] | Iterable[tuple[str, str | bytes]]
 
 #: Residues of the queries that are searched for at a time.
 _BATCH_RESIDUES: Final = 1 << 24
@@ -116,7 +121,7 @@ def _of_file(
 
 
 def _in_memory(
-    queries: Iterable[tuple[str, Letters]], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
+    queries: Iterable[tuple[str, str | bytes]], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
 ) -> Iterator[SearchQuery]:
     columns = matrix_columns(scoring, kind)
     known: set[str] = set()
@@ -134,10 +139,10 @@ def _in_memory(
 
 
 def _looked_at(
-    queries: Iterable[tuple[str, Letters]], kind: Kind, sure: bool
-) -> Iterator[tuple[str, Letters, bytes]]:
+    queries: Iterable[tuple[str, str | bytes]], kind: Kind, sure: bool
+) -> Iterator[tuple[str, str | bytes, bytes]]:
     """Queries with their letters as bytes; the first `SAMPLE` letters are looked at before any is told."""
-    ahead: list[tuple[str, Letters, bytes]] = []
+    ahead: list[tuple[str, str | bytes, bytes]] = []
     counts, looking = np.zeros(256, np.int64), not sure
     for name, sequence in queries:
         letters = sequence.encode("ascii", "replace") if isinstance(sequence, str) else bytes(sequence)
@@ -181,51 +186,10 @@ _LONG_CELLS: Final = 1 << 24
 _RANKED: Final = 1 << 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSettings:
-    """All settings of a search, as given; `InvalidInput` if a number is too low.
-
-    `matrix`, `gap_open` and `gap_extend` are as for `plait.align.scoring.make_scoring`: the first residue of
-    a gap costs `gap_open`, and BLAST's existence G and extension E are ``gap_open = G + E`` and
-    ``gap_extend = E``. `kind` is that of queries and database, by default what the database is or its first
-    letters suggest. A query has `top` hits at the most, with E-values up to `evalue` (None for any) and
-    scores from `min_score` (None for any above 0); they are aligned if `align`. `allow_duplicate_names` is
-    for queries, and for sequences of FASTA files that are searched. `threads` and `device` are as for
-    `plait.align.align`.
-    """
-
-    matrix: Matrix | None = None
-    gap_open: int | None = None
-    gap_extend: int | None = None
-    kind: Kind | None = None
-    top: int = 500
-    evalue: float | None = 10.0
-    min_score: int | None = None
-    align: bool = True
-    allow_duplicate_names: bool = False
-    threads: int | None = None
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.kind not in (None, "protein", "dna"):
-            raise InvalidInput("kind", found=repr(self.kind), expected="'protein' or 'dna'")
-        for what, value, least in (("top", self.top, 1), ("min_score", self.min_score, 1)):
-            if value is not None and value < least:
-                raise InvalidInput(what, found=repr(value), expected=f"a whole number of at least {least}")
-        if self.evalue is not None and not self.evalue >= 0:
-            raise InvalidInput("evalue", found=repr(self.evalue), expected="a number of at least 0")
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> SearchSettings:
-        """The settings among some values by name."""
-        return cls(**{field.name: given[field.name] for field in fields(cls)})
-
-
 class QueryHits(NamedTuple):
-    """The `number` of hits of a query, and the hits, best first; read them before those of the next."""
+    """The hits of a query, best first; read them before those of the next."""
 
     query: SearchQuery
-    number: int
     pairs: Iterator[AlignedPair]
 
 
@@ -268,11 +232,10 @@ class SearchRun:
     """
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
+        settings.check()
         self.settings = settings
-        threads = thread_count() if settings.threads is None else settings.threads
-        self._target = choose_target(settings.device, threads)
-        # Tasks of a sweep have a thread each; alignments share all of them.
-        self._threads, self._one_thread = threads, choose_target(settings.device, 1)
+        self._threads = thread_count() if settings.threads is None else settings.threads
+        target = resolve(settings.device, self._threads)
         matrix = settings.matrix
         if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
             matrix = load_matrix(matrix)
@@ -281,9 +244,12 @@ class SearchRun:
             settings.kind,
             otherwise=None if matrix is None else matrix.kind,
             allow_duplicate_names=settings.allow_duplicate_names,
-            shape=sweep_shape(self._target),
+            shape=sweep_shape(target),
         )
         self.scoring = make_scoring(matrix, settings.gap_open, settings.gap_extend, kind=self.source.kind)
+        # Tasks of a sweep have a thread each; alignments share all of them.
+        self._pairs = PairSweep(scoring=self.scoring, free=LOCAL, target=target)
+        self._task = replace(self._pairs, target=resolve(settings.device, 1))
         self.statistics, lacking = karlin_altschul(self.scoring)
         self.notes = (f"no E-values: {lacking}",) if lacking else ()
         self.cells = 0
@@ -295,7 +261,7 @@ class SearchRun:
         settings, source = self.settings, self.source
         return Provenance(
             version=__version__,
-            device=self._target.description,
+            device=self._pairs.target.description,
             schedule="inter_sequence",
             algebra="SaturatingMaxPlus",
             parameters={
@@ -334,7 +300,7 @@ class SearchRun:
             most=max(_RANKED // settings.top, 1),
             allow_duplicate_names=settings.allow_duplicate_names,
         )
-        how = Sweep(self.scoring, settings.top, self._one_thread, self._threads)
+        how = Sweep(self._task, settings.top, self._threads)
         first = 0
         for batch in batches:
             least = settings.min_score or 1
@@ -352,10 +318,9 @@ class SearchRun:
                 self._ranked(query, ranking.best()) for query, ranking in zip(batch, rankings, strict=True)
             ]
             del rankings
-            pairs = self._pairs(ranked)
+            pairs = self._aligned(ranked)
             for own in ranked:
-                number = len(own.found.records)
-                yield QueryHits(own.query, number, islice(pairs, number))
+                yield QueryHits(own.query, islice(pairs, len(own.found.records)))
 
     def _tie_rule(self, query: SearchQuery) -> Callable[..., NDArray[np.float64]]:
         """Sorts equal scores by E-value; that of a database of one residue sorts like that of any other."""
@@ -379,56 +344,58 @@ class SearchRun:
             found, evalues = found.take(good), evalues[good]
         return _Ranked(query, found, self.statistics.bit_score(found.scores), evalues)
 
-    def _pairs(self, ranked: Sequence[_Ranked]) -> Iterator[AlignedPair]:
-        for group in _groups(_hits(ranked)):
-            records = distinct(np.array([hit.record for hit in group], np.int64))
-            entries = {entry.record: entry for entry in self.source.entries(records)}
-            yield from self._aligned(group, [entries[hit.record] for hit in group])
-
-    def _aligned(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> Iterator[AlignedPair]:
-        alignments: Sequence[Alignment | None] = [None] * len(hits)
-        if self.settings.align:
-            alignments = self._alignments(hits, entries)
-        for hit, entry, alignment in zip(hits, entries, alignments, strict=True):
-            if alignment is not None and alignment.score != hit.score:
-                raise FormatError(
-                    self.source.paths[-1] if self.source.paths else "database",
-                    found=f"score {alignment.score} of {entry.name!r} when aligned, {hit.score} before",
-                    expected="the same",
-                    hint="the database must not change while it is searched",
+    def _aligned(self, ranked: Sequence[_Ranked]) -> Iterator[AlignedPair]:
+        """All hits in order, groups of them read and aligned together."""
+        for hits in _groups(_hits(ranked)):
+            records = distinct(np.array([hit.record for hit in hits], np.int64))
+            known = {entry.record: entry for entry in self.source.entries(records)}
+            entries = [known[hit.record] for hit in hits]
+            alignments: dict[int, Alignment] = {}
+            if not self.settings.score_only:
+                alignments = self._long(hits, entries)
+                rest = [k for k in range(len(hits)) if k not in alignments]
+                batch = PairBatch(
+                    code_list([hits[k].query.codes for k in rest]),
+                    code_list([self._columns[entries[k].codes] for k in rest]),
                 )
-            yield AlignedPair(
-                query_name=hit.query.name,
-                target_name=entry.name,
-                query=hit.query.letters,
-                target=decode_residues(entry.codes, self.source.kind).encode("ascii"),
-                score=hit.score,
-                alignment=alignment,
-                mode="local",
-                bit_score=hit.bit_score,
-                evalue=hit.evalue,
-                target_description=entry.description,
-                target_record=entry.record,
-            )
+                results = self._pairs.results(batch, keep=True)
+                alignments |= zip(rest, self._pairs.alignments(batch, results), strict=True)
+            for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
+                yield self._pair(hit, entry, alignments.get(k))
 
-    def _alignments(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> list[Alignment]:
+    def _long(self, hits: Sequence[_Hit], entries: Sequence[Entry]) -> dict[int, Alignment]:
+        """Alignments of those hits for which it pays to look for the end first, by number."""
         found: dict[int, Alignment] = {}
         for k, (hit, entry) in enumerate(zip(hits, entries, strict=True)):
             in_lanes, codes = hit.query.in_lanes, hit.query.codes
             if in_lanes is None or codes.size * entry.codes.size < _LONG_CELLS:
                 continue
-            alignment = align_long_target(
-                (in_lanes, codes), entry.codes, self._columns, hit.score, self.scoring, LOCAL, self._target
+            aligned = align_long_target(self._pairs, in_lanes, codes, entry.codes, self._columns, hit.score)
+            if aligned is not None:
+                found[k] = aligned
+        return found
+
+    def _pair(self, hit: _Hit, entry: Entry, alignment: Alignment | None) -> AlignedPair:
+        if alignment is not None and alignment.score != hit.score:
+            raise FormatError(
+                self.source.paths[-1] if self.source.paths else "database",
+                found=f"score {alignment.score} of {entry.name!r} when aligned, {hit.score} before",
+                expected="the same",
+                hint="the database must not change while it is searched",
             )
-            if alignment is not None:
-                found[k] = alignment
-        rest = [k for k in range(len(hits)) if k not in found]
-        batch = PairBatch(
-            code_list([hits[k].query.codes for k in rest]),
-            code_list([self._columns[entries[k].codes] for k in rest]),
+        return AlignedPair(
+            query_name=hit.query.name,
+            target_name=entry.name,
+            query=hit.query.letters,
+            target=decode_residues(entry.codes, self.source.kind).encode("ascii"),
+            score=hit.score,
+            alignment=alignment,
+            mode="local",
+            bit_score=hit.bit_score,
+            evalue=hit.evalue,
+            target_description=entry.description,
+            target_record=entry.record,
         )
-        found |= zip(rest, align_batch(batch, self.scoring, LOCAL, self._target), strict=True)
-        return [found[k] for k in range(len(hits))]
 
 
 def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
@@ -519,19 +486,9 @@ class _AllScores:
 def search(
     queries: Queries,
     database: Database,
+    settings: SearchSettings | None = None,
     *,
-    matrix: Matrix | None = None,
-    gap_open: int | None = None,
-    gap_extend: int | None = None,
-    kind: Kind | None = None,
-    top: int = 500,
-    evalue: float | None = 10.0,
-    min_score: int | None = None,
-    align: bool = True,
     scores: bool = False,
-    allow_duplicate_names: bool = False,
-    threads: int | None = None,
-    device: str = "auto",
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> SearchResult:
     """Search a database for the sequences that are most similar to each query.
@@ -542,13 +499,13 @@ def search(
     same for any form of the database and any number of threads.
 
     `queries` are the path of a FASTA file, or names and sequences; `database` is a packed database or its
-    path, or the path or paths of FASTA files, which are read once. Settings are those of `SearchSettings`.
+    path, or the path or paths of FASTA files, which are read once.
     Nucleotides are searched as they are, on one strand. Bit scores and E-values are those of BLAST without
     composition-based statistics; where BLAST has no parameters for the scoring there are none, and a note
     says so. `scores` returns all scores, too, for up to 2^27 pairs; `progress` is called in this thread.
     `InvalidInput` if a setting or a letter is wrong, `FormatError` if a file is not what it should be.
 
-    >>> from plait.align.layout import pack_sequences
+    >>> from plait.align.database import pack_sequences
     >>> from plait.formats.fasta import Sequences
     >>> letters = np.frombuffer(b"MKVLAWMKTAYIAKQRQISF", np.uint8)
     >>> entries = Sequences(["a", "b"], ["", ""], letters, np.array([0, 6, 20]), np.array([1, 3]))
@@ -557,7 +514,7 @@ def search(
     >>> [(hit.target_name, hit.score, hit.alignment.cigar) for hit in result.hits[0]]
     [('b', 46, '6=1X3=')]
     """
-    run = SearchRun(database, SearchSettings.among(locals()))
+    run = SearchRun(database, settings or SearchSettings())
     every = _AllScores() if scores else None
     names: list[str] = []
     hits: list[tuple[AlignedPair, ...]] = []
@@ -575,3 +532,67 @@ def search(
         run.notes,
         run.provenance,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSummary:
+    """What a search has done: sizes of queries and database, hits written, and cells of all matrices.
+
+    `notes` are what there is to know besides, such as why there are no E-values.
+    """
+
+    queries: int
+    hits: int
+    sequences: int
+    residues: int
+    cells: int
+    notes: tuple[str, ...]
+    provenance: Provenance
+
+
+def search_files(
+    queries: str | os.PathLike[str],
+    database: Database,
+    output: str | os.PathLike[str] | None = None,
+    settings: SearchSettings | None = None,
+    *,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+) -> SearchSummary:
+    """Search a database for the queries of a FASTA file, and write the hits.
+
+    `output` None or ``-`` is standard output. `database` is as for `search`, `format` one of
+    `HIT_FORMATS`, if the file name does not say it; `columns` are names of `BLAST_COLUMNS`, but for text.
+    `progress` is called in this thread. `InvalidInput` if a setting is wrong; `FormatError` if a file is not
+    what it should be, or the output cannot be written.
+    """
+    how = settings or SearchSettings()
+    chosen = hit_format(output, format)
+    names = hit_columns(chosen, columns, aligned=not how.score_only)
+    run = SearchRun(database, how)
+    inputs = (queries, *run.source.paths)
+    path = file_or_standard_output(output)
+    if path is not None:
+        check_output(path, inputs)
+    count = 0
+    writer: AlignmentWriter | None = None
+    with ExitStack() as stack:
+        for query, pairs in run.hits(queries, progress=progress):
+            if writer is None:
+                # Not before, because only now the size of the database is known.
+                writer = open_hits(
+                    output,
+                    provenance=run.provenance,
+                    format=chosen,
+                    columns=names,
+                    notes=run.notes,
+                    inputs=inputs,
+                )
+                stack.enter_context(writer)
+            writer.begin(query.name, query.codes.size)
+            for pair in pairs:
+                writer.write(pair)
+            count += 1
+    hits, source = writer.pairs if writer else 0, run.source
+    return SearchSummary(count, hits, source.sequences, source.residues, run.cells, run.notes, run.provenance)

@@ -10,12 +10,11 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.codes import ALPHABETS, CODES, PAD_CODE, Kind, common_kind, count_sample, encode_residues
-from plait.align.database import is_database, open_database
-from plait.align.layout import LoneTarget, SequenceDatabase, TargetChunk, make_chunk, pack_sequences
-from plait.align.matrices import NO_CODE
-from plait.align.scoring import Scoring
-from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, SweepShape
+from plait.align.codes import ALPHABETS, CODES, PAD_CODE, common_kind, count_sample, encode_residues
+from plait.align.database import SequenceDatabase, is_database, open_database, pack_sequences
+from plait.align.scoring import NO_CODE, Scoring
+from plait.align.settings import Kind
+from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, CPU_SHAPE, SweepShape, TargetBlocks
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
 from plait.formats.fasta import Sequences, read_fasta
@@ -28,6 +27,131 @@ Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLik
 _LONGEST_PACKED: Final = 1 << 17
 #: Residues of entries of FASTA files that are kept until they are aligned; others are read again.
 _KEPT_RESIDUES: Final = 1 << 28
+
+
+#: A residue swept in a pair of its own costs as much time as so many residues in lanes,
+_LONE_RESIDUE: Final = 16
+#: and the pair itself as much as so many more.
+_LONE_PAIR: Final = 1 << 16
+
+
+class TargetPart(NamedTuple):
+    """Neighbouring blocks; `records`, (blocks, 64), are the record in each lane, -1 in lanes without one."""
+
+    blocks: TargetBlocks
+    records: NDArray[np.int64]
+
+    @property
+    def columns(self) -> int:
+        """Columns of all blocks."""
+        return int(self.blocks.first_columns[-1] - self.blocks.first_columns[0])
+
+    def between(self, first: int, last: int) -> TargetPart:
+        """The blocks `first` to `last`, exclusive, without a copy."""
+        packed, first_columns, lengths = self.blocks
+        blocks = TargetBlocks(packed, first_columns[first : last + 1], lengths[first:last])
+        return TargetPart(blocks, self.records[first:last])
+
+
+class LoneTarget(NamedTuple):
+    """A target that is swept on its own.
+
+    `codes`, of `plait.align.codes.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
+    the residues of all of it.
+    """
+
+    record: int
+    codes: NDArray[np.uint8]
+    length: int
+
+
+class TargetChunk(NamedTuple):
+    """A piece of a database: `parts` go into lanes, `lone` targets do not.
+
+    `share` is the share of the whole database that ends with this piece, 0 to 1, as far as it is known.
+    """
+
+    parts: tuple[TargetPart, ...]
+    lone: tuple[LoneTarget, ...]
+    share: float
+
+    @property
+    def residues(self) -> int:
+        """Residues of all targets."""
+        packed = sum(int(part.blocks.lengths.sum(dtype=np.int64)) for part in self.parts)
+        return packed + sum(target.length for target in self.lone)
+
+
+def lone_lanes(lengths: NDArray[np.int32]) -> NDArray[np.int64]:
+    """How many of the first targets of each block are so long that they had better be swept on their own.
+
+    All lanes of a block wait for the longest target. Without the first k targets, the others wait for number
+    k + 1. `lengths`, (blocks, 64), are residues, falling within each block; returns (blocks,).
+    """
+    width = lengths.shape[1]
+    lone = np.zeros((len(lengths), width + 1), np.int64)
+    np.cumsum(_LONE_RESIDUE * lengths.astype(np.int64) + _LONE_PAIR, axis=1, out=lone[:, 1:])
+    rest = np.zeros_like(lone)
+    rest[:, :-1] = width * lengths.astype(np.int64)
+    best: NDArray[np.int64] = np.argmin(lone + rest, axis=1)
+    return best
+
+
+def make_chunk(
+    database: SequenceDatabase,
+    first: int,
+    last: int,
+    *,
+    share: float,
+    records: NDArray[np.int64] | None = None,
+    lone: tuple[LoneTarget, ...] = (),
+    alone: int = 0,
+) -> TargetChunk:
+    """A piece of packed targets: the blocks `first` to `last`, exclusive; `share` as in `TargetChunk`.
+
+    `records` has the number of each record of `database` in all that is searched, if that is another one;
+    `lone` are targets besides; `alone` is residues from which a target may be swept on its own.
+    """
+    order = database.order[first * BLOCK_LANES : last * BLOCK_LANES]
+    numbers = order if records is None else np.where(order < 0, -1, records[order])
+    blocks = TargetBlocks(
+        database.packed, database.first_columns[first : last + 1], database.lengths[first:last]
+    )
+    whole = TargetPart(blocks, numbers.reshape(-1, BLOCK_LANES))
+    counts = lone_lanes(blocks.lengths)
+    if alone:
+        counts = np.minimum(counts, (blocks.lengths >= alone).sum(axis=1))
+    longest = list(lone)
+    parts = []
+    begin = 0
+    for block in np.flatnonzero(counts).tolist():
+        if block > begin:
+            parts.append(whole.between(begin, block))
+        begin = block + 1
+        shorter, longer = _split(whole.between(block, block + 1), int(counts[block]))
+        parts += shorter
+        longest += longer
+    if begin < len(counts):
+        parts.append(whole.between(begin, len(counts)))
+    return TargetChunk(tuple(parts), tuple(longest), share)
+
+
+def _split(part: TargetPart, count: int) -> tuple[list[TargetPart], Iterator[LoneTarget]]:
+    """A block without its first targets, and those."""
+    (packed, first_columns, lengths), records = part
+    start = int(first_columns[0])
+    longer = (
+        LoneTarget(int(records[0, lane]), packed[start : start + size, lane].copy(), size)
+        for lane, size in enumerate(lengths[0, :count].tolist())
+    )
+    rest, numbers = lengths.copy(), records.copy()
+    rest[0, :count], numbers[0, :count] = 0, -1
+    columns = -(-int(rest.max()) // COLUMN_STEP) * COLUMN_STEP
+    if not columns:
+        # Empty targets score nothing.
+        return [], longer
+    blocks = TargetBlocks(packed, np.array([start, start + columns], np.int64), rest)
+    return [TargetPart(blocks, numbers)], longer
 
 
 class Entry(NamedTuple):

@@ -20,8 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plait.align.matrices import NO_CODE, SubstitutionMatrix, load_matrix
-from plait.align.scoring import Scoring
+from plait.align.scoring import NO_CODE, Scoring, SubstitutionMatrix, load_matrix
 from plait.errors import InvalidInput
 
 _AMINO_ACIDS: Final = np.frombuffer(b"ARNDCQEGHILKMFPSTWYV", np.uint8)

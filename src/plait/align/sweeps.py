@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import block_query, score_batch
-from plait.align.codes import PairBatch, code_list
-from plait.align.layout import LoneTarget, TargetChunk, TargetPart, reach_of, score_pieces, stretches
+from plait.align.batches import PairSweep, against, block_query
+from plait.align.codes import PAD_CODE, PairBatch, code_list
+from plait.align.results import Alignment
 from plait.align.scoring import Scoring, free_ends_of
-from plait.align.search_sources import Source, matrix_columns
+from plait.align.search_sources import LoneTarget, Source, TargetChunk, TargetPart, matrix_columns
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BLOCK_LANES, SweepShape, sweep_shape
+from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, SweepShape, TargetBlocks, sweep_shape
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.run.executor import LocalExecutor
@@ -113,6 +113,102 @@ class Ranking:
 
 
 LOCAL: Final = free_ends_of("local")
+#: Residues that are cut up at a time.
+_STRETCH: Final = 1 << 22
+#: Overlaps must be this much shorter than what is cut up, or a pair of its own takes less time.
+_LEAST_RATIO: Final = 5
+
+
+class Pieces(NamedTuple):
+    """Scores of pieces, which start at `starts` in the target; all but the last have `size` residues."""
+
+    starts: NDArray[np.int64]
+    size: int
+    scores: NDArray[np.int64]
+
+
+def reach_of(query: BlockQuery, size: int) -> int | None:
+    """Residues of a target of `size` that an alignment of positive score can span; None: better not cut."""
+    if query.gap_extend < 1:
+        return None
+    earned = int(np.maximum(query.scores.max(axis=1), 0)[query.rows].sum(dtype=np.int64))
+    reach = query.rows.size + max(earned - 1, 0) // query.gap_extend
+    return reach if _LEAST_RATIO * reach <= min(size, _STRETCH) else None
+
+
+def stretches(size: int, reach: int, times: int = 1) -> Iterator[tuple[int, int, int]]:
+    """Stretches of ``times * 2**22`` residues to cut up one after the other; like pieces, they overlap.
+
+    Yields start, end (exclusive), and residues that no stretch before has; `reach` is that of `reach_of`.
+    """
+    most = times * _STRETCH
+    for start in range(0, size, most):
+        own = min(most, size - start)
+        yield start, min(start + own + reach, size), own
+
+
+def score_pieces(query: BlockQuery, codes: NDArray[np.uint8], reach: int, target: Target) -> Pieces:
+    """Local scores of a query with all pieces of a stretch; `reach` is that of `reach_of`.
+
+    `codes` are the stretch, in codes that `query` has scores for.
+    """
+    # Several blocks only where the overlaps stay small beside the pieces.
+    count = codes.size // max(_LEAST_RATIO * BLOCK_LANES * reach, 1)
+    count = max(min(count, sweep_shape(target).piece_blocks), 1)
+    step = -(-codes.size // (count * BLOCK_LANES))
+    columns = -(-min(step + reach, codes.size) // COLUMN_STEP) * COLUMN_STEP
+    padded = np.full(step * count * BLOCK_LANES + columns, PAD_CODE, np.uint8)
+    padded[: codes.size] = codes
+    starts = step * np.arange(count * BLOCK_LANES)
+    shape, strides = (count, columns, BLOCK_LANES), (BLOCK_LANES * step, 1, step)
+    across = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
+    lengths = np.clip(codes.size - starts, 0, columns)
+    blocks = TargetBlocks(
+        np.ascontiguousarray(across).reshape(-1, BLOCK_LANES),
+        columns * np.arange(count + 1),
+        lengths.astype(np.int32).reshape(count, BLOCK_LANES),
+    )
+    scores = target.launch(BLOCK_SCORES, BlockBatch([query], blocks))[0].ravel()
+    used = lengths > 0
+    return Pieces(starts[used], columns, scores[used])
+
+
+def align_long_target(
+    pairs: PairSweep,
+    in_lanes: BlockQuery,
+    indices: NDArray[np.uint8],
+    codes: NDArray[np.uint8],
+    columns: NDArray[np.uint8],
+    score: int,
+) -> Alignment | None:
+    """The local alignment of a query with a long target, found without sweeping all of it again pair-wise.
+
+    `in_lanes` and `indices` are the query for lanes, and as indices into the matrix; `codes` are the target,
+    in codes that the former has scores for, and `columns` the index into the matrix of each code; `score` is
+    their best score, above 0. None if the target had better not be cut, or `score` is not reached.
+    """
+    reach = reach_of(in_lanes, codes.size)
+    if reach is None:
+        return None
+
+    def aligned(first: int, last: int) -> Alignment:
+        part = code_list([columns[codes[first:last]]])
+        found = pairs.align_each(PairBatch(code_list([indices]), part))[0]
+        return replace(found, target_start=found.target_start + first, target_end=found.target_end + first)
+
+    ends = []
+    for first, last, _ in stretches(codes.size, reach, sweep_shape(pairs.target).stretches):
+        pieces = score_pieces(in_lanes, codes[first:last], reach, pairs.target)
+        for start in pieces.starts[pieces.scores == score].tolist():
+            found = aligned(first + start, min(first + start + pieces.size, last))
+            ends.append((found.query_end, found.target_end))
+    if not ends:
+        return None
+    # A piece may hold only some of the alignments that end there; this holds all of them.
+    _, end = min(ends)
+    return aligned(max(end - reach, 0), end)
+
+
 #: Tasks of a piece of the database for each thread, at the least.
 _TASKS: Final = 4
 #: Residues of the longest query that is swept in lanes: a thread needs 128 bytes for each.
@@ -151,12 +247,11 @@ def search_query(
 class Sweep:
     """How to sweep: `most` targets of a query are wanted, `threads` tasks run at a time.
 
-    `target` is what each of them uses, with one thread.
+    `pairs` is what each of them uses, with one thread.
     """
 
-    scoring: Scoring
+    pairs: PairSweep
     most: int
-    target: Target
     threads: int
 
 
@@ -258,14 +353,13 @@ class _Worker:
         columns: NDArray[np.uint8],
         keep_all: bool,
     ) -> None:
-        self._scoring = how.scoring
+        self._pairs = how.pairs
         self._most = how.most
         self._queries = queries
         self._rankings = rankings
         self._columns = columns
         self._keep_all = keep_all
-        self._target = how.target
-        self.shape = sweep_shape(self._target)
+        self.shape = sweep_shape(how.pairs.target)
 
     def run(self, task: _Task) -> _Done:
         queries = [self._queries[number] for number in task.queries]
@@ -297,27 +391,28 @@ class _Worker:
                 packed[start : start + size, lane]
                 for start, size, lane in zip(starts.tolist(), sizes.tolist(), lanes.tolist(), strict=True)
             ]
-            return [self._pairs(query, part.records[used], codes) for query in queries]
+            return [self._one_by_one(query, part.records[used], codes) for query in queries]
         in_lanes = [query.in_lanes for query in queries if query.in_lanes is not None]
         records, residues = part.records[used], lengths[used].astype(np.int64)
         return [
             Found(records, scores[used], residues)
-            for scores in self._target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
+            for scores in self._pairs.target.launch(BLOCK_SCORES, BlockBatch(in_lanes, part.blocks))
         ]
 
     def _lone(self, query: SearchQuery, lone: LoneTarget) -> Found:
         record = np.array([lone.record], np.int64)
         reach = None if query.in_lanes is None else reach_of(query.in_lanes, lone.length)
         if query.in_lanes is None or reach is None:
-            return self._pairs(query, record, [lone.codes])
-        pieces = score_pieces(query.in_lanes, lone.codes, reach, self._target)
+            return self._one_by_one(query, record, [lone.codes])
+        pieces = score_pieces(query.in_lanes, lone.codes, reach, self._pairs.target)
         return Found(record, pieces.scores.max(keepdims=True), np.array([lone.length], np.int64))
 
-    def _pairs(self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]) -> Found:
+    def _one_by_one(
+        self, query: SearchQuery, records: NDArray[np.int64], codes: list[NDArray[np.uint8]]
+    ) -> Found:
         targets = code_list([self._columns[own] for own in codes])
-        batch = PairBatch(code_list([query.codes]).repeated(len(codes)), targets)
-        scores = score_batch(batch, self._scoring, LOCAL, self._target)
-        return Found(records, scores, targets.sizes)
+        results = self._pairs.results(against(query.codes, targets), keep=False)
+        return Found(records, results.scores, targets.sizes)
 
 
 def sweep_all(
@@ -334,13 +429,13 @@ def sweep_all(
     `rankings`, one of each query, are changed in place. `report` is called in this thread with the number of
     a query and the scores of some targets, until all are told; `progress`, too, in this thread.
     """
-    columns = matrix_columns(how.scoring, source.kind)
+    columns = matrix_columns(how.pairs.scoring, source.kind)
     worker = _Worker(how, queries, rankings, columns, report is not None)
     shape = worker.shape
     threads = shape.tasks or how.threads
     executor = LocalExecutor(threads, waiting=shape.waiting * threads)
     cells, done, before = 0, 0, 0.0
-    results = executor.map(worker.run, _tasks(queries, source.chunks(how.scoring), shape, threads))
+    results = executor.map(worker.run, _tasks(queries, source.chunks(how.pairs.scoring), shape, threads))
     with closing(results):
         for task, best, found, size in results:
             for number, own in zip(task.queries, best, strict=True):

@@ -1,4 +1,4 @@
-"""Write aligned pairs as text, SAM and tables, whole or not at all."""
+"""Write aligned pairs, and hits of searches, as text, SAM and tables (BLAST's too), whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plait.align.results import (
     DELETION,
@@ -54,33 +54,43 @@ class AlignedPair:
     target_record: int | None = None
 
 
+_ColumnKind = Literal["string", "integer", "number"]
+
+
 @dataclass(frozen=True, slots=True)
 class PairColumn:
     """One column of a table of pairs; `value` gives None for a pair that has none.
 
-    `needs_alignment`: the value is in the alignment, and not known from the score alone.
+    `needs_alignment`: the value is in the alignment, and not known from the score alone. `text` writes a
+    value that is not None as BLAST's tables do.
     """
 
-    kind: Literal["string", "integer", "number"]
+    kind: _ColumnKind
     value: Callable[[AlignedPair], _Value]
     needs_alignment: bool = False
+    text: Callable[[Any], str] = str
 
 
-def _of_alignment(kind: Literal["string", "integer", "number"], name: str) -> PairColumn:
-    def value(pair: AlignedPair) -> _Value:
-        found: _Value = getattr(pair.alignment, name, None)
-        return found
+def _aligned(
+    kind: _ColumnKind,
+    value: str | Callable[[AlignedPair, Alignment], _Value],
+    text: Callable[[Any], str] = str,
+) -> PairColumn:
+    """A column that is a field of the alignment, or made of it and the pair."""
 
-    return PairColumn(kind, value, needs_alignment=True)
-
-
-def _aligned(side: int) -> PairColumn:
-    def value(pair: AlignedPair) -> _Value:
+    def of_pair(pair: AlignedPair) -> _Value:
         if pair.alignment is None:
             return None
-        return aligned_strings(pair.alignment, pair.query, pair.target)[side]
+        found: _Value = (
+            getattr(pair.alignment, value) if isinstance(value, str) else value(pair, pair.alignment)
+        )
+        return found
 
-    return PairColumn("string", value, needs_alignment=True)
+    return PairColumn(kind, of_pair, True, text)
+
+
+def _as_read(side: int) -> Callable[[AlignedPair, Alignment], str]:
+    return lambda pair, found: aligned_strings(found, pair.query, pair.target)[side]
 
 
 #: Every column, in the order of the documentation. Coordinates are 0-based and half-open; identity and
@@ -92,23 +102,23 @@ COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
         "score": PairColumn("integer", lambda pair: pair.score),
         "bit_score": PairColumn("number", lambda pair: pair.bit_score),
         "evalue": PairColumn("number", lambda pair: pair.evalue),
-        "query_start": _of_alignment("integer", "query_start"),
-        "query_end": _of_alignment("integer", "query_end"),
+        "query_start": _aligned("integer", "query_start"),
+        "query_end": _aligned("integer", "query_end"),
         "query_length": PairColumn("integer", lambda pair: len(pair.query)),
-        "target_start": _of_alignment("integer", "target_start"),
-        "target_end": _of_alignment("integer", "target_end"),
+        "target_start": _aligned("integer", "target_start"),
+        "target_end": _aligned("integer", "target_end"),
         "target_length": PairColumn("integer", lambda pair: len(pair.target)),
-        "identity": _of_alignment("number", "identity"),
-        "similarity": _of_alignment("number", "similarity"),
-        "length": _of_alignment("integer", "length"),
-        "matches": _of_alignment("integer", "matches"),
-        "mismatches": _of_alignment("integer", "mismatches"),
-        "gaps": _of_alignment("integer", "gaps"),
-        "gap_openings": _of_alignment("integer", "gap_openings"),
+        "identity": _aligned("number", "identity"),
+        "similarity": _aligned("number", "similarity"),
+        "length": _aligned("integer", "length"),
+        "matches": _aligned("integer", "matches"),
+        "mismatches": _aligned("integer", "mismatches"),
+        "gaps": _aligned("integer", "gaps"),
+        "gap_openings": _aligned("integer", "gap_openings"),
         "mode": PairColumn("string", lambda pair: pair.mode),
-        "cigar": _of_alignment("string", "cigar"),
-        "query_aligned": _aligned(0),
-        "target_aligned": _aligned(1),
+        "cigar": _aligned("string", "cigar"),
+        "query_aligned": _aligned("string", _as_read(0)),
+        "target_aligned": _aligned("string", _as_read(1)),
     }
 )
 
@@ -149,6 +159,102 @@ def check_columns(
 def needs_alignment(names: Sequence[str], columns: Mapping[str, PairColumn] = COLUMNS) -> bool:
     """Whether a choice of columns needs more than scores."""
     return any(columns[name].needs_alignment for name in names)
+
+
+def evalue_text(evalue: float) -> str:
+    """An E-value as blastp writes it in tables.
+
+    >>> [evalue_text(value) for value in (0.0, 2.724e-68, 0.00362, 0.0362, 0.362, 3.62, 36.2)]
+    ['0.0', '2.72e-68', '0.004', '0.036', '0.36', '3.6', '36']
+    """
+    if evalue < 1e-180:
+        return "0.0"
+    if evalue < 0.0009:
+        return f"{evalue:.2e}"
+    digits = 3 if evalue < 0.1 else 2 if evalue < 1 else 1 if evalue < 10 else 0
+    return f"{evalue:.{digits}f}"
+
+
+def bit_score_text(bit_score: float) -> str:
+    """A bit score as blastp writes it.
+
+    >>> [bit_score_text(value) for value in (26.94, 99.87, 217.96, 123456.0)]
+    ['26.9', '99.9', '217', '1.235e+05']
+    """
+    if bit_score > 99999:
+        return f"{bit_score:.3e}"
+    return str(int(bit_score)) if bit_score > 99.9 else f"{bit_score:.1f}"
+
+
+def _coverage(pair: AlignedPair, alignment: Alignment) -> int:
+    covered, size = alignment.query_end - alignment.query_start, len(pair.query)
+    # 100 stands for all of it.
+    return 100 if covered == size else min(99, int(0.5 + 100 * covered / size))
+
+
+def _trace(pair: AlignedPair, alignment: Alignment) -> str:
+    """BLAST's trace-back operations: numbers of matches, and the two letters of every other column."""
+    letters = pair.query.upper()
+    if alignment.scoring.matrix.kind == "dna":
+        letters = letters.replace(b"U", b"T")
+    query, target = aligned_strings(alignment, letters, pair.target)
+    parts: list[str] = []
+    same = 0
+    for one, other in zip(query, target, strict=True):
+        if one == other:
+            same += 1
+            continue
+        if same:
+            parts.append(str(same))
+        parts.append(one + other)
+        same = 0
+    return "".join(parts) + (str(same) if same else "")
+
+
+def _capitals(side: int) -> Callable[[AlignedPair, Alignment], str]:
+    return lambda pair, found: aligned_strings(found, pair.query.upper(), pair.target)[side]
+
+
+def _title(pair: AlignedPair) -> str:
+    return f"{pair.target_name} {pair.target_description}".rstrip()
+
+
+#: Every column, by BLAST's name; ``cigar`` is ours, of the query against the sequence found.
+BLAST_COLUMNS: Final[Mapping[str, PairColumn]] = MappingProxyType(
+    {
+        "qseqid": PairColumn("string", lambda pair: pair.query_name),
+        "sseqid": PairColumn("string", lambda pair: pair.target_name),
+        "pident": _aligned("number", lambda _, found: 100 * found.identity, "{:.3f}".format),
+        "length": _aligned("integer", "length"),
+        "mismatch": _aligned("integer", "mismatches"),
+        "gapopen": _aligned("integer", "gap_openings"),
+        "qstart": _aligned("integer", lambda _, found: found.query_start + 1),
+        "qend": _aligned("integer", "query_end"),
+        "sstart": _aligned("integer", lambda _, found: found.target_start + 1),
+        "send": _aligned("integer", "target_end"),
+        "evalue": PairColumn("number", lambda pair: pair.evalue, text=evalue_text),
+        "bitscore": PairColumn("number", lambda pair: pair.bit_score, text=bit_score_text),
+        "score": PairColumn("integer", lambda pair: pair.score),
+        "qlen": PairColumn("integer", lambda pair: len(pair.query)),
+        "slen": PairColumn("integer", lambda pair: len(pair.target)),
+        "nident": _aligned("integer", "matches"),
+        "positive": _aligned("integer", "similar"),
+        "ppos": _aligned("number", lambda _, found: 100 * found.similarity, "{:.2f}".format),
+        "gaps": _aligned("integer", "gaps"),
+        "qcovs": _aligned("integer", _coverage),
+        "qcovhsp": _aligned("integer", _coverage),
+        "qseq": _aligned("string", _capitals(0)),
+        "sseq": _aligned("string", _capitals(1)),
+        "btop": _aligned("string", _trace),
+        "cigar": _aligned("string", "cigar"),
+        "stitle": PairColumn("string", _title, text=lambda title: title.replace("\t", " ")),
+    }
+)
+
+#: Columns of a table for which none are chosen: BLAST's,
+DEFAULT_BLAST_COLUMNS: Final = tuple(BLAST_COLUMNS)[:12]
+#: and those of them, and of the most useful others, that need no alignment.
+SCORE_BLAST_COLUMNS: Final = ("qseqid", "sseqid", "evalue", "bitscore", "score", "qlen", "slen")
 
 
 _MOST_LENGTH = 2**31 - 1
@@ -291,6 +397,10 @@ class AlignmentWriter(WholeOrNot):
         self._write(pair)
         self.pairs += 1
 
+    def begin(self, query: str, residues: int) -> None:
+        """Say whose hits follow, where they are those of a search."""
+        return
+
     @abstractmethod
     def _write(self, pair: AlignedPair) -> None: ...
 
@@ -401,6 +511,79 @@ class LinesWriter(AlignmentWriter):
             write_json(self._facts, {"pairs": self.pairs, "provenance": self._provenance.as_dict()})
 
 
+class ReportWriter(AlignmentWriter):
+    """A list of the hits of each query, and behind it their alignments."""
+
+    def __init__(self, output: TextOutput, head: str) -> None:
+        super().__init__(output)
+        self._text = output
+        self._title = ""
+        self._rows: list[tuple[str, ...]] = []
+        self._lines: list[str] = []
+        output.write(head.encode())
+
+    def begin(self, query: str, residues: int) -> None:
+        """Say whose hits follow."""
+        self._end_query()
+        self._title = f"Query: {query} ({residues:,} residues)\n\n"
+
+    def _write(self, pair: AlignedPair) -> None:
+        self._rows.append(_report_row(len(self._rows) + 1, pair))
+        if pair.alignment is not None:
+            names = (pair.query_name, pair.target_name)
+            self._lines += alignment_lines(pair.alignment, pair.query, pair.target, names=names)
+
+    def _end_query(self) -> None:
+        if self._title:
+            table = _layout(self._rows) if self._rows else ["No hits.\n"]
+            self._text.write("".join([self._title, *table, "\n", *self._lines]).encode())
+        self._rows, self._lines = [], []
+
+    def close(self) -> None:
+        """Finish the output and make it appear under its name."""
+        self._end_query()
+        super().close()
+
+
+_REPORT_HEAD: Final = ("", "Sequence", "Length", "Score", "Bits", "E-value", "Identity", "Description")
+_TO_THE_LEFT: Final = ("Sequence", "Description")
+_MOST_DESCRIPTION: Final = 60
+
+
+def _report_row(number: int, pair: AlignedPair) -> tuple[str, ...]:
+    return (
+        str(number),
+        pair.target_name,
+        f"{len(pair.target):,}",
+        str(pair.score),
+        "" if pair.bit_score is None else bit_score_text(pair.bit_score),
+        "" if pair.evalue is None else evalue_text(pair.evalue),
+        "" if pair.alignment is None else f"{100 * pair.alignment.identity:.1f}%",
+        pair.target_description[:_MOST_DESCRIPTION],
+    )
+
+
+def _layout(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of a table, columns one below the other."""
+    columns = []
+    for cells in zip(_REPORT_HEAD, *rows, strict=True):
+        width = max(map(len, cells))
+        left = cells[0] in _TO_THE_LEFT
+        columns.append([cell.ljust(width) if left else cell.rjust(width) for cell in cells])
+    return ["  ".join(cells).rstrip() + "\n" for cells in zip(*columns, strict=True)]
+
+
+def blast_line(names: Sequence[str]) -> Callable[[AlignedPair], str]:
+    """How a hit is written as a line with these columns, tabs between."""
+    columns = [BLAST_COLUMNS[name] for name in names]
+
+    def line(pair: AlignedPair) -> str:
+        values = [(column.value(pair), column.text) for column in columns]
+        return "\t".join(["N/A" if value is None else text(value) for value, text in values])
+
+    return line
+
+
 def json_line(columns: Mapping[str, PairColumn]) -> Callable[[AlignedPair], str]:
     """How a pair is written as a JSON object with these columns."""
 
@@ -419,14 +602,29 @@ def _alignment(pair: AlignedPair) -> Alignment:
 
 _Path = str | os.PathLike[str]
 
+
+def _names(*suffixes: str) -> tuple[str, ...]:
+    return tuple(f"{suffix}{compressed}" for suffix in suffixes for compressed in ("", ".gz", ".zst"))
+
+
 #: Names of the formats, and what file names they go with.
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "text": (".txt", ".txt.gz", ".txt.zst"),
-        "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
-        "sam": (".sam", ".sam.gz", ".sam.zst"),
-        "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+        "text": _names(".txt"),
+        "tsv": _names(".tsv"),
+        "sam": _names(".sam"),
+        "jsonl": _names(".jsonl"),
         "parquet": (".parquet",),
+    }
+)
+#: Those of hits.
+HIT_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "blast": _names(".m8", ".b6"),
+        "tsv": _names(".tsv"),
+        "parquet": (".parquet",),
+        "jsonl": _names(".jsonl"),
+        "text": _names(".txt"),
     }
 )
 
@@ -480,16 +678,98 @@ def open_alignments(
         return SamWriter(TextOutput(path, inputs=inputs), lines, md)
     if chosen == "text":
         return TextWriter(TextOutput(path, inputs=inputs), provenance.version, command)
-    chosen_columns = {name: COLUMNS[name] for name in check_columns(columns)}
-    if chosen == "jsonl":
+    return _table(path, chosen, {name: COLUMNS[name] for name in check_columns(columns)}, provenance, inputs)
+
+
+def _table(
+    path: str | None,
+    format: str,
+    columns: Mapping[str, PairColumn],
+    provenance: Provenance,
+    inputs: Iterable[_Path],
+) -> AlignmentWriter:
+    if format == "jsonl":
         facts = None if path is None else f"{path}.json"
-        return LinesWriter(TextOutput(path, inputs=inputs), json_line(chosen_columns), facts, provenance)
-    # Searches that write no table do without Arrow.
+        return LinesWriter(TextOutput(path, inputs=inputs), json_line(columns), facts, provenance)
+    # Loaded here, because that takes longer than a small search.
     from plait.align.table_writers import PairTableWriter, PrintedTable, table_schema
     from plait.formats.tables import open_table
 
-    schema = table_schema(chosen_columns)
+    schema = table_schema(columns)
     if path is None:
-        return PairTableWriter(PrintedTable(TextOutput(path), schema), chosen_columns)
+        return PairTableWriter(PrintedTable(TextOutput(path), schema), columns)
     metadata = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}
-    return PairTableWriter(open_table(path, schema, metadata=metadata, inputs=inputs), chosen_columns)
+    return PairTableWriter(open_table(path, schema, metadata=metadata, inputs=inputs), columns)
+
+
+def hit_format(output: _Path | None, format: str | None = None) -> str:
+    """The format of an output, one of `HIT_FORMATS`; None or ``-`` is standard output.
+
+    Without `format` it is what the file name says, and BLAST's on standard output. `InvalidInput` if the
+    format is unknown, the file name says none or another one, or the format cannot go to standard output.
+    """
+    return output_format(output, format, HIT_FORMATS, standard="blast", by_name=("parquet",))
+
+
+def hit_columns(format: str, columns: Sequence[str] | None, *, aligned: bool) -> tuple[str, ...]:
+    """The columns of a table of hits, names of `BLAST_COLUMNS` in the order wanted; None for the usual ones.
+
+    `InvalidInput` if one is unknown or comes twice, needs alignments that there are not, or the format has no
+    columns.
+    """
+    if format == "text":
+        if columns is not None:
+            raise InvalidInput(
+                "columns", found="columns for text", expected="columns with the other formats only"
+            )
+        return ()
+    names = check_columns(columns, BLAST_COLUMNS, DEFAULT_BLAST_COLUMNS if aligned else SCORE_BLAST_COLUMNS)
+    if not aligned and needs_alignment(names, BLAST_COLUMNS):
+        lacking = [name for name in names if BLAST_COLUMNS[name].needs_alignment]
+        raise InvalidInput(
+            "columns",
+            found=f"{', '.join(lacking)} of hits that are not aligned",
+            expected="columns that need no alignment",
+        )
+    return names
+
+
+def open_hits(
+    output: _Path | None,
+    *,
+    provenance: Provenance,
+    format: str,
+    columns: Sequence[str],
+    notes: Sequence[str] = (),
+    inputs: Iterable[_Path] = (),
+) -> AlignmentWriter:
+    """Start writing hits to a file; None or ``-`` is standard output.
+
+    `provenance` goes into the metadata of Parquet, and beside files of TSV and JSON lines into
+    ``OUTPUT.json``. `format` and `columns` are those of `hit_format` and `hit_columns`, `notes` stand at the
+    head of text, `inputs` are files that must not be overwritten. `InvalidInput` or `FormatError` if the file
+    cannot be written.
+    """
+    path = file_or_standard_output(output)
+    if format in ("jsonl", "parquet"):
+        return _table(path, format, {name: BLAST_COLUMNS[name] for name in columns}, provenance, inputs)
+    text = TextOutput(path, inputs=inputs)
+    if format == "text":
+        return ReportWriter(text, _report_head(provenance, notes))
+    facts = None if path is None or format == "blast" else f"{path}.json"
+    header = "\t".join(columns) + "\n" if format == "tsv" else ""
+    return LinesWriter(text, blast_line(columns), facts, provenance, header=header)
+
+
+def _report_head(provenance: Provenance, notes: Sequence[str]) -> str:
+    used = provenance.parameters
+    names = ", ".join(used["database"]) or "in memory"
+    size = f"{used['database_sequences']:,} sequences, {used['database_residues']:,} residues"
+    lines = [
+        f"plait {provenance.version}: Smith-Waterman search",
+        f"Database: {names} ({size})",
+        f"Scoring: {used['matrix']}, the first residue of a gap costs {used['gap_open']}, every further one "
+        f"{used['gap_extend']}",
+        *(f"Note: {note}" for note in notes),
+    ]
+    return "\n".join(lines) + "\n\n"

@@ -6,10 +6,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter, Token
 
@@ -17,6 +17,8 @@ from plait.cli.console import say
 from plait.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from plait.run.executor import Executor
     from plait.vdj.germline import GermlineSet
     from plait.vdj.model import RecombinationModel
@@ -56,6 +58,34 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
 DeviceOption = Annotated[str, Parameter(converter=_device)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
+#: Values may begin with a minus sign, so that what is wrong with them can be said.
+Signed = Parameter(allow_leading_hyphen=True)
+#: The option that a field of settings is, by its type.
+_OPTION_OF: Final[Mapping[object, object]] = {
+    int: Annotated[WholeNumber, Signed],
+    int | None: Annotated[WholeNumber | None, Signed],
+    float | None: Annotated[float | None, Signed],
+    bool: Annotated[bool, Parameter(negative="")],
+}
+
+
+def options_of(settings: type[DataclassInstance], **kinds: object) -> Any:
+    """A class of options: the fields of settings with their defaults, and their docstring as help.
+
+    Parameters
+    ----------
+    settings
+        A dataclass.
+    **kinds
+        Types of options that are not those of their fields.
+    """
+    found = [
+        (own.name, kinds.get(own.name, _OPTION_OF.get(own.type, own.type)), own.default)
+        for own in fields(settings)
+    ]
+    told = {"__doc__": settings.__doc__, "__module__": settings.__module__}
+    return Parameter(name="*")(make_dataclass(settings.__name__, found, namespace=told, kw_only=True))
+
 
 _MOST_VALUES = 1000
 

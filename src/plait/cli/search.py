@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from plait.align.settings import Kind, SearchSettings
 from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, files_of, options_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
-    from plait.align.search_files import SearchSummary
+    from plait.align.search import SearchSummary
+
+    SearchOptions = SearchSettings
+else:
+    SearchOptions = options_of(SearchSettings, matrix=str | None, device=DeviceOption)
 
 app = App(name="search", help_format="markdown", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["blast", "tsv", "parquet", "jsonl", "text"]
-KindOption = Literal["protein", "dna"]
-# Values that may begin with a minus sign, so that what is wrong with them can be said.
-Signed = Parameter(allow_leading_hyphen=True)
 
+_DEFAULT = SearchOptions()
 _GIGA = 1e9
 
 
@@ -34,17 +38,7 @@ def search(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     format: FormatOption | None = None,
     columns: str | None = None,
-    top: WholeNumber = 500,
-    evalue: Annotated[float, Signed] = 10.0,
-    min_score: Annotated[WholeNumber | None, Signed] = None,
-    matrix: str | None = None,
-    gap_open: Annotated[WholeNumber | None, Signed] = None,
-    gap_extend: Annotated[WholeNumber | None, Signed] = None,
-    kind: KindOption | None = None,
-    score_only: Annotated[bool, Parameter(negative="")] = False,
-    allow_duplicate_names: Annotated[bool, Parameter(negative="")] = False,
-    threads: WholeNumber | None = None,
-    device: DeviceOption = "auto",
+    settings: SearchOptions = _DEFAULT,
 ) -> None:
     """Search a database for sequences that are similar to those of a file.
 
@@ -67,47 +61,20 @@ def search(
         Columns by BLAST's names, with commas between: qseqid, sseqid, pident, length, mismatch, gapopen,
         qstart, qend, sstart, send, evalue, bitscore (these are the usual ones), score, qlen, slen, nident,
         positive, ppos, gaps, qcovs, qcovhsp, qseq, sseq, btop, cigar, stitle.
-    top
-        Hits of each query at the most: the best of all by Smith-Waterman score, no heuristics.
-    evalue
-        Leave out hits with a larger E-value. They are BLAST's without composition-based statistics.
-    min_score
-        Leave out hits with a lower score.
-    matrix
-        Name of a bundled matrix (BLOSUM62, PAM30, NUC.4.4, ...) or a file in NCBI's format; otherwise
-        BLOSUM62 for proteins, and 2 for a match and -3 for a mismatch of nucleotides.
-    gap_open
-        Cost of the first residue of a gap, as a positive number: BLAST's existence and extension together,
-        so that BLAST's 11/1 is 12 and 1. Otherwise what BLAST takes for the matrix.
-    gap_extend
-        Cost of each further residue of a gap, as a positive number.
-    kind
-        protein or dna (RNA too); otherwise what the database is or its first letters look like; needed where
-        they leave it open. Nucleotides are searched on the strand that is given.
-    score_only
-        Leave out the alignments.
-    allow_duplicate_names
-        Take files in which several sequences have one name.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
-    device
-        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
-        reference is plain Python.
+    settings
+        What is searched for, and how.
     """
-    given = locals()
     if not database:
         raise InvalidInput("database", found="none", expected="a packed database, or FASTA files")
-    from plait.align.search import SearchSettings
-    from plait.align.search_files import search_files
+    from plait.align.search import search_files
 
-    settings = SearchSettings.among(given | {"align": not score_only})
     start = work_time()
     with files_of([query, *database]) as files, CellProgress("searching") as progress:
         done = search_files(
             files[0],
             files[1:],
             output,
-            settings,
+            SearchSettings(**asdict(settings)),
             format=format,
             columns=None if columns is None else [word.strip() for word in columns.split(",")],
             progress=progress,
@@ -134,7 +101,7 @@ def _number(count: int, what: str) -> str:
 def index(
     *inputs: Path,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    kind: KindOption | None = None,
+    kind: Kind | None = None,
     check: Annotated[bool, Parameter(negative="")] = False,
     allow_duplicate_names: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:

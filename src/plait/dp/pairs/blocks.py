@@ -33,7 +33,7 @@ _SHARE_CELLS = 1 << 28
 
 
 class TargetBlocks(NamedTuple):
-    """Targets side by side, see `plait.align.layout.SequenceDatabase`.
+    """Targets side by side, see `plait.align.database.SequenceDatabase`.
 
     `packed` has uint8 codes, (columns, lanes of a block); `first_columns` is (blocks + 1,) int64 offsets into
     it. `lengths` is (blocks, lanes of a block), 0 in lanes without a target.
@@ -187,6 +187,8 @@ BLOCK_LANES: Final = 64
 COLUMN_STEP: Final = COLUMNS
 
 _LONGEST: Final = 2**31 - COLUMN_STEP
+#: Columns of one block that are put together at a time.
+_MOST_COLUMNS: Final = 1 << 16
 _PAD: Final = bytes([PAD])
 
 
@@ -263,6 +265,21 @@ def packed_columns(
             ]
             codes = b"".join(rows).ljust(BLOCK_LANES * (last - first), _PAD).translate(table)
             yield np.frombuffer(codes, np.uint8).reshape(BLOCK_LANES, last - first).T
+
+
+def packed_blocks(
+    residues: bytes, starts: NDArray[np.int64], layout: Layout, table: bytes | None = None
+) -> TargetBlocks:
+    """All blocks in memory, rows aligned to 64 bytes; `starts`, (n,), are in the order given to `arrange`."""
+    columns = int(layout.first_columns[-1])
+    room = np.empty((columns + 1) * BLOCK_LANES, np.uint8)
+    first = -room.ctypes.data % BLOCK_LANES
+    packed = room[first : first + columns * BLOCK_LANES].reshape(columns, BLOCK_LANES)
+    own, at = starts[layout.order[: starts.size]], 0
+    for part in packed_columns(residues, own, layout, range(len(layout.lengths)), _MOST_COLUMNS, table):
+        packed[at : at + len(part)] = part
+        at += len(part)
+    return TargetBlocks(packed, layout.first_columns, layout.lengths)
 
 
 def pack_texts(

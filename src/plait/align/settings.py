@@ -1,0 +1,78 @@
+"""Settings of searches, and the words of those of alignments, as callers give them; loads nothing else."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from plait.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plait.align.scoring import SubstitutionMatrix
+
+#: What sequences are made of.
+Kind = Literal["protein", "dna"]
+#: How much of the sequences has to be aligned.
+Mode = Literal["global", "local", "semiglobal", "overlap", "extension"]
+#: An end of a sequence.
+FreeEnd = Literal["query_start", "query_end", "target_start", "target_end"]
+#: How the choices of a pair are kept for walking back.
+Traceback = Literal["auto", "full", "linear"]
+#: The first query with the first target and so on; every query with every target; one query with all.
+Pairing = Literal["order", "all", "one"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """All settings of a search; commands take their options and the texts of their help from here.
+
+    Attributes
+    ----------
+    top
+        Hits of each query at the most: the best of all by Smith-Waterman score, no heuristics.
+    evalue
+        Leave out hits with a larger E-value. They are BLAST's without composition-based statistics.
+    min_score
+        Leave out hits with a lower score.
+    matrix
+        Name of a bundled matrix (BLOSUM62, PAM30, NUC.4.4, ...) or a file in NCBI's format; otherwise
+        BLOSUM62 for proteins, and 2 for a match and -3 for a mismatch of nucleotides.
+    gap_open
+        Cost of the first residue of a gap, as a positive number: BLAST's existence and extension together,
+        so that BLAST's 11/1 is 12 and 1. Otherwise what BLAST takes for the matrix.
+    gap_extend
+        Cost of each further residue of a gap, as a positive number.
+    kind
+        protein or dna (RNA too); otherwise what the database is or its first letters look like; needed where
+        they leave it open. Nucleotides are searched on the strand that is given.
+    score_only
+        Leave out the alignments.
+    allow_duplicate_names
+        Take files in which several sequences have one name.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
+        reference is plain Python.
+    """
+
+    top: int = 500
+    evalue: float | None = 10.0
+    min_score: int | None = None
+    matrix: "str | os.PathLike[str] | SubstitutionMatrix | None" = None
+    gap_open: int | None = None
+    gap_extend: int | None = None
+    kind: Kind | None = None
+    score_only: bool = False
+    allow_duplicate_names: bool = False
+    threads: int | None = None
+    device: str = "auto"
+
+    def check(self) -> None:
+        """`InvalidInput` if a number is too low, or the kind is none."""
+        if self.kind not in (None, "protein", "dna"):
+            raise InvalidInput("kind", found=repr(self.kind), expected="'protein' or 'dna'")
+        for what, value in (("top", self.top), ("min_score", self.min_score)):
+            if value is not None and value < 1:
+                raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
+        if self.evalue is not None and not self.evalue >= 0:
+            raise InvalidInput("evalue", found=repr(self.evalue), expected="a number of at least 0")
