@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -146,6 +146,33 @@ class Progress:
     rows: int
     bytes_read: int
     total_bytes: int
+
+
+class RunningSums:
+    """A dataclass of numbers, lists, Counters and other such sums, added up field by field."""
+
+    __slots__ = ()
+
+    def merge(self, other: Self) -> None:
+        """Add those of another part; `other` is left unchanged."""
+        for name in (item.name for item in fields(self)):  # type: ignore[arg-type]
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+            elif hasattr(mine, "merge"):
+                mine.merge(theirs)
+            else:
+                setattr(self, name, mine + theirs)
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, lists and counts, ready for JSON; `from_state` makes them anew."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in found.items()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The sums that `state` gave, also after a way through JSON, which makes keys text."""
+        return cls(**{name: Counter(v) if isinstance(v, Mapping) else v for name, v in state.items()})
 
 
 #: How results are made, of one kind or of several, as plain dictionaries.

@@ -266,7 +266,7 @@ class CorrelationTables:
 
     def _add(self, table: pa.Table, y: str, *, by_gene: bool) -> None:
         levels, known_y = _numbers(table, y)
-        numbers, names = _strata(table, ("v_gene", "j_gene") if by_gene else ("subject",))
+        numbers, names = strata_of(table, ("v_gene", "j_gene") if by_gene else ("subject",))
         for x in MEASURES:
             if x == "pgen_nt" and not self.settings.pgen:
                 continue
@@ -300,13 +300,25 @@ def _measure(table: pa.Table, x: str) -> _Values:
     return _numbers(table, x)
 
 
-def _strata(table: pa.Table, names: Sequence[str]) -> tuple[NDArray[np.int64], list[Stratum]]:
-    """Numbers of strata, and their names by number."""
-    codes = np.zeros(len(table), np.int64)
-    texts: list[Stratum] = [()]
+def strata_of(
+    table: pa.Table, names: Sequence[str], levels: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], list[Stratum]]:
+    """Numbers of strata, and the names of those that there are: texts of columns, and the level, if any."""
+    words, columns = [], []
     for name in names:
         encoded = pc.fill_null(table[name], "").combine_chunks().dictionary_encode()
-        words = encoded.dictionary.to_pylist()
-        codes = codes * len(words) + np.asarray(encoded.indices).astype(np.int64)
-        texts = [(*text, word) for text in texts for word in words]
-    return codes, texts
+        words.append(encoded.dictionary.to_pylist())
+        columns.append(np.asarray(encoded.indices).astype(np.int64))
+    if levels is not None:
+        distinct, place = np.unique(levels, return_inverse=True)
+        words.append([str(level) for level in distinct.tolist()])
+        columns.append(place.astype(np.int64))
+    codes = np.zeros(len(table), np.int64)
+    for column, known in zip(columns, words, strict=True):
+        codes = codes * len(known) + column
+    used, numbers = np.unique(codes, return_inverse=True)
+    parts = []
+    for known in reversed(words):
+        used, rest = np.divmod(used, max(len(known), 1))
+        parts.append([known[k] for k in rest.tolist()])
+    return numbers.astype(np.int64), list(zip(*reversed(parts), strict=True))

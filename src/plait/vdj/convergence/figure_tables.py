@@ -300,13 +300,14 @@ class FigureTables:
             self._add_clonotypes(table.slice(start, _BLOCK))
 
     def _add_clonotypes(self, table: pa.Table) -> None:
-        for part in (self._correlations, self._composition, self._sweep, self._top):
+        for part in (self._correlations, self._composition, self._top):
             part.add_clonotypes(table)
         if self._pgen is not None:
             self._pgen.add_clonotypes(table)
         ones = np.ones(len(table), np.int64)
         shared = _shared(table, self.settings)
         counted = np.asarray(table["path_count"].is_valid())
+        self._sweep.add_clonotypes(table.filter(pa.array(counted)))
         with_n2 = np.asarray(table["n2_length"].is_valid()) if "n2_length" in table.column_names else ~counted
         self._levels.add(
             [table["subjects"]],

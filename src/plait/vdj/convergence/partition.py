@@ -9,7 +9,6 @@ its one importer, because both together would be too long a file.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.sorted_runs import text_hash
+from plait.run.rows import RunningSums
 from plait.vdj.clonotype_names import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
 from plait.vdj.convergence.count_cache import CountedSample
 from plait.vdj.convergence.settings import StudySettings
@@ -45,7 +45,7 @@ class Stretch:
 
 
 @dataclass(slots=True, kw_only=True)
-class Dealt:
+class Dealt(RunningSums):
     """What a task did: its totals.
 
     `left_out` are rows in no clonotype, by reason, `left_out_of` by subject, where known. `statuses` are
@@ -60,28 +60,6 @@ class Dealt:
     v_genes: Counter[str] = field(default_factory=Counter)
     j_genes: Counter[str] = field(default_factory=Counter)
     pieces: list[str] = field(default_factory=list)
-
-    def merge(self, other: Dealt) -> None:
-        """Add what another task did, of later rows."""
-        self.rows += other.rows
-        self.pieces += other.pieces
-        for name in _COUNTERS:
-            getattr(self, name).update(getattr(other, name))
-
-    def to_json(self) -> str:
-        """Everything as text."""
-        counters = {name: dict(getattr(self, name)) for name in _COUNTERS}
-        return json.dumps({"rows": self.rows, "pieces": self.pieces, **counters})
-
-    @classmethod
-    def from_json(cls, text: str) -> Dealt:
-        """The reverse of `to_json`."""
-        stored = json.loads(text)
-        counters = {name: Counter(stored[name]) for name in _COUNTERS}
-        return cls(rows=stored["rows"], pieces=list(stored["pieces"]), **counters)
-
-
-_COUNTERS = ("left_out", "statuses", "subjects", "left_out_of", "v_genes", "j_genes")
 
 
 def stretches(samples: Sequence[CountedSample]) -> list[Stretch]:

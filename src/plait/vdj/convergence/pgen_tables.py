@@ -25,7 +25,7 @@ from plait.stats.contingency import ContingencyTable, Stratum, Tally, student_qu
 from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differences, triples_of
 from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.clonotype_names import CLONOTYPE
-from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata
+from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata, strata_of
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
 
@@ -224,30 +224,39 @@ def _area(x: _Ints, event: NDArray[np.bool_], rows: _Floats) -> float:
 _SWEEP_QUANTILES: Final = {"path_count_q25": 0.25, "path_count_q50": 0.5, "path_count_q75": 0.75}
 #: Columns of sweep.tsv.
 SWEEP_COLUMNS: Final = ("pi", "nu", "subjects", "counted", "zero_counts", *_SWEEP_QUANTILES)
-#: Bins of a factor of ten.
-_SWEEP_BINS: Final = 20
-_SWEEP_BLOCK: Final = 1 << 15
+#: Bins of a factor of ten, of path counts and of Pgen, which spans many more of these.
+_COUNT_BINS, _PGEN_BINS = 20, 10
+#: Added to the logarithm of Pgen: what is smaller is in the first bin.
+_LEAST: Final = 100
 #: What rounding may take off a logarithm: a power of ten is in the bin that it begins.
 _SLACK: Final = 1e-9
+_BLOCK: Final = 1 << 16
+#: Cells up to which a block is counted in a full array.
+_FULL: Final = 1 << 22
 _COLUMN: Final = "path_count_sweep"
 
 
 @dataclass(slots=True)
 class SweepCounts:
-    """Histograms of path counts, one for each model and number of subjects. Instances can be pickled."""
+    """Clonotypes by model, number of subjects, path count and, if there is one, Pgen. Can be pickled.
+
+    Path counts are in bins of 0.05 of the logarithm to base 10, Pgen in those of 0.1; zeros have a bin of
+    their own. So what is held is bounded, and ranks are hardly coarser than they were.
+    """
 
     settings: FigureSettings
+    pgen: bool = False
     _bins: ContingencyTable = field(default_factory=ContingencyTable)
 
     def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes, as for `FigureTables.add_clonotypes`; those without counts are passed over."""
+        """Add clonotypes that have path counts and, where it matters, Pgen.
+
+        Columns subjects and, if there is a sweep, path_count_sweep; pgen_nt.
+        """
         if _COLUMN not in table.column_names or not self.settings.models:
             return
-        for start in range(0, len(table), _SWEEP_BLOCK):
-            block = table.slice(start, _SWEEP_BLOCK)
-            kept = block.filter(block["path_count"].is_valid())
-            if len(kept):
-                self._add(kept)
+        for start in range(0, len(table), _BLOCK):
+            self._add(table.slice(start, _BLOCK))
 
     def merge(self, other: SweepCounts) -> None:
         """Add what another one of the same settings holds."""
@@ -256,111 +265,33 @@ class SweepCounts:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Rows of sweep.tsv: models in their order, then by number of subjects."""
         for place, (pi, nu) in enumerate(self.settings.models):
-            pairs = self._bins.pairs((str(place),))
-            for level in np.unique(pairs.y).tolist():
-                of_level = pairs.y == level
-                bins, counts = pairs.x[of_level], pairs.counts[of_level]
-                row = {"pi": pi, "nu": nu, "subjects": level, "counted": int(counts.sum())}
+            for stratum in self._levels(place):
+                bins, _, counts = self._bins.pairs(stratum)
+                row = {"pi": pi, "nu": nu, "subjects": int(stratum[1]), "counted": int(counts.sum())}
                 row["zero_counts"] = int(counts[bins == 0].sum())
                 yield row | {name: _quantile(bins, counts, share) for name, share in _SWEEP_QUANTILES.items()}
 
-    def _add(self, table: pa.Table) -> None:
-        models = len(self.settings.models)
-        counts = swept_counts(table, models)
-        levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
-        bins = bins_of(counts)
-        size = int(bins.max()) + 1
-        keys = (np.arange(models) * len(levels) + level[:, None]) * size + bins
-        found = np.bincount(keys.ravel())
-        used = np.flatnonzero(found)
-        model, rest = np.divmod(used, len(levels) * size)
-        self._bins.add(
-            rest % size,
-            levels[rest // size],
-            found[used],
-            strata=(model, [(str(place),) for place in range(models)]),
-        )
-
-
-def swept_counts(table: pa.Table, models: int) -> NDArray[Any]:
-    """Path counts of clonotypes, shape (clonotypes, models), from path_count_sweep, of which none is null.
-
-    ValueError if there are not so many models.
-    """
-    counts = np.asarray(table[_COLUMN].combine_chunks().flatten()).reshape(len(table), -1)
-    if counts.shape[1] != models:
-        raise ValueError(f"{counts.shape[1]} counts a clonotype, {models} models")
-    return counts
-
-
-def bins_of(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Bins of 0.05 in the logarithm to base 10: 0 for a count of zero, else 1 and those up to the count."""
-    positive = counts > 0
-    logarithms = np.log10(np.where(positive, counts, 1).astype(np.float64))
-    bins = np.floor(logarithms * _SWEEP_BINS + _SLACK).astype(np.int64) + 1
-    return np.where(positive, np.maximum(bins, 1), 0)
-
-
-def _quantile(bins: NDArray[np.int64], counts: NDArray[np.int64], share: float) -> float:
-    """Middle of the first bin that reaches this share of all."""
-    ends = np.cumsum(counts)
-    place = int(bins[np.searchsorted(ends, share * ends[-1])])
-    return 10 ** ((place - 0.5) / _SWEEP_BINS) if place else 0.0
-
-
-#: Bins of a factor of ten of Pgen, which spans many more of these than path counts do.
-_BINS: Final = 10
-#: Added to the logarithm of Pgen: what is smaller is in the first bin.
-_LEAST: Final = 100
-_BLOCK: Final = 1 << 16
-#: Cells up to which a block is counted in a full array.
-_FULL: Final = 1 << 22
-
-
-@dataclass(slots=True)
-class PgenSweep:
-    """Clonotypes by model, number of subjects, path count and Pgen. Instances can be pickled.
-
-    Path counts are in bins of 0.05 of the logarithm to base 10, Pgen in those of 0.1; zeros have a bin of
-    their own. So what is held is bounded, and ranks are hardly coarser than they were.
-    """
-
-    settings: FigureSettings
-    _bins: ContingencyTable = field(default_factory=ContingencyTable)
-
-    def add_clonotypes(self, table: pa.Table) -> None:
-        """Add clonotypes that have path counts and Pgen.
-
-        Columns subjects, pgen_nt and, if there is a sweep, path_count_sweep.
-        """
-        if _COLUMN not in table.column_names or not self.settings.models:
-            return
-        for start in range(0, len(table), _BLOCK):
-            self._add(table.slice(start, _BLOCK))
-
-    def merge(self, other: PgenSweep) -> None:
-        """Add what another one of the same settings holds."""
-        self._bins.merge(other._bins)
-
     def triples(self, place: int) -> Triples:
         """Path count, Pgen and number of subjects of the clonotypes, under the model at `place`."""
-        prefix = str(place)
-        found = [(int(name[1]), self._bins.pairs(name)) for name in self._bins.strata if name[0] == prefix]
-        if not found:
-            nothing = np.zeros(0, np.int64)
-            return Triples(nothing, nothing, nothing, nothing)
-        x, z, counts = (np.concatenate([pairs[k] for _, pairs in found]) for k in range(3))
-        y = np.repeat([level for level, _ in found], [len(pairs.counts) for _, pairs in found])
-        return triples_of(x, z, y, counts)
+        return triples_of(*_joined(self._bins, self._levels(place)))
+
+    def _levels(self, place: int) -> list[Stratum]:
+        """Strata of a model, by number of subjects."""
+        of_model = (name for name in self._bins.strata if name[0] == str(place))
+        return sorted(of_model, key=lambda name: int(name[1]))
 
     def _add(self, table: pa.Table) -> None:
         models = len(self.settings.models)
-        counts = swept_counts(table, models)
+        counts = np.asarray(table[_COLUMN].combine_chunks().flatten()).reshape(len(table), -1)
+        if counts.shape[1] != models:
+            raise ValueError(f"{counts.shape[1]} counts a clonotype, {models} models")
         levels, level = np.unique(np.asarray(table["subjects"]), return_inverse=True)
-        pgen = _pgen_bins(np.asarray(table["pgen_nt"]))
+        pgen = np.zeros(len(table), np.int64)
+        if self.pgen:
+            pgen = _bins_of(np.asarray(table["pgen_nt"]), _PGEN_BINS, least=_LEAST)
         base = int(pgen.max(initial=0)) + 1
         for place in range(models):
-            bins = bins_of(counts[:, place])
+            bins = _bins_of(counts[:, place], _COUNT_BINS, slack=_SLACK)
             width = int(bins.max(initial=0)) + 1
             keys = (level * width + bins) * base + pgen
             used, found = _counted(keys, len(levels) * width * base)
@@ -368,6 +299,21 @@ class PgenSweep:
             of_level, x = np.divmod(rest, width)
             names = [(str(place), str(one)) for one in levels.tolist()]
             self._bins.add(x, z, found, strata=(of_level, names))
+
+
+def _bins_of(values: NDArray[Any], bins: int, *, least: int = 0, slack: float = 0.0) -> NDArray[np.int64]:
+    """Bins of logarithms to base 10, so many of a factor of ten: 0 for zero, 1 up to ten to the -`least`."""
+    positive = values > 0
+    logarithms = np.log10(np.where(positive, values, 1).astype(np.float64))
+    found = np.floor((logarithms + least) * bins + slack).astype(np.int64) + 1
+    return np.where(positive, np.maximum(found, 1), 0)
+
+
+def _quantile(bins: NDArray[np.int64], counts: NDArray[np.int64], share: float) -> float:
+    """Middle of the first bin that reaches this share of all."""
+    ends = np.cumsum(counts)
+    place = int(bins[np.searchsorted(ends, share * ends[-1])])
+    return 10 ** ((place - 0.5) / _COUNT_BINS) if place else 0.0
 
 
 def _counted(keys: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -378,14 +324,6 @@ def _counted(keys: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[
     found = np.bincount(keys)
     used = np.flatnonzero(found)
     return used, found[used]
-
-
-def _pgen_bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """0 for a probability of zero."""
-    positive = values > 0
-    logarithms = np.log10(np.where(positive, values, 1.0))
-    bins = np.floor((logarithms + _LEAST) * _BINS).astype(np.int64) + 1
-    return np.where(positive, np.maximum(bins, 1), 0)
 
 
 #: Columns of pgen_comparison.tsv.
@@ -426,14 +364,14 @@ class PgenTables:
     """
 
     settings: FigureSettings
-    _sweep: PgenSweep = field(init=False)
+    _sweep: SweepCounts = field(init=False)
     _by_gene: GeneStrata = field(init=False)
     _by_subject: dict[str, ContingencyTable] = field(default_factory=dict)
     _statuses: Tally = field(default_factory=lambda: Tally(("clonotypes", "rows", "shared_clonotypes")))
 
     def __post_init__(self) -> None:
         """Begin with empty tables."""
-        self._sweep = PgenSweep(self.settings)
+        self._sweep = SweepCounts(self.settings, pgen=True)
         self._by_gene = GeneStrata(self.settings.exact_pairs, self.settings.rounded_pairs)
 
     def add_clonotypes(self, table: pa.Table) -> None:
@@ -443,7 +381,7 @@ class PgenTables:
         known = _known(table)
         self._sweep.add_clonotypes(known)
         levels = np.asarray(known[SHARING]).astype(np.int64)
-        self._by_gene.add(*_values(known), _strata(known, ("v_gene", "j_gene"), levels))
+        self._by_gene.add(*_values(known), strata_of(known, ("v_gene", "j_gene"), levels))
 
     def add_pairs(self, table: pa.Table) -> None:
         """Add pairs, as for `FigureTables.add_pairs`, with pgen_nt."""
@@ -453,7 +391,7 @@ class PgenTables:
             levels = np.asarray(known[y]).astype(np.int64)
             if y != SHARING:
                 levels = _rounded(levels)
-            self._subjects(y).add(*_values(known), strata=_strata(known, ("subject",), levels))
+            self._subjects(y).add(*_values(known), strata=strata_of(known, ("subject",), levels))
 
     def merge(self, other: PgenTables) -> None:
         """Add what another one of the same settings holds."""
@@ -579,34 +517,11 @@ def _joined(
     table: ContingencyTable, names: Sequence[Stratum]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Values and counts of some strata, with the level of each."""
-    pairs = [table.pairs(name) for name in names]
+    # Behind an empty one, as there may be none.
+    pairs = [table.pairs(name) for name in ((), *names)]
     x, z, counts = (np.concatenate([one[k] for one in pairs]) for k in range(3))
-    levels = np.array([int(name[-1]) for name in names], np.int64)
+    levels = np.array([0, *(int(name[-1]) for name in names)], np.int64)
     return x, z, np.repeat(levels, [len(one.counts) for one in pairs]), counts
-
-
-def _strata(
-    table: pa.Table, names: Sequence[str], levels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[Stratum]]:
-    """Numbers of strata, and the names of those that there are: texts of columns, and the level."""
-    words = []
-    columns = []
-    for name in names:
-        encoded = pc.fill_null(table[name], "").combine_chunks().dictionary_encode()
-        words.append(encoded.dictionary.to_pylist())
-        columns.append(np.asarray(encoded.indices).astype(np.int64))
-    distinct, place = np.unique(levels, return_inverse=True)
-    words.append([str(level) for level in distinct.tolist()])
-    columns.append(place.astype(np.int64))
-    codes = np.zeros(len(table), np.int64)
-    for column, known in zip(columns, words, strict=True):
-        codes = codes * len(known) + column
-    used, numbers = np.unique(codes, return_inverse=True)
-    parts = []
-    for known in reversed(words):
-        used, rest = np.divmod(used, max(len(known), 1))
-        parts.append([known[k] for k in rest.tolist()])
-    return numbers.astype(np.int64), list(zip(*reversed(parts), strict=True))
 
 
 def _rounded(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +24,7 @@ from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, ou
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
 from plait.run.executor import Executor, LocalExecutor
-from plait.run.rows import Progress
+from plait.run.rows import Progress, RunningSums
 from plait.settings import source_digest
 from plait.stats.design_file import DesignWriter
 from plait.vdj.clonotype_names import CLONOTYPE
@@ -44,46 +47,6 @@ from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, PgenColumns
 from plait.vdj.convergence.regression import PredictorSet
 from plait.vdj.convergence.settings import StudySettings
 from plait.vdj.count_files import CountPlan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeFiles:
-    """Counts whole files; one process that writes all counts would be slower than two that count."""
-
-    settings: StudySettings
-    plan: CountPlan
-    folder: Path
-
-    def __call__(self, planned: PlannedSample) -> CountedSample:
-        """Count one file here."""
-        return count_sample(planned, self.settings, self.plan, self.folder, executor=LocalExecutor(1))
-
-    def count(
-        self, planned: Sequence[PlannedSample], executor: Executor, told: Callable[[int], None]
-    ) -> list[CountedSample]:
-        """Count all files; `told` gets the bytes of the files that are finished."""
-        names = [(one.sample.path.name, one.size) for one in planned]
-        # What may be the same content twice has one table of counts: one process after the other.
-        alone = [names.index(name) == place for place, name in enumerate(names)]
-        sent = [_absolute(one) for one, first in zip(planned, alone, strict=True) if first]
-        found: dict[int, CountedSample] = {}
-        done = 0
-        told(done)
-        places = [place for place, first in enumerate(alone) if first]
-        with closing(executor.map(self, sent, named=lambda one: repr(str(one.sample.path)))) as results:
-            for place, counted in zip(places, results, strict=True):
-                found[place] = counted
-                done += planned[place].size
-                told(done)
-        for place in sorted(set(range(len(planned))) - set(found)):
-            found[place] = self(planned[place])
-        return [replace(found[place], source=one.sample.path) for place, one in enumerate(planned)]
-
-
-def _absolute(planned: PlannedSample) -> PlannedSample:
-    """The same file, for processes in other folders."""
-    return replace(planned, sample=replace(planned.sample, path=planned.sample.path.absolute()))
-
 
 _MARKER: Final = "plait-study.json"
 _KIND: Final = "plait study"
@@ -204,64 +167,56 @@ def _table(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
 _CHUNK_ROWS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartDone:
-    """What came of a part: clonotypes, shared ones, those with a path count; its share of the figure tables.
+@dataclass(slots=True, kw_only=True)
+class Grouped(RunningSums):
+    """What came of a part, or of all: clonotypes, shared ones, those with a path count; sums for the figures.
 
-    `design`, the predictors, is there if a clonotype has a path count and, where the study has it, Pgen.
+    `designs` are files of predictors, of parts in which a clonotype has a path count and, where the study has
+    it, Pgen.
     """
 
-    clonotypes: int
-    shared: int
-    counted: int
-    design: Path | None
     figures: FigureTables
+    clonotypes: int = 0
+    shared: int = 0
+    counted: int = 0
+    designs: list[Path] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartWork:
     """Does one part; called with its number, in any process.
 
-    `pieces` are names in the folder `rows`, in order. Without `predictors` there is no regression;
-    `clonotypes` and `design` are where clonotypes and predictors go.
+    `pieces` are names of the rows that were put aside, in order. Without `predictors` there is no regression.
     """
 
     settings: StudySettings
+    folder: StudyFolder
     predictors: PredictorSet | None
-    rows: Path
     pieces: Sequence[str]
-    clonotypes: Path
-    design: Path
     duplicate_count: bool
     pgen: PgenColumns | None = None
 
-    def __call__(self, part: int) -> PartDone:
+    def __call__(self, part: int) -> Grouped:
         """Do a part."""
-        pieces = [self.rows / name for name in self.pieces]
+        pieces = [self.folder.parts / name for name in self.pieces]
         rows = part_rows(pieces, part, row_schema(self.settings))
         clonotypes, pairs = group_rows(
             rows, self.settings, duplicate_count=self.duplicate_count, pgen=self.pgen
         )
         del rows
-        write_clonotypes(clonotypes, self.clonotypes / f"part-{part:05d}.parquet")
+        write_clonotypes(clonotypes, self.folder.clonotypes / f"part-{part:05d}.parquet")
         figures = FigureTables(figure_settings(self.settings))
         figures.add_clonotypes(clonotypes)
         figures.add_pairs(pairs)
         del pairs
-        shared = np.asarray(clonotypes["subjects"]) >= self.settings.shared_by
+        shared = int((np.asarray(clonotypes["subjects"]) >= self.settings.shared_by).sum())
         counted = clonotypes.filter(pc.is_valid(clonotypes["path_count"]))
-        design = None
+        found = Grouped(figures=figures, clonotypes=len(clonotypes), shared=shared, counted=len(counted))
         known = counted if self.pgen is None else counted.filter(pc.is_valid(counted["pgen_nt"]))
         if self.predictors is not None and known.num_rows:
-            design = self.design / f"part-{part:05d}.design"
-            self._write_design(design, known, self.predictors)
-        return PartDone(
-            clonotypes=clonotypes.num_rows,
-            shared=int(shared.sum()),
-            counted=counted.num_rows,
-            design=design,
-            figures=figures,
-        )
+            found.designs.append(self.folder.design / f"part-{part:05d}.design")
+            self._write_design(found.designs[0], known, self.predictors)
+        return found
 
     def _write_design(self, path: Path, counted: pa.Table, predictors: PredictorSet) -> None:
         outcome = np.asarray(counted["subjects"]) >= self.settings.shared_by
@@ -309,88 +264,156 @@ class DealtRows:
     parts: int
 
 
-@dataclass(slots=True, kw_only=True)
-class Grouped:
-    """All clonotypes: how many there are, are shared, have a path count; files of predictors in order."""
-
-    figures: FigureTables
-    clonotypes: int = 0
-    shared: int = 0
-    counted: int = 0
-    designs: list[Path] = field(default_factory=list)
-
-
 Report = Callable[[StudyProgress], None]
 
 
-def count_stage(
-    planned: list[PlannedSample],
-    settings: StudySettings,
-    plan: CountPlan,
-    folder: Path,
-    *,
-    executor: Executor,
-    report: Report,
-) -> list[CountedSample]:
-    """Path counts of all files, kept in `folder`."""
-    total = sum(sample.size for sample in planned)
-    if executor.elsewhere and len(planned) > 1:
-        whole = WholeFiles(settings=settings, plan=plan, folder=folder)
-        return whole.count(
-            planned, executor, lambda size: report(StudyProgress("counting paths", size, total))
+class Stages:
+    """The stages of a study that go over all rows; `seconds` of each are told when it is over."""
+
+    def __init__(
+        self, settings: StudySettings, folder: StudyFolder, executor: Executor, report: Report
+    ) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.executor = executor
+        self.report = report
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Take the time of a stage."""
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = round(time.perf_counter() - start, 3)
+        # What one stage has needed, the next one can have.
+        pa.default_memory_pool().release_unused()
+
+    def begin(self, *, resume: bool) -> None:
+        """Check, before long work, that what a stopped run has put aside can be used.
+
+        InvalidInput with `resume`, if it is of another study.
+        """
+        package = Path(__file__).parents[2]
+        key = {
+            "version": __version__,
+            "sources": source_digest(package.rglob("*.py")),
+            "settings": {
+                name: value for name, value in self.settings.as_dict().items() if name not in _LATER
+            },
+        }
+        Checkpoint(self.folder.parts / "run", key=key, resume=resume)
+
+    def count(self, planned: list[PlannedSample], plan: CountPlan) -> list[CountedSample]:
+        """Path counts of all files, kept in the folder of counts."""
+        counting = partial(count_sample, settings=self.settings, plan=plan, folder=self.folder.counts)
+        total = sum(sample.size for sample in planned)
+        found: list[CountedSample] = []
+        done = 0
+
+        def told(size: int) -> None:
+            self.report(StudyProgress("counting paths", size, total))
+
+        with self.timed("counting"):
+            if self.executor.elsewhere and len(planned) > 1:
+                return self._count_elsewhere(planned, counting, told)
+            for sample in planned:
+                before = done
+
+                def of_file(state: Progress, before: int = before) -> None:
+                    told(before + state.bytes_read)
+
+                told(done)
+                found.append(counting(sample, executor=self.executor, progress=of_file))
+                done += sample.size
+        return found
+
+    def _count_elsewhere(
+        self,
+        planned: Sequence[PlannedSample],
+        counting: Callable[..., CountedSample],
+        told: Callable[[int], None],
+    ) -> list[CountedSample]:
+        """Count whole files; one process that writes all counts would be slower than two that count."""
+        counting = partial(counting, executor=LocalExecutor(1))
+        names = [(one.sample.path.name, one.size) for one in planned]
+        # What may be the same content twice has one table of counts: one process after the other.
+        places = [place for place, name in enumerate(names) if names.index(name) == place]
+        sent = (_absolute(planned[place]) for place in places)
+        found: dict[int, CountedSample] = {}
+        done = 0
+        told(done)
+        with closing(
+            self.executor.map(counting, sent, named=lambda one: repr(str(one.sample.path)))
+        ) as results:
+            for place, counted in zip(places, results, strict=True):
+                found[place] = counted
+                done += planned[place].size
+                told(done)
+        for place in sorted(set(range(len(planned))) - set(found)):
+            found[place] = counting(planned[place])
+        return [replace(found[place], source=one.sample.path) for place, one in enumerate(planned)]
+
+    def deal(self, samples: list[CountedSample], *, resume: bool) -> DealtRows:
+        """Deal all rows out to parts; what a run that was stopped has done is taken over.
+
+        There are so many parts that each fits in memory. Their number decides the order of clonotypes, and
+        with it the folds and halves of the regression; no other result depends on it. InvalidInput with
+        `resume`, if what is there is of another study.
+        """
+        rows = sum(sample.rows for sample in samples)
+        number = max(1, -(-rows * row_width(self.settings) // _PART_BYTES))
+        checkpoint = Checkpoint(self.folder.progress, key=_key(samples, number), resume=resume)
+        tasks = stretches(samples)
+        known = {task.number: _stored(checkpoint, task, self.folder) for task in tasks} if resume else {}
+        missing = [task for task in tasks if known.get(task.number) is None]
+        dealer = Dealer(settings=self.settings, parts=number, folder=self.folder.parts)
+        found = DealtRows(totals=Dealt(), subjects=[Counter() for _ in samples], parts=number)
+        place = {sample.source: k for k, sample in enumerate(samples)}
+        work = self.executor.map(dealer, missing, most=_MOST_TASKS, named=_stretch_name)
+        with self.timed("sorting"), closing(work) as results:
+            for task in tasks:
+                dealt = known.get(task.number)
+                if dealt is None:
+                    dealt = next(results)
+                    done = pa.record_batch([pa.array([json.dumps(dealt.state())])], schema=_DONE)
+                    checkpoint.put(task.number, done)
+                found.totals.merge(dealt)
+                of_sample = found.subjects[place[task.sample.source]]
+                of_sample.update(dealt.subjects)
+                of_sample.update(dict.fromkeys(dealt.left_out_of, 0))
+                self.report(StudyProgress("sorting rows by clonotype", found.totals.rows, rows))
+            _check_same_counts(samples, checkpoint)
+        return found
+
+    def group(
+        self,
+        dealt: DealtRows,
+        predictors: PredictorSet | None,
+        *,
+        duplicate_count: bool,
+        pgen: PgenColumns | None,
+    ) -> Grouped:
+        """Group all parts to clonotypes."""
+        work = PartWork(
+            settings=self.settings,
+            folder=self.folder,
+            predictors=predictors,
+            pieces=tuple(dealt.totals.pieces),
+            duplicate_count=duplicate_count,
+            pgen=pgen,
         )
-    done = 0
-    found = []
-    for sample in planned:
-        before = done
-
-        def of_file(state: Progress, before: int = before) -> None:
-            report(StudyProgress("counting paths", before + state.bytes_read, total))
-
-        report(StudyProgress("counting paths", done, total))
-        found.append(count_sample(sample, settings, plan, folder, executor=executor, progress=of_file))
-        done += sample.size
-    return found
+        found = Grouped(figures=FigureTables(figure_settings(self.settings)))
+        parts = self.executor.map(work, range(dealt.parts), most=_MOST_TASKS, named=_part_name)
+        with self.timed("grouping"), closing(parts) as results:
+            for number, part in enumerate(results, start=1):
+                found.merge(part)
+                self.report(StudyProgress("grouping clonotypes", number, dealt.parts))
+        return found
 
 
-def deal_stage(
-    samples: list[CountedSample],
-    settings: StudySettings,
-    folder: StudyFolder,
-    *,
-    executor: Executor,
-    resume: bool,
-    report: Report,
-    parts: int | None = None,
-) -> DealtRows:
-    """Deal all rows out to parts; what a run that was stopped has done is taken over.
-
-    `parts` is by default so many that each fits in memory. It decides the order of clonotypes, and with it
-    the folds and halves of the regression; no other result depends on it. InvalidInput with `resume`, if what
-    is there is of another study.
-    """
-    rows = sum(sample.rows for sample in samples)
-    number = parts or max(1, -(-rows * row_width(settings) // _PART_BYTES))
-    checkpoint = Checkpoint(folder.progress, key=_key(samples, number), resume=resume)
-    tasks = stretches(samples)
-    known = {task.number: _stored(checkpoint, task, folder) for task in tasks} if resume else {}
-    missing = [task for task in tasks if known.get(task.number) is None]
-    dealer = Dealer(settings=settings, parts=number, folder=folder.parts)
-    found = DealtRows(totals=Dealt(), subjects=[Counter() for _ in samples], parts=number)
-    place = {sample.source: k for k, sample in enumerate(samples)}
-    with closing(executor.map(dealer, missing, most=_MOST_TASKS, named=_stretch_name)) as results:
-        for task in tasks:
-            dealt = known.get(task.number)
-            if dealt is None:
-                dealt = next(results)
-                checkpoint.put(task.number, pa.record_batch([pa.array([dealt.to_json()])], schema=_DONE))
-            found.totals.merge(dealt)
-            of_sample = found.subjects[place[task.sample.source]]
-            of_sample.update(dealt.subjects)
-            of_sample.update(dict.fromkeys(dealt.left_out_of, 0))
-            report(StudyProgress("sorting rows by clonotype", found.totals.rows, rows))
-    _check_same_counts(samples, checkpoint)
-    return found
+def _absolute(planned: PlannedSample) -> PlannedSample:
+    """The same file, for processes in other folders."""
+    return replace(planned, sample=replace(planned.sample, path=planned.sample.path.absolute()))
 
 
 def _check_same_counts(samples: list[CountedSample], checkpoint: Checkpoint) -> None:
@@ -406,41 +429,6 @@ def _check_same_counts(samples: list[CountedSample], checkpoint: Checkpoint) -> 
             )
 
 
-def group_stage(
-    dealt: DealtRows,
-    settings: StudySettings,
-    folder: StudyFolder,
-    predictors: PredictorSet | None,
-    *,
-    duplicate_count: bool,
-    executor: Executor,
-    report: Report,
-    pgen: PgenColumns | None = None,
-) -> Grouped:
-    """Group all parts to clonotypes."""
-    work = PartWork(
-        settings=settings,
-        predictors=predictors,
-        rows=folder.parts,
-        pieces=tuple(dealt.totals.pieces),
-        clonotypes=folder.clonotypes,
-        design=folder.design,
-        duplicate_count=duplicate_count,
-        pgen=pgen,
-    )
-    found = Grouped(figures=FigureTables(figure_settings(settings)))
-    with closing(executor.map(work, range(dealt.parts), most=_MOST_TASKS, named=_part_name)) as results:
-        for part, done in enumerate(results, start=1):
-            found.clonotypes += done.clonotypes
-            found.shared += done.shared
-            found.counted += done.counted
-            if done.design is not None:
-                found.designs.append(done.design)
-            found.figures.merge(done.figures)
-            report(StudyProgress("grouping clonotypes", part, dealt.parts))
-    return found
-
-
 def _stretch_name(stretch: Stretch) -> str:
     return f"row groups {stretch.first} to {stretch.last - 1} of {str(stretch.sample.counts)!r}"
 
@@ -454,22 +442,8 @@ def _stored(checkpoint: Checkpoint, task: Stretch, folder: StudyFolder) -> Dealt
     block = checkpoint.get(task.number)
     if block is None:
         return None
-    dealt = Dealt.from_json(block["done"][0].as_py())
+    dealt = Dealt.from_state(json.loads(block["done"][0].as_py()))
     return dealt if all((folder.parts / name).is_file() for name in dealt.pieces) else None
-
-
-def begin(settings: StudySettings, folder: StudyFolder, *, resume: bool) -> None:
-    """Check, before long work, that what a stopped run has put aside can be used.
-
-    InvalidInput with `resume`, if it is of another study.
-    """
-    package = Path(__file__).parents[2]
-    key = {
-        "version": __version__,
-        "sources": source_digest(package.rglob("*.py")),
-        "settings": {name: value for name, value in settings.as_dict().items() if name not in _LATER},
-    }
-    Checkpoint(folder.parts / "run", key=key, resume=resume)
 
 
 def _key(samples: list[CountedSample], parts: int) -> dict[str, Any]:

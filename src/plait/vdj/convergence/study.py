@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
-
-import pyarrow as pa
 
 from plait._version import __version__
 from plait.errors import InvalidInput
@@ -36,13 +33,9 @@ from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings
 from plait.vdj.convergence.stages import (
     DealtRows,
     Grouped,
-    Report,
+    Stages,
     StudyFolder,
     StudyProgress,
-    begin,
-    count_stage,
-    deal_stage,
-    group_stage,
 )
 from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_files import CountPlan, CountSummary
@@ -183,23 +176,26 @@ def study(
     )
     if recombination is not None:
         _check_model(settings, recombination, alleles)
-    others = {"cache": cache, "device": device, "resume": resume, "force": force, "progress": progress}
-    sheets = read_sample_sheet(sheet)
-    return _run_on(executor, threads, sheets, output, settings, alleles, recombination, others)
-
-
-def _run_on(
-    executor: Executor | None,
-    threads: int | None,
-    samples: SampleSheet,
-    output: _Path,
-    settings: StudySettings,
-    germline: GermlineSet,
-    model: RecombinationModel | None,
-    others: Mapping[str, Any],
-) -> Study:
+    samples = read_sample_sheet(sheet)
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
-        return run_study(samples, output, settings, germline, executor=workers, model=model, **others)
+        plan = count_plan(settings, alleles, device=device, executor=workers)
+        planned = [plan_sample(sample, settings, plan) for sample in samples.samples]
+        # Absolute, for workers that have been started elsewhere.
+        kept = None if cache is None else Path(cache).absolute()
+        folder = StudyFolder(Path(output).absolute(), counts=kept)
+        run = _Run(settings, folder, workers, progress or (lambda state: None))
+        # Open from start to end: it keeps another run out of the folder.
+        with AtomicFile(folder.study) as file:
+            folder.check_replaceable(resume=resume, force=force)
+            folder.study.unlink(missing_ok=True)
+            if not resume:
+                folder.start_anew()
+            facts = run.facts(samples, planned, plan, alleles, recombination, resume=resume)
+            with output_errors(folder.study):
+                text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+                file.stream.write(f"{text}\n".encode())
+            folder.tidy()
+    return Study(folder=Path(output), facts=facts, tables=run.tables)
 
 
 def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | None:
@@ -256,166 +252,101 @@ class Study:
     tables: Mapping[str, Path]
 
 
-def run_study(
-    sheet: SampleSheet,
-    output: str | os.PathLike[str],
-    settings: StudySettings,
-    germline: GermlineSet,
-    *,
-    executor: Executor,
-    model: RecombinationModel | None = None,
-    cache: str | os.PathLike[str] | None = None,
-    device: str = "auto",
-    resume: bool = False,
-    force: bool = False,
-    parts: int | None = None,
-    progress: Report | None = None,
-) -> Study:
-    """Run a study into the folder `output`.
+class _Run(Stages):
+    """One study: its stages, the tables that are written, and what is told of them."""
 
-    `germline` has the anchors of the settings, which also name `model` and its digest, if there is one;
-    `parts` is by default as many as memory asks for. InvalidInput or FormatError if an input or the folder is
-    not what it should be, or the folder holds an earlier study (`force` replaces it; `resume` goes on).
-    """
-    plan = count_plan(settings, germline, device=device, executor=executor)
-    planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
-    # Absolute, for workers that have been started elsewhere.
-    kept = None if cache is None else Path(cache).absolute()
-    folder = StudyFolder(Path(output).absolute(), counts=kept)
-    run = _Run(settings, folder, executor, progress or (lambda state: None))
-    # Open from start to end: it keeps another run out of the folder.
-    with AtomicFile(folder.study) as file:
-        folder.check_replaceable(resume=resume, force=force)
-        folder.study.unlink(missing_ok=True)
-        if not resume:
-            folder.start_anew()
-        begin(settings, folder, resume=resume)
-        samples = run.count(planned, plan)
-        dealt = run.deal(samples, resume=resume, parts=parts)
+    tables: dict[str, Path]
+    _regression = Regression()
+
+    def facts(
+        self,
+        sheet: SampleSheet,
+        planned: list[PlannedSample],
+        plan: CountPlan,
+        germline: GermlineSet,
+        model: RecombinationModel | None,
+        *,
+        resume: bool,
+    ) -> dict[str, Any]:
+        """Do everything; the content of study.json."""
+        settings = self.settings
+        self.begin(resume=resume)
+        samples = self.count(planned, plan)
+        dealt = self.deal(samples, resume=resume)
         subjects = _subjects(sheet, dealt)
-        grouped = run.group(samples, dealt, model)
-        run.write_tables(grouped, dealt, subjects)
-        run.regress(grouped)
-        facts = run.facts(samples, dealt, grouped)
-        facts["notes"] = [*_gene_notes(germline, model), *_remarks(samples, germline), *facts["notes"]]
-        facts["subjects"] = len(subjects)
-        facts["provenance"] = plan.provenance.as_dict()
-        facts["answers"] = run.answers(facts)
-        facts = _without_nan(facts)
-        with output_errors(folder.study):
-            text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-            file.stream.write(f"{text}\n".encode())
-        folder.tidy()
-    return Study(folder=Path(output), facts=facts, tables=run.tables)
-
-
-class _Run:
-    """The stages of one study, and what comes of them."""
-
-    def __init__(
-        self, settings: StudySettings, folder: StudyFolder, executor: Executor, report: Report
-    ) -> None:
-        self._settings = settings
-        self._folder = folder
-        self._executor = executor
-        self._report = report
-        self._clock = _Clock()
-        self._predictors: PredictorSet | None = None
-        self._regression = Regression()
-        self.tables: dict[str, Path] = {}
-
-    def count(self, planned: list[PlannedSample], plan: CountPlan) -> list[CountedSample]:
-        with self._clock("counting"):
-            return count_stage(
-                planned,
-                self._settings,
-                plan,
-                self._folder.counts,
-                executor=self._executor,
-                report=self._report,
-            )
-
-    def deal(self, samples: list[CountedSample], *, resume: bool, parts: int | None) -> DealtRows:
-        with self._clock("sorting"):
-            return deal_stage(
-                samples,
-                self._settings,
-                self._folder,
-                executor=self._executor,
-                resume=resume,
-                report=self._report,
-                parts=parts,
-            )
-
-    def group(
-        self, samples: list[CountedSample], dealt: DealtRows, model: RecombinationModel | None
-    ) -> Grouped:
-        if self._settings.regression:
-            totals = dealt.totals
-            self._predictors = choose_predictors(self._settings, totals.v_genes, totals.j_genes)
+        predictors = None
+        if settings.regression:
+            predictors = choose_predictors(settings, dealt.totals.v_genes, dealt.totals.j_genes)
         pgen = None
         if model is not None:
-            calls = self._settings.model_calls
-            pgen = PgenColumns(model=model, calls=calls, folder=self._folder.counts)
-        with self._clock("grouping"):
-            return group_stage(
-                dealt,
-                self._settings,
-                self._folder,
-                self._predictors,
-                pgen=pgen,
-                duplicate_count=any(sample.duplicate_count is not None for sample in samples),
-                executor=self._executor,
-                report=self._report,
-            )
+            pgen = PgenColumns(model=model, calls=settings.model_calls, folder=self.folder.counts)
+        duplicates = any(sample.duplicate_count is not None for sample in samples)
+        grouped = self.group(dealt, predictors, duplicate_count=duplicates, pgen=pgen)
+        self._write_tables(grouped, dealt, subjects)
+        if predictors is not None:
+            self._regress(grouped, predictors)
+        notes = [
+            *_gene_notes(germline, model),
+            *_remarks(samples, germline),
+            *_notes(samples),
+            *grouped.figures.notes(),
+        ]
+        facts = {
+            **self._figures(samples, dealt, grouped, notes),
+            "subjects": len(subjects),
+            "provenance": plan.provenance.as_dict(),
+        }
+        plain: dict[str, Any] = _without_nan({**facts, "answers": self._answers(facts)})
+        return plain
 
-    def write_tables(
+    def _write_tables(
         self, grouped: Grouped, dealt: DealtRows, subjects: Mapping[str, Mapping[str, object]]
     ) -> None:
-        self._report(StudyProgress("writing tables", 0, 1))
-        with self._clock("tables"):
-            for path in self._folder.tables.iterdir():
+        self.report(StudyProgress("writing tables", 0, 1))
+        with self.timed("tables"):
+            for path in self.folder.tables.iterdir():
                 path.unlink()
-            self.tables = grouped.figures.write(self._folder.tables, subjects=subjects)
-            self.tables["statuses"] = _write_statuses(self._folder, dealt.totals.statuses)
+            self.tables = grouped.figures.write(self.folder.tables, subjects=subjects)
+            self.tables["statuses"] = _write_statuses(self.folder, dealt.totals.statuses)
 
-    def regress(self, grouped: Grouped) -> None:
-        if self._predictors is None:
-            return
-        with self._clock("regression"):
+    def _regress(self, grouped: Grouped, predictors: PredictorSet) -> None:
+        with self.timed("regression"):
             self._regression = regress(
                 grouped.designs,
-                self._predictors,
-                self._settings,
-                executor=self._executor,
-                progress=lambda state: self._report(StudyProgress(state.stage, state.done, state.total)),
+                predictors,
+                self.settings,
+                executor=self.executor,
+                progress=lambda state: self.report(StudyProgress(state.stage, state.done, state.total)),
             )
         for name, rows in self._regression.tables.items():
-            self.tables[name] = self._folder.tables / f"{name}.tsv"
+            self.tables[name] = self.folder.tables / f"{name}.tsv"
             write_table(self.tables[name], self._regression.columns[name], rows)
 
-    def facts(self, samples: list[CountedSample], dealt: DealtRows, grouped: Grouped) -> dict[str, Any]:
-        """Content of study.json, but for the answers."""
-        tables = sorted(self.tables.items())
+    def _figures(
+        self, samples: list[CountedSample], dealt: DealtRows, grouped: Grouped, notes: list[str]
+    ) -> dict[str, Any]:
+        """Numbers of study.json, with how they were made."""
         return {
             "version": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "parameters": self._settings.as_dict(),
+            "parameters": self.settings.as_dict(),
             "inputs": [_input_facts(sample) for sample in samples],
             "rows": dealt.totals.rows,
             "left_out": dict(dealt.totals.left_out),
             "clonotypes": grouped.clonotypes,
             "counted_clonotypes": grouped.counted,
-            "shared_by": self._settings.shared_by,
+            "shared_by": self.settings.shared_by,
             "shared_clonotypes": grouped.shared,
             **self._pgen_facts(),
-            "notes": [*_notes(samples), *grouped.figures.notes()],
+            "notes": notes,
             "regression": dict(self._regression.summary),
-            "tables": {name: os.path.relpath(path, self._folder.path) for name, path in tables},
-            "timings": dict(self._clock.seconds),
+            "tables": {
+                name: os.path.relpath(path, self.folder.path) for name, path in sorted(self.tables.items())
+            },
+            "timings": dict(self.seconds),
         }
 
-    def answers(self, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _answers(self, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the tables say."""
         tables = self._regression.tables
         groups = {row["predictor"]: row["group"] for row in tables.get("predictors", ())}
@@ -443,21 +374,6 @@ class _Run:
         shared = sum(int(row["shared_clonotypes"]) for row in rows if row["status"] in known)
         numbers = {"above_zero": positive, "zero": zero, "without": without, "shared": shared}
         return {"pgen": {**numbers, "statuses": found}}
-
-
-class _Clock:
-    """Seconds of each stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[stage] = round(time.perf_counter() - start, 3)
-        # What one stage has needed, the next one can have.
-        pa.default_memory_pool().release_unused()
 
 
 def _subjects(sheet: SampleSheet, dealt: DealtRows) -> dict[str, dict[str, object]]:

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from plait.errors import FormatError, InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import open_reads, slice_reads
 from plait.run.executor import LocalExecutor
+from plait.run.rows import RunningSums
 from plait.settings import thread_count
 from plait.types import Provenance
 from plait.vdj.calls import first_gene
@@ -40,8 +41,8 @@ from plait.vdj.reads.rearrangements import AnnotationSettings, RearrangementBuil
 _WITH_JUNCTION = pa.array(["ok", "out_of_frame", "stop_codon"])
 
 
-@dataclass(slots=True, kw_only=True)
-class ReadSummary:
+@dataclass(kw_only=True)
+class ReadSummary(RunningSums):
     """Counts over reads, or pairs of them. Sums of blocks, in any order.
 
     `sequences` is what was aligned: the reads, or with UMIs one consensus of each. `scored_bases` are those
@@ -93,15 +94,6 @@ class ReadSummary:
                 totals[first_gene(call)] += n
         self.junction_lengths.update(_counts(pc.binary_length(found["junction"])))
 
-    def merge(self, other: Self) -> None:
-        """Add the counts of other blocks; `other` is left unchanged."""
-        for item in fields(self):
-            mine, theirs = getattr(self, item.name), getattr(other, item.name)
-            if isinstance(mine, Counter):
-                mine.update(theirs)
-            else:
-                setattr(self, item.name, mine + theirs)
-
     @property
     def mean_quality(self) -> float | None:
         """Mean Phred score of the bases; None if the input has none."""
@@ -122,18 +114,11 @@ class ReadSummary:
                 return length
         return None
 
-    def state(self) -> dict[str, Any]:
-        """The counts alone, ready for JSON; `from_state` makes them anew."""
-        found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: dict(value) if isinstance(value, Counter) else value for name, value in found.items()}
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The counts that `state` gave, also after a way through JSON, which makes keys text."""
-        found: dict[str, Any] = {k: Counter(v) if isinstance(v, Mapping) else v for k, v in state.items()}
-        made = cls(**found)
-        made.junction_lengths = Counter({int(k): n for k, n in made.junction_lengths.items()})
-        return made
+        """The counts that `state` gave."""
+        lengths = {int(length): n for length, n in state["junction_lengths"].items()}
+        return super().from_state({**state, "junction_lengths": lengths})
 
     def as_dict(self, statuses: Iterable[str]) -> dict[str, Any]:
         """Everything, ready for JSON; of the statuses, in this order, those that occurred."""
