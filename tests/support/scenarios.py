@@ -53,7 +53,7 @@ class ScenarioModel:
     n1: Sequence[float]
     n2: Sequence[float]
     d: Mapping[tuple[int, int], float]
-    hidden: Mapping[tuple[int, int], float]
+    palindrome: Mapping[tuple[int, int], float]
     no_d_left: float
     letter: Mapping[str, float]
 
@@ -78,9 +78,9 @@ def natural_model(
     right = [end_ways(t - len(d), pi, 1) for t in range(size + 1)]
     left = {delta: end_ways(delta, pi, 1) for delta in range(-size, pi + 1)}
     plain = {(s, t): left[-s] * right[t] for s in range(size) for t in range(s + 1, size + 1)}
-    hidden = {(p, t): left[p] * right[t] for p in range(1, pi + 1) for t in range(size + 1)}
+    palindrome = {(p, t): left[p] * right[t] for p in range(1, pi + 1) for t in range(size + 1)}
     gone = sum(left[-t] * right[t] for t in range(size + 1))
-    total = sum(plain.values()) + sum(hidden.values()) + gone
+    total = sum(plain.values()) + sum(palindrome.values()) + gone
     return ScenarioModel(
         pi=pi,
         v=[ways / sum(v_ways) for ways in v_ways],
@@ -88,7 +88,7 @@ def natural_model(
         n1=n1,
         n2=n2,
         d={piece: ways / total for piece, ways in plain.items()},
-        hidden={piece: ways / total for piece, ways in hidden.items()},
+        palindrome={piece: ways / total for piece, ways in palindrome.items()},
         no_d_left=gone / total,
         letter=letter,
     )
@@ -141,7 +141,7 @@ def _d_weights(read: str, a: int, b: int, d: str, model: ScenarioModel) -> Itera
     for (s, t), weight in model.d.items():
         if alike(read[a:b], d_ext[s:t]):
             yield weight
-    for (p, t), weight in model.hidden.items():
+    for (p, t), weight in model.palindrome.items():
         mirrored = alike(read[a : a + p], reverse_complement(read[a + p : a + 2 * p]))
         if p + t == b - a and mirrored and alike(read[a + p : b], d_ext[:t]):
             yield weight
@@ -168,27 +168,27 @@ def weighted_tables(germline: GermlineSet, model: PathModel, scenarios: Scenario
     for row, weight in enumerate(ends):
         lengths = scenarios.n1 if row <= len(scenarios.v) else scenarios.n2
         level_weights[row, : len(lengths)] = [weight * share for share in reversed(lengths)]
-    prefix_row = np.arange(1, 1 + len(scenarios.v), dtype=np.int32)[None]
-    suffix_row = np.arange(1 + len(scenarios.v), len(ends), dtype=np.int32)[None]
-    fragment_row, hidden_row = np.zeros_like(tables.fragment_row), np.zeros_like(tables.hidden_row)
+    v_row = np.arange(1, 1 + len(scenarios.v), dtype=np.int32)[None]
+    j_row = np.arange(1 + len(scenarios.v), len(ends), dtype=np.int32)[None]
+    d_row, palindrome_row = np.zeros_like(tables.d_row), np.zeros_like(tables.palindrome_row)
     weights = [0.0, scenarios.no_d_left]
     for piece, weight in scenarios.d.items():
-        fragment_row[(0, *piece)] = len(weights)
+        d_row[(0, *piece)] = len(weights)
         weights.append(weight)
-    for piece, weight in scenarios.hidden.items():
-        hidden_row[(0, *piece)] = len(weights)
+    for piece, weight in scenarios.palindrome.items():
+        palindrome_row[(0, *piece)] = len(weights)
         weights.append(weight)
-    fragment_weights = np.zeros((len(weights), PADDING))
-    fragment_weights[:, 0] = weights
+    d_weights = np.zeros((len(weights), PADDING))
+    d_weights[:, 0] = weights
     return tables._replace(
-        prefix_row=prefix_row,
-        suffix_row=suffix_row,
+        v_row=v_row,
+        j_row=j_row,
         end_weights=end_weights,
         level_weights=level_weights,
-        fragment_row=fragment_row,
-        hidden_row=hidden_row,
+        d_row=d_row,
+        palindrome_row=palindrome_row,
         empty_row=np.ones(1, np.int32),
-        fragment_weights=fragment_weights,
+        d_weights=d_weights,
         plain_starts=np.zeros_like(tables.plain_starts),
         symbol_weight=np.array([scenarios.letter.get(symbol, 0.0) for symbol in MASK_SYMBOL]),
     )
