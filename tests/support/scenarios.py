@@ -53,7 +53,7 @@ class ScenarioModel:
     n1: Sequence[float]
     n2: Sequence[float]
     d: Mapping[tuple[int, int], float]
-    palindrome: Mapping[tuple[int, int], float]
+    hidden: Mapping[tuple[int, int], float]
     no_d_left: float
     letter: Mapping[str, float]
 
@@ -78,9 +78,9 @@ def natural_model(
     right = [end_ways(t - len(d), pi, 1) for t in range(size + 1)]
     left = {delta: end_ways(delta, pi, 1) for delta in range(-size, pi + 1)}
     plain = {(s, t): left[-s] * right[t] for s in range(size) for t in range(s + 1, size + 1)}
-    palindrome = {(p, t): left[p] * right[t] for p in range(1, pi + 1) for t in range(size + 1)}
+    hidden = {(p, t): left[p] * right[t] for p in range(1, pi + 1) for t in range(size + 1)}
     gone = sum(left[-t] * right[t] for t in range(size + 1))
-    total = sum(plain.values()) + sum(palindrome.values()) + gone
+    total = sum(plain.values()) + sum(hidden.values()) + gone
     return ScenarioModel(
         pi=pi,
         v=[ways / sum(v_ways) for ways in v_ways],
@@ -88,7 +88,7 @@ def natural_model(
         n1=n1,
         n2=n2,
         d={piece: ways / total for piece, ways in plain.items()},
-        palindrome={piece: ways / total for piece, ways in palindrome.items()},
+        hidden={piece: ways / total for piece, ways in hidden.items()},
         no_d_left=gone / total,
         letter=letter,
     )
@@ -141,7 +141,7 @@ def _d_weights(read: str, a: int, b: int, d: str, model: ScenarioModel) -> Itera
     for (s, t), weight in model.d.items():
         if alike(read[a:b], d_ext[s:t]):
             yield weight
-    for (p, t), weight in model.palindrome.items():
+    for (p, t), weight in model.hidden.items():
         mirrored = alike(read[a : a + p], reverse_complement(read[a + p : a + 2 * p]))
         if p + t == b - a and mirrored and alike(read[a + p : b], d_ext[:t]):
             yield weight
@@ -175,7 +175,7 @@ def weighted_tables(germline: GermlineSet, model: PathModel, scenarios: Scenario
     for piece, weight in scenarios.d.items():
         d_row[(0, *piece)] = len(weights)
         weights.append(weight)
-    for piece, weight in scenarios.palindrome.items():
+    for piece, weight in scenarios.hidden.items():
         palindrome_row[(0, *piece)] = len(weights)
         weights.append(weight)
     d_weights = np.zeros((len(weights), PADDING))
