@@ -26,7 +26,7 @@ from operation_rate import Tally, lane_operations_per_second
 
 from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.chain.launches import PATH_COUNTS, CountBatch
-from plait.dp.chain.tables import Texts
+from plait.dp.chain.tables import Junctions
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import ChainCounter, chain_kind, chain_tables
@@ -99,7 +99,7 @@ def best(run: Callable[[], Any], repeat: int, clock: Callable[[], float] = time.
     return min(times)
 
 
-def check(germline: GermlineSet, model: PathModel, texts: Texts, sample: int) -> None:
+def check(germline: GermlineSet, model: PathModel, texts: Junctions, sample: int) -> None:
     """Counts of a sample must equal those of interpreted Python, to the bit."""
     few = _head(texts, sample)
     fast = ChainCounter(germline, model, "vdj", CpuTarget(1), "null").run(few)
@@ -109,7 +109,7 @@ def check(germline: GermlineSet, model: PathModel, texts: Texts, sample: int) ->
             raise SystemExit(f"WRONG: {name} of {model} differs from the reference")
 
 
-def operations_per_text(germline: GermlineSet, model: PathModel, texts: Texts, sample: int) -> float:
+def operations_per_text(germline: GermlineSet, model: PathModel, texts: Junctions, sample: int) -> float:
     """Lane operations (one choice or one extend of one lane) that the schedule does per text."""
     few = _head(texts, sample)
     tally = Tally.fresh()
@@ -120,9 +120,9 @@ def operations_per_text(germline: GermlineSet, model: PathModel, texts: Texts, s
     return Tally.operations / few.start.size
 
 
-def _head(texts: Texts, n: int) -> Texts:
+def _head(texts: Junctions, n: int) -> Junctions:
     step = max(1, texts.start.size // n)
-    return Texts(texts.symbols, *(field[::step][:n] for field in texts[1:]))
+    return Junctions(texts.symbols, *(field[::step][:n] for field in texts[1:]))
 
 
 def compute(germline: GermlineSet, columns: Columns, repeat: int, limit: float) -> list[dict[str, Any]]:

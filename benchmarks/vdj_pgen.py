@@ -149,7 +149,7 @@ def others(
 
 def inference(model: RecombinationModel, table: dict[str, list[str]], repeat: int) -> float:
     """Junctions a second and iteration."""
-    from plait.dp.chain.texts import WeightedTexts
+    from plait.dp.chain.graphs import CodedJunctions
     from plait.vdj.model.junctions import encode_texts
     from plait.vdj.model.weights import model_shapes
 
@@ -157,7 +157,7 @@ def inference(model: RecombinationModel, table: dict[str, list[str]], repeat: in
     n = encoded.start.size
     first, roots = np.arange(n + 1), np.zeros(n, np.int32)
     v, j = roots + shapes.v.together, roots + shapes.j.together
-    batch = WeightedTexts(encoded.codes, encoded.start, encoded.length, first, v, first, j)
+    batch = CodedJunctions(encoded.codes, encoded.start, encoded.length, first, v, first, j)
     infer_model(model, lambda: [(encoded.parts, batch)], iterations=1, threads=1)
     seconds, _ = best(
         lambda: infer_model(model, lambda: [(encoded.parts, batch)], iterations=1, threads=1), repeat

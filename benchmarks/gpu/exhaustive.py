@@ -28,7 +28,7 @@ import numpy as np
 from plait.devices.cuda_devices import device_facts, devices
 from plait.devices.target import CpuTarget
 from plait.dp.chain.gpu_enumerate_launch import FINDING, Layout, run_enumeration
-from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.chain.tables import ChainTables, Junctions
 from plait.run.mpi import MpiExecutor
 from plait.vdj.chain import ChainCounter, chain_tables
 from plait.vdj.counting import PathCounter
@@ -55,7 +55,7 @@ def highest_clock() -> float:
         return 1.98e9
 
 
-def read_table(path: Path, germline: GermlineSet, sequences: int) -> Texts:
+def read_table(path: Path, germline: GermlineSet, sequences: int) -> Junctions:
     """The first distinct sequences that can be counted."""
     import pyarrow as pa
 
@@ -69,28 +69,28 @@ def read_table(path: Path, germline: GermlineSet, sequences: int) -> Texts:
     items = counter.items(*(unique[name].combine_chunks() for name in names))
     chosen = items.first[items.status == 0][:sequences]
     print(f"{chosen.size:,} sequences, the last of them distinct sequence {chosen[-1] + 1:,} of {path.name}")
-    return Texts(items.texts.symbols, *(field[chosen] for field in items.texts[1:]))
+    return Junctions(items.texts.symbols, *(field[chosen] for field in items.texts[1:]))
 
 
-def save_texts(path: Path, texts: Texts) -> None:
+def save_texts(path: Path, texts: Junctions) -> None:
     """Write texts, as small as can be."""
     symbols = np.concatenate(
         [texts.symbols[a : a + n] for a, n in zip(texts.start, texts.length, strict=True)]
     )
-    ends = {name: getattr(texts, name).astype(np.uint8) for name in ("length", "prefix", "suffix")}
-    np.savez_compressed(path, symbols=symbols, **ends)
+    ends = {"length": texts.length, "prefix": texts.v, "suffix": texts.j}
+    np.savez_compressed(path, symbols=symbols, **{name: x.astype(np.uint8) for name, x in ends.items()})
 
 
-def load_texts(path: Path, sequences: int) -> Texts:
+def load_texts(path: Path, sequences: int) -> Junctions:
     """Read what `save_texts` wrote."""
     with np.load(path) as stored:
-        length, prefix, suffix = (stored[name].astype(np.int64) for name in ("length", "prefix", "suffix"))
+        length, v, j = (stored[name].astype(np.int64) for name in ("length", "prefix", "suffix"))
         symbols = stored["symbols"]
     start = np.cumsum(length) - length
-    return Texts(symbols, start[:sequences], length[:sequences], prefix[:sequences], suffix[:sequences])
+    return Junctions(symbols, start[:sequences], length[:sequences], v[:sequences], j[:sequences])
 
 
-def by_dp1(germline: GermlineSet, most: int, texts: Texts) -> np.ndarray:
+def by_dp1(germline: GermlineSet, most: int, texts: Junctions) -> np.ndarray:
     """Counts of the CPU's dynamic programming, as `run_enumeration` lays them out."""
     raw = ChainCounter(germline, PathModel(name="dp1", max_n=most), "vdj", CpuTarget(), "null").run(texts)
     return np.concatenate([raw.full, raw.none[:, None, :]], axis=1)
@@ -119,7 +119,7 @@ class Times:
 def timed_run(
     chosen: list[int],
     tables: ChainTables,
-    texts: Texts,
+    texts: Junctions,
     most: int,
     layout: Layout,
     times: Times | None = None,
@@ -159,10 +159,10 @@ def report(layout: str, times: Times, total: float, limit: float) -> None:
 
 
 def one_layout(
-    layout: Layout, tables: ChainTables, texts: Texts, most: int, wanted: np.ndarray, limit: float
+    layout: Layout, tables: ChainTables, texts: Junctions, most: int, wanted: np.ndarray, limit: float
 ) -> dict[str, Any]:
     """Run, check and print one layout: launch by launch, then as fast as can be on 1, 2, 4, .. devices."""
-    few = Texts(texts.symbols, *(field[:64] for field in texts[1:]))
+    few = Junctions(texts.symbols, *(field[:64] for field in texts[1:]))
     for device in devices():
         timed_run([device], tables, few, min(most, 4), layout)
     times = Times(most)
@@ -190,11 +190,11 @@ def one_layout(
     return result
 
 
-def over_ranks(layout: Layout, tables: ChainTables, texts: Texts, most: int, wanted: np.ndarray) -> bool:
+def over_ranks(layout: Layout, tables: ChainTables, texts: Junctions, most: int, wanted: np.ndarray) -> bool:
     """Share the N strings out over the ranks of MPI, add up, and check on rank 0."""
     executor = MpiExecutor()
     chosen = [devices()[executor.local_rank % len(devices())]]
-    few = Texts(texts.symbols, *(field[:64] for field in texts[1:]))
+    few = Junctions(texts.symbols, *(field[:64] for field in texts[1:]))
     timed_run(chosen, tables, few, min(most, 4), layout)
 
     out = np.full_like(wanted, -1)
@@ -245,8 +245,8 @@ def main() -> None:
     limit = facts.multiprocessors * ALU_LANES * clock
     print(
         f"{len(devices())} x {facts.name}, at most {clock / 1e9:.2f} GHz: {limit / 1e12:.1f} T compared/s\n"
-        f"{texts.start.size:,} sequences, {np.unique(texts.prefix).size} V, {len(germline.d)} D, "
-        f"{np.unique(texts.suffix).size} J, {int((texts.length > 56).sum())} longer than a 16-byte record"
+        f"{texts.start.size:,} sequences, {np.unique(texts.v).size} V, {len(germline.d)} D, "
+        f"{np.unique(texts.j).size} J, {int((texts.length > 56).sum())} longer than a 16-byte record"
     )
     wanted = by_dp1(germline, most, texts)
     tables = chain_tables(germline, PathModel(name="exhaustive", max_n=most), "vdj")

@@ -42,7 +42,7 @@ from plait.devices.cuda_devices import device_facts
 from plait.devices.cuda_memory import Slot, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
-from plait.dp.chain.texts import WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model
 from plait.vdj.model.sampling import generate_file
 
@@ -142,20 +142,20 @@ def compute(engine: GenerationProbability, given: list[Any], threads: int) -> An
         return np.concatenate(list(pool.map(run, range(0, len(given[0]), BLOCK))))
 
 
-def tiled(texts: WeightedTexts, times: int) -> WeightedTexts:
+def tiled(texts: CodedJunctions, times: int) -> CodedJunctions:
     """The texts several times; their codes and lists once."""
-    n, p, s = texts.start.size, texts.prefix_root.size, texts.suffix_root.size
+    n, p, s = texts.start.size, texts.v_root.size, texts.j_root.size
     firsts = [np.append((edges[:-1] + size * np.arange(times)[:, None]).ravel(), size * times)
-              for edges, size in ((texts.prefix_first, p), (texts.suffix_first, s))]  # fmt: skip
+              for edges, size in ((texts.v_first, p), (texts.j_first, s))]  # fmt: skip
     assert firsts[0].size == n * times + 1
-    return WeightedTexts(
+    return CodedJunctions(
         texts.codes, np.tile(texts.start, times), np.tile(texts.length, times), firsts[0],
-        np.tile(texts.prefix_root, times), firsts[1], np.tile(texts.suffix_root, times),
+        np.tile(texts.v_root, times), firsts[1], np.tile(texts.j_root, times),
     )  # fmt: skip
 
 
 def resident(given: tuple[Any, ...], times: int, repeat: int) -> float:
-    """Texts/s with everything on the device."""
+    """Junctions/s with everything on the device."""
     chain, parts, texts, plain = given
     batch = cuda_weighted.batch_of(chain, parts, tiled(texts, times), plain)
     assert batch is not None
@@ -178,7 +178,7 @@ def resident(given: tuple[Any, ...], times: int, repeat: int) -> float:
 
 
 def arrays_to_arrays(given: tuple[Any, ...], times: int, repeat: int) -> float:
-    """Texts/s from host memory to host memory."""
+    """Junctions/s from host memory to host memory."""
     chain, parts, texts, plain = given
     many = tiled(texts, times)
     out = np.zeros(many.start.size)

@@ -42,9 +42,9 @@ from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import device_facts
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.dp.chain.gpu_count_launch import ChainLaunch, DeviceCounts, DeviceTexts, count_batch
+from plait.dp.chain.gpu_count_launch import ChainLaunch, DeviceCounts, DeviceJunctions, count_batch
 from plait.dp.chain.launches import PATH_COUNTS, CountBatch
-from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Junctions
 from plait.lang.algebras import COUNT
 from plait.lang.lanes import host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -90,9 +90,9 @@ def room(tables: ChainTables, count: int, *, totals: bool = False) -> ChainOutpu
     return out
 
 
-def tiled(texts: Texts, times: int) -> Texts:
+def tiled(texts: Junctions, times: int) -> Junctions:
     """The texts several times; their symbols once."""
-    return Texts(texts.symbols, *(np.tile(field, times) for field in texts[1:]))
+    return Junctions(texts.symbols, *(np.tile(field, times) for field in texts[1:]))
 
 
 def bus_speed(repeat: int) -> float:
@@ -109,9 +109,9 @@ def bus_speed(repeat: int) -> float:
     return size / median(run, repeat)
 
 
-def resident(launch: ChainLaunch, tables: ChainTables, texts: Texts, repeat: int) -> float:
-    """Texts/s with everything on the device."""
-    there = DeviceTexts(
+def resident(launch: ChainLaunch, tables: ChainTables, texts: Junctions, repeat: int) -> float:
+    """Junctions/s with everything on the device."""
+    there = DeviceJunctions(
         cuda.to_device(texts.symbols),
         cuda.to_device(texts.start.astype(np.int32)),
         *(cuda.to_device(field.astype(np.uint16)) for field in texts[2:]),
@@ -175,10 +175,10 @@ def profile(case: int, options: argparse.Namespace) -> dict[str, float]:
     return shares
 
 
-def check(kind: Any, tables: ChainTables, texts: Texts) -> float:
+def check(kind: Any, tables: ChainTables, texts: Junctions) -> float:
     """Compare every count of the GPU with the CPU's; returns texts/s of the CPU, on all its threads."""
     wanted, found = room(tables, texts.start.size), room(tables, texts.start.size)
-    few = Texts(texts.symbols, *(field[:1000] for field in texts[1:]))
+    few = Junctions(texts.symbols, *(field[:1000] for field in texts[1:]))
     CpuTarget().launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, few, room(tables, 1000)))
     begin = time.perf_counter()
     CpuTarget().launch(PATH_COUNTS, CountBatch(kind, COUNT, tables, texts, wanted))
@@ -191,9 +191,9 @@ def check(kind: Any, tables: ChainTables, texts: Texts) -> float:
 
 
 def arrays_to_arrays(
-    kind: Any, tables: ChainTables, texts: Texts, repeat: int, *, totals: bool = False
+    kind: Any, tables: ChainTables, texts: Junctions, repeat: int, *, totals: bool = False
 ) -> float:
-    """Texts/s from host memory to host memory."""
+    """Junctions/s from host memory to host memory."""
     out = room(tables, texts.start.size, totals=totals)
 
     def run() -> float:
@@ -271,12 +271,12 @@ def parquet_to_columns(
     return rows / median(run, options.repeat), stages.shares()
 
 
-def read(options: argparse.Namespace, germline: GermlineSet) -> tuple[Texts, Any]:
+def read(options: argparse.Namespace, germline: GermlineSet) -> tuple[Junctions, Any]:
     """Distinct texts, and the columns they come from, if there are any."""
     if options.texts:
         with np.load(options.texts) as stored:
-            fields = (stored[name].astype(np.int64) for name in Texts._fields[1:])
-            return Texts(stored["symbols"], *fields), None
+            fields = (stored[name].astype(np.int64) for name in Junctions._fields[1:])
+            return Junctions(stored["symbols"], *fields), None
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from vdj_count import real_columns, simulated_columns
 
@@ -287,7 +287,7 @@ def read(options: argparse.Namespace, germline: GermlineSet) -> tuple[Texts, Any
     else:
         columns = simulated_columns(germline, 100_000)
     items = PathCounter(germline, SWEEP, device="cpu").items(*columns)
-    return Texts(items.texts.symbols, *(field[items.status == 0] for field in items.texts[1:])), columns
+    return Junctions(items.texts.symbols, *(field[items.status == 0] for field in items.texts[1:])), columns
 
 
 def chain_of(germline: GermlineSet, model: PathModel) -> tuple[Any, ChainTables]:
@@ -295,7 +295,7 @@ def chain_of(germline: GermlineSet, model: PathModel) -> tuple[Any, ChainTables]
     return chain_kind(model, host_lanes()), chain_tables(germline, model, "vdj")
 
 
-def measure(case: tuple[Any, ...], germline: GermlineSet, texts: Texts, columns: Any,
+def measure(case: tuple[Any, ...], germline: GermlineSet, texts: Junctions, columns: Any,
             options: argparse.Namespace, bus: float) -> dict[str, Any]:  # fmt: skip
     """All rates of a case."""
     name, model, asked = case

@@ -31,7 +31,7 @@ from plait.devices.target import CpuTarget
 from plait.dp.chain import gpu_count_launch as cuda_chain
 from plait.dp.chain import gpu_tables as cuda_pieces
 from plait.dp.chain.launches import PATH_COUNTS, CountBatch
-from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Junctions
 from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes
 from plait.vdj.chain import chain_kind, chain_tables
@@ -125,7 +125,7 @@ def test_only_what_is_wanted(model: PathModel, genes: tuple[str, ...]) -> None:
     parts = [encode(read) for read in ("ACCTGCGGGACTTC", "ACCTCTTC", "ANNCTTC")]
     length = np.array([part.size for part in parts], np.int64)
     zero = np.zeros(len(parts), np.int64)
-    texts = Texts(np.concatenate(parts), np.cumsum(length) - length, length, zero, zero)
+    texts = Junctions(np.concatenate(parts), np.cumsum(length) - length, length, zero, zero)
     tables = chain_tables(germline, model, germline.chain)
     m, d = tables.out_lane.size, len(genes)
     for full, empty, none, regions in ((min(d, 1), 0, 0 if d else m, 0), (d, d, 0, 0), (d, 0, m, 20)):
@@ -153,7 +153,7 @@ def test_the_rest_is_counted_by_the_host_it_is_given() -> None:
     parts = [encode(read) for read in ("ACCTTC", "T" * 140, "ACCCTTC")]
     length = np.array([part.size for part in parts], np.int64)
     zero = np.zeros(3, np.int64)
-    texts = Texts(np.concatenate(parts), np.cumsum(length) - length, length, zero, zero)
+    texts = Junctions(np.concatenate(parts), np.cumsum(length) - length, length, zero, zero)
     model = PathModel(pi=1, nu=2, sweep_nu=(0, 2))
     tables, kind = chain_tables(germline, model, "vdj"), chain_kind(model, host_lanes())
     shapes = (3, 1, 2), (3, 0, 2), (3, 2), (3, 0, 2), (3, 0)
@@ -178,7 +178,7 @@ def test_pieces_fit_the_device_with_the_least_memory(monkeypatch: pytest.MonkeyP
     assert cuda_devices.least_free_memory([0, 1, 0]) == (1 << 28, 1)
     assert here == [0, 1]
     n = 100_000
-    texts = Texts(np.zeros(30, np.uint8), *(np.zeros(n, np.int64) for _ in range(4)))
+    texts = Junctions(np.zeros(30, np.uint8), *(np.zeros(n, np.int64) for _ in range(4)))
     shapes = (n, 1, 9), (n, 1, 9), (n, 9), (n, 0, 9), (n, 0)
     out = ChainOutput(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(n))
     free[1] = 1 << 22
@@ -187,24 +187,24 @@ def test_pieces_fit_the_device_with_the_least_memory(monkeypatch: pytest.MonkeyP
     assert all(plan.slots * plan.piece_bytes < 1 << 22 for plan in plans[1:])
 
 
-def drawn_texts(germline: GermlineSet, count: int, seed: int) -> Texts:
+def drawn_texts(germline: GermlineSet, count: int, seed: int) -> Junctions:
     """Junctions joined from what is left of V, D and J, and some of random letters, codes among them."""
     rng = np.random.default_rng(seed)
     letters = np.array([1, 2, 4, 8], np.uint8)
     v = [encode(a.cdr3_end or "") for a in germline.v]
     d = [encode(a.sequence) for a in germline.d] or [np.zeros(0, np.uint8)]
     j = [encode(a.cdr3_end or "") for a in germline.j]
-    prefix, suffix = rng.integers(0, len(v), count), rng.integers(0, len(j), count)
+    of_v, of_j = rng.integers(0, len(v), count), rng.integers(0, len(j), count)
     parts = []
     for k in range(count):
         gene = d[rng.integers(len(d))]
         a, b = np.sort(rng.integers(0, gene.size + 1, 2))
         read = np.concatenate([
-            v[prefix[k]][: max(0, v[prefix[k]].size - rng.integers(0, 8))],
+            v[of_v[k]][: max(0, v[of_v[k]].size - rng.integers(0, 8))],
             rng.choice(letters, rng.integers(0, 8)),
             gene[a:b],
             rng.choice(letters, rng.integers(0, 8)),
-            j[suffix[k]][rng.integers(0, 8) :],
+            j[of_j[k]][rng.integers(0, 8) :],
         ])  # fmt: skip
         if k % 50 == 0:
             read = rng.choice(letters[: rng.integers(1, 5)], rng.integers(0, 150))
@@ -212,7 +212,7 @@ def drawn_texts(germline: GermlineSet, count: int, seed: int) -> Texts:
             read[rng.integers(read.size)] = rng.integers(0, 16)
         parts.append(read)
     length = np.array([part.size for part in parts], np.int64)
-    return Texts(np.concatenate(parts), np.cumsum(length) - length, length, prefix, suffix)
+    return Junctions(np.concatenate(parts), np.cumsum(length) - length, length, of_v, of_j)
 
 
 def germline_of(name: str) -> GermlineSet:

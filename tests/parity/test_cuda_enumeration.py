@@ -13,7 +13,7 @@ from support.cases import make_germline
 from plait.alphabets import encode
 from plait.devices.target import ReferenceTarget
 from plait.dp.chain.launches import ENUMERATION, EnumerationBatch
-from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.chain.tables import ChainTables, Junctions
 from plait.errors import InvalidInput, Unsupported
 from plait.vdj.chain import ChainCounter, chain_tables
 from plait.vdj.germline import GermlineSet, load_germline
@@ -34,15 +34,15 @@ CODED = (
 )
 
 
-def texts_of(germline: GermlineSet, rows: Sequence[tuple[str, str, str]]) -> Texts:
+def texts_of(germline: GermlineSet, rows: Sequence[tuple[str, str, str]]) -> Junctions:
     symbols = [encode(sequence) for sequence, _, _ in rows]
     lengths = np.array([len(s) for s in symbols], np.int64)
     v, j = ([germline.resolve(row[k], s) for row in rows] for k, s in ((1, "V"), (2, "J")))
-    return Texts(np.concatenate(symbols), np.cumsum(lengths) - lengths, lengths, np.array(v), np.array(j))
+    return Junctions(np.concatenate(symbols), np.cumsum(lengths) - lengths, lengths, np.array(v), np.array(j))
 
 
 def enumerated(
-    tables: ChainTables, texts: Texts, most: int, devices: Sequence[int] = (0,), **options: Any
+    tables: ChainTables, texts: Junctions, most: int, devices: Sequence[int] = (0,), **options: Any
 ) -> np.ndarray:
     from plait.dp.chain.gpu_enumerate_launch import run_enumeration
 
@@ -51,13 +51,13 @@ def enumerated(
     return out
 
 
-def referred(tables: ChainTables, texts: Texts, most: int) -> np.ndarray:
+def referred(tables: ChainTables, texts: Junctions, most: int) -> np.ndarray:
     out = np.full((texts.start.size, tables.words.length.size + 1, most + 1), -1, np.int64)
     ReferenceTarget().launch(ENUMERATION, EnumerationBatch(tables, texts, most, out))
     return out
 
 
-def by_dp1(germline: GermlineSet, model: PathModel, texts: Texts) -> np.ndarray:
+def by_dp1(germline: GermlineSet, model: PathModel, texts: Junctions) -> np.ndarray:
     chain = "vdj" if germline.d else "vj"
     raw = ChainCounter(germline, replace(model, name="dp1"), chain, ReferenceTarget(), "null").run(texts)
     return np.concatenate([raw.full, raw.none[:, None]], axis=1)
@@ -218,11 +218,11 @@ def test_wide_records() -> None:
 def test_nothing_to_count(mouse: GermlineSet) -> None:
     tables = chain_tables(mouse, PathModel(name="exhaustive", max_n=1), "vdj")
     nothing = np.zeros(0, np.int64)
-    none = Texts(np.zeros(0, np.uint8), nothing, nothing, nothing, nothing)
+    none = Junctions(np.zeros(0, np.uint8), nothing, nothing, nothing, nothing)
     assert enumerated(tables, none, 1).shape == (0, 3, 2)
     # A row that cannot be counted is an empty text.
     zero = np.zeros(1, np.int64)
-    empty = Texts(np.zeros(0, np.uint8), zero, zero, zero, zero)
+    empty = Junctions(np.zeros(0, np.uint8), zero, zero, zero, zero)
     assert np.array_equal(enumerated(tables, empty, 1), referred(tables, empty, 1))
 
 

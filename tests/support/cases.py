@@ -11,7 +11,7 @@ import numpy as np
 from plait.alphabets import encode
 from plait.devices.target import Target
 from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, CountBatch, EnumerationBatch
-from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Texts
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput, ChainTables, Junctions
 from plait.run.executor import Executor
 from plait.vdj.chain import chain_kind, chain_tables
 from plait.vdj.germline import Allele, GermlineSet
@@ -199,19 +199,19 @@ def run_enumeration(batch: Batch, target: Target, *, pieces: Pieces | None = Non
     return {"full": counts[:, :d].tolist(), "none": counts[:, d].tolist()}
 
 
-def _texts(batch: Batch) -> Texts:
+def _texts(batch: Batch) -> Junctions:
     lengths = np.array([len(item.sequence) for item in batch.junctions], np.int64)
-    return Texts(
+    return Junctions(
         symbols=encode("".join(item.sequence for item in batch.junctions)),
         start=np.cumsum(lengths) - lengths,
         length=lengths,
-        prefix=np.array([item.v for item in batch.junctions], np.int64),
-        suffix=np.array([item.j for item in batch.junctions], np.int64),
+        v=np.array([item.v for item in batch.junctions], np.int64),
+        j=np.array([item.j for item in batch.junctions], np.int64),
     )
 
 
-def _stretch(texts: Texts, first: int, last: int) -> Texts:
-    return Texts(texts.symbols, *(array[first:last] for array in texts[1:]))
+def _stretch(texts: Junctions, first: int, last: int) -> Junctions:
+    return Junctions(texts.symbols, *(array[first:last] for array in texts[1:]))
 
 
 def _room(batch: Batch, dtype: Any) -> ChainOutput:

@@ -123,9 +123,9 @@ def chain_in(
     pick = empty_table(algebra, chain.pick.shape)
     pick[0, chain.pick.argmax()] = algebra.one
     return chain._replace(
-        prefix=trees("v", shapes.v, weights.v),
-        suffix=trees("j", shapes.j, weights.j),
-        fragment=trees("d", shapes.d, weights.d),
+        v=trees("v", shapes.v, weights.v),
+        j=trees("j", shapes.j, weights.j),
+        d=trees("d", shapes.d, weights.d),
         words=trees("d", shapes.words, weights.d * own),
         left_none=left_none,
         right_none=right_none,

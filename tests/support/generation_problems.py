@@ -22,7 +22,7 @@ from support.chain_values import Amounts, chain_in, empty_table, scratch_in
 from support.problems import SPLITS
 from support.recombination import coding_texts, drawn_junctions, small_model, ways_of
 
-from plait.dp.chain.texts import WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions
 from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lang.lanes import LANES, host_lanes
@@ -207,7 +207,7 @@ def insertion_amounts(table: str, p: NDArray[np.float64]) -> NDArray[np.float64]
     return np.arange(p.size, dtype=float) if table.endswith("_length") else np.zeros(p.shape)
 
 
-def batch_texts(batch: GenerationBatch, v: EndShape, j: EndShape) -> tuple[Any, WeightedTexts]:
+def batch_texts(batch: GenerationBatch, v: EndShape, j: EndShape) -> tuple[Any, CodedJunctions]:
     """What codes stand for, and the texts.
 
     Parameters
@@ -223,7 +223,7 @@ def batch_texts(batch: GenerationBatch, v: EndShape, j: EndShape) -> tuple[Any, 
         chosen = [[shape.together] if one is None else shape.root[list(one)].tolist() for one in genes]
         first = np.cumsum([0, *map(len, chosen)])
         roots += [first, np.array([root for one in chosen for root in one], np.int32)]
-    return encoded.parts, WeightedTexts(encoded.codes, encoded.start, encoded.length, *roots)
+    return encoded.parts, CodedJunctions(encoded.codes, encoded.start, encoded.length, *roots)
 
 
 def weigh_batch(

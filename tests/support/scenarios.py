@@ -168,27 +168,27 @@ def weighted_tables(germline: GermlineSet, model: PathModel, scenarios: Scenario
     for row, weight in enumerate(ends):
         lengths = scenarios.n1 if row <= len(scenarios.v) else scenarios.n2
         level_weights[row, : len(lengths)] = [weight * share for share in reversed(lengths)]
-    prefix_row = np.arange(1, 1 + len(scenarios.v), dtype=np.int32)[None]
-    suffix_row = np.arange(1 + len(scenarios.v), len(ends), dtype=np.int32)[None]
-    fragment_row, hidden_row = np.zeros_like(tables.fragment_row), np.zeros_like(tables.hidden_row)
+    v_row = np.arange(1, 1 + len(scenarios.v), dtype=np.int32)[None]
+    j_row = np.arange(1 + len(scenarios.v), len(ends), dtype=np.int32)[None]
+    d_row, palindrome_row = np.zeros_like(tables.d_row), np.zeros_like(tables.palindrome_row)
     weights = [0.0, scenarios.no_d_left]
     for piece, weight in scenarios.d.items():
-        fragment_row[(0, *piece)] = len(weights)
+        d_row[(0, *piece)] = len(weights)
         weights.append(weight)
     for piece, weight in scenarios.hidden.items():
-        hidden_row[(0, *piece)] = len(weights)
+        palindrome_row[(0, *piece)] = len(weights)
         weights.append(weight)
-    fragment_weights = np.zeros((len(weights), PADDING))
-    fragment_weights[:, 0] = weights
+    d_weights = np.zeros((len(weights), PADDING))
+    d_weights[:, 0] = weights
     return tables._replace(
-        prefix_row=prefix_row,
-        suffix_row=suffix_row,
+        v_row=v_row,
+        j_row=j_row,
         end_weights=end_weights,
         level_weights=level_weights,
-        fragment_row=fragment_row,
-        hidden_row=hidden_row,
+        d_row=d_row,
+        palindrome_row=palindrome_row,
         empty_row=np.ones(1, np.int32),
-        fragment_weights=fragment_weights,
+        d_weights=d_weights,
         plain_starts=np.zeros_like(tables.plain_starts),
         symbol_weight=np.array([scenarios.letter.get(symbol, 0.0) for symbol in MASK_SYMBOL]),
     )

@@ -1,4 +1,4 @@
-"""How the exhaustive enumeration lays texts and D fragments out for a GPU; no device needed."""
+"""How the exhaustive enumeration lays texts and D D genes out for a GPU; no device needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from plait.alphabets import encode
 from plait.dp.chain.gpu_enumerate import ByteLetters, PackedLetters
 from plait.dp.chain.gpu_enumerate_launch import arrange
-from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.chain.tables import ChainTables, Junctions
 from plait.errors import InvalidInput, Unsupported
 from plait.vdj.chain import chain_tables
 from plait.vdj.germline import load_germline
@@ -24,11 +24,11 @@ def tables() -> ChainTables:
     return chain_tables(load_germline("mouse_trb"), PathModel(name="exhaustive"), "vdj")
 
 
-def texts_of(sequences: Sequence[str], prefix: Sequence[int], suffix: Sequence[int]) -> Texts:
+def texts_of(sequences: Sequence[str], v: Sequence[int], j: Sequence[int]) -> Junctions:
     lengths = np.array([len(s) for s in sequences], np.int64)
     symbols = np.concatenate([encode(s) for s in sequences])
     starts = np.cumsum(lengths) - lengths
-    return Texts(symbols, starts, lengths, np.array(prefix, np.int64), np.array(suffix, np.int64))
+    return Junctions(symbols, starts, lengths, np.array(v, np.int64), np.array(j, np.int64))
 
 
 def bits_of(letters: PackedLetters, item: int) -> int:
@@ -78,16 +78,14 @@ def test_every_text_is_in_one_group(tables: ChainTables) -> None:
 
 def test_fragments_are_distinct_and_none_is_lost(tables: ChainTables) -> None:
     (group,) = arrange(tables, texts_of(["ACGT"], [0], [0]), "8bit")
-    fragments, symbols = group.fragments, group.letters.fragment_symbols
+    d_parts, symbols = group.d_parts, group.letters.d_bases
     for f, size in enumerate(tables.words.length):
-        own = range(fragments.first[f], fragments.first[f + 1])
-        parts = [
-            symbols[fragments.start[u] : fragments.start[u] + fragments.length[u]].tobytes() for u in own
-        ]
+        own = range(d_parts.first[f], d_parts.first[f + 1])
+        parts = [symbols[d_parts.start[u] : d_parts.start[u] + d_parts.length[u]].tobytes() for u in own]
         assert len(set(parts)) == len(parts)
         assert [len(p) for p in parts] == sorted(len(p) for p in parts)
-        ways = dict(zip(parts, fragments.ways[own.start : own.stop].tolist(), strict=True))
+        ways = dict(zip(parts, d_parts.ways[own.start : own.stop].tolist(), strict=True))
         assert ways.pop(b"") == size + 1
         assert sum(ways.values()) == size * (size + 1) // 2
-    assert fragments.length[fragments.first[-2] :].tolist() == [0]
-    assert fragments.ways[fragments.first[-2] :].tolist() == [1]
+    assert d_parts.length[d_parts.first[-2] :].tolist() == [0]
+    assert d_parts.ways[d_parts.first[-2] :].tolist() == [1]

@@ -1,4 +1,4 @@
-"""Matches of a text with prefixes, suffixes, fragments and itself."""
+"""Matches of a text with V ends, J ends, D genes and itself."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_matched_ends(read: str, v: str, j: str, pi: int) -> None:
     masks = encode(read).astype(np.int64)
     v_ext, j_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j
     n = len(read)
-    prefix = max(k for k in range(min(n, len(v_ext)) + 1) if alike(read[:k], v_ext[:k]))
-    suffix = max(k for k in range(min(n, len(j_ext)) + 1) if alike(read[n - k :], j_ext[len(j_ext) - k :]))
-    assert matched(tables.prefix_symbols, 1, min(n, len(v_ext)), masks, 0, 1) == prefix
-    assert matched(tables.suffix_symbols, 0, min(n, len(j_ext)), masks, n - 1, -1) == suffix
+    m_v = max(k for k in range(min(n, len(v_ext)) + 1) if alike(read[:k], v_ext[:k]))
+    m_j = max(k for k in range(min(n, len(j_ext)) + 1) if alike(read[n - k :], j_ext[len(j_ext) - k :]))
+    assert matched(tables.v_bases, 1, min(n, len(v_ext)), masks, 0, 1) == m_v
+    assert matched(tables.j_bases, 0, min(n, len(j_ext)), masks, n - 1, -1) == m_j
 
 
 @given(sequences(0, 12, codes=True), st.integers(1, 4))
@@ -63,7 +63,7 @@ def call(
 
 def d_call(read: str, d: list[str], **how: Any) -> tuple[int, ...]:
     found = call(read, d, **how)
-    return tuple(found[f"fragment_{part}"] for part in ("match", "start", "end", "choice"))
+    return tuple(found[f"d_{part}"] for part in ("match", "start", "end", "alleles"))
 
 
 @pytest.mark.parametrize("width", LANES)
@@ -117,11 +117,11 @@ def test_genes_share_words_and_do_not_run_into_each_other(width: int) -> None:
 def test_palindromes_of_a_gene_are_part_of_the_match() -> None:
     # GGAC with both palindromes of two nucleotides is CC GGAC GT.
     found = call("ATCCGGACGTA", ["GGAC"], pi=2, v="A", j="TTT")
-    assert [found[f"fragment_{x}"] for x in ("match", "start", "end", "extended_left", "extended_right")] == [
+    assert [found[f"d_{x}"] for x in ("match", "start", "end", "extended_left", "extended_right")] == [
         8, 2, 10, 2, 2,
     ]  # fmt: skip
     found = call("ATCGGACATA", ["GGAC"], pi=2, v="A", j="TTT")
-    assert [found[f"fragment_{x}"] for x in ("match", "start", "end", "extended_left", "extended_right")] == [
+    assert [found[f"d_{x}"] for x in ("match", "start", "end", "extended_left", "extended_right")] == [
         5, 2, 7, 1, 0,
     ]  # fmt: skip
 
@@ -129,8 +129,8 @@ def test_palindromes_of_a_gene_are_part_of_the_match() -> None:
 def test_the_fewest_palindromic_nucleotides_are_called() -> None:
     # GT is in the gene and in its palindrome: it is called as the gene's own.
     found = call("AAGTAA", ["GTAC"], pi=2, v="C", j="CCC")
-    assert found["fragment_match"] == 3
-    assert (found["fragment_extended_left"], found["fragment_extended_right"]) == (0, 0)
+    assert found["d_match"] == 3
+    assert (found["d_extended_left"], found["d_extended_right"]) == (0, 0)
 
 
 @given(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.recombination import drawn_junctions, probability_of, small_model
 
-from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.errors import InvalidInput
 from plait.vdj.model import Iteration, JunctionSampler, RecombinationModel, infer_model, uniform_model
 from plait.vdj.model.expectations import PIECE, Expectation, most_probable_steps
@@ -23,7 +23,7 @@ TABLES = ("p_v", "p_dj", "p_v_deletions", "p_d_deletions", "p_j_deletions", "p_v
 
 def batch(model: RecombinationModel, texts: list[str], v: Any = None, j: Any = None) -> Any:
     encoded = JunctionEncoder(model).encode(texts, v, j)
-    found: tuple[GraphParts, WeightedTexts] = encoded.parts, encoded.texts
+    found: tuple[GraphParts, CodedJunctions] = encoded.parts, encoded.texts
     return found
 
 
@@ -184,8 +184,8 @@ def test_going_on_from_counts_gives_the_same_bits(d: bool) -> None:
     assert (whole.junctions, whole.log_likelihood()) == (rest.junctions, rest.log_likelihood())
     with pytest.raises(InvalidInput, match="those of the model"):
         Expectation(uniform_model(model)).restore(kept)
-    with pytest.raises(InvalidInput, match="counts of prefix"):
-        rest.restore({**kept, "prefix": kept["prefix"][1:]})
+    with pytest.raises(InvalidInput, match="counts of v"):
+        rest.restore({**kept, "v": kept["v"][1:]})
     with pytest.raises(InvalidInput, match="none"):
         rest.restore({name: table for name, table in kept.items() if name != "junctions"})
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cases import make_germline
 
-from plait.dp.chain.tables import Texts
+from plait.dp.chain.tables import Junctions
 from plait.errors import InvalidInput
 from plait.vdj import PathModel, count_paths
 from plait.vdj.calls import Items
@@ -23,7 +23,7 @@ WIDEST = 2**63 - 1
 def sums(sizes: list[int]) -> RowSums:
     first = np.cumsum(sizes) - sizes
     start = np.zeros(sum(sizes), np.int64)
-    texts = Texts(np.zeros(0, np.uint8), start, start, start, start)
+    texts = Junctions(np.zeros(0, np.uint8), start, start, start, start)
     return RowSums(Items(texts, first, np.zeros(len(sizes), np.uint8)), np.zeros(sum(sizes), np.bool_))
 
 

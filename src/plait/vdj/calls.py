@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK
-from plait.dp.chain.tables import Texts
+from plait.dp.chain.tables import Junctions
 from plait.errors import InvalidInput
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.allele import split_call
@@ -183,7 +183,7 @@ class Items(NamedTuple):
     that of every row.
     """
 
-    texts: Texts
+    texts: Junctions
     first: NDArray[np.int64]
     status: NDArray[np.uint8]
 
@@ -207,12 +207,12 @@ def make_items(
     first = np.cumsum(pairs) - pairs
     row = np.repeat(np.arange(status.size), pairs)
     v_rank, j_rank = np.divmod(np.arange(row.size) - first[row], np.maximum(j_count[row], 1))
-    texts = Texts(
+    texts = Junctions(
         symbols=encoded.symbols,
         start=encoded.start[row],
         length=np.where(bad[row], 0, encoded.length[row]),
-        prefix=np.where(bad[row], 0, _nth(v_found, v_codes[row], v_rank)),
-        suffix=np.where(bad[row], 0, _nth(j_found, j_codes[row], j_rank)),
+        v=np.where(bad[row], 0, _nth(v_found, v_codes[row], v_rank)),
+        j=np.where(bad[row], 0, _nth(j_found, j_codes[row], j_rank)),
     )
     return Items(texts, first, status)
 

@@ -13,7 +13,7 @@ from plait.devices.target import ReferenceTarget, Target
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, CountBatch, EnumerationBatch
 from plait.dp.chain.rows import Kind, PerInsertions, PerModel
-from plait.dp.chain.tables import FRAGMENT_BITS, REGION_FIELDS, ChainOutput, ChainTables, FragmentWords, Texts
+from plait.dp.chain.tables import D_BITS, REGION_FIELDS, ChainOutput, ChainTables, DWords, Junctions
 from plait.errors import Unsupported
 from plait.lang.algebras import BIG_COUNT, COUNT, PROBABILITY, SATURATING_COUNT
 from plait.lang.lanes import LANES, host_lanes, padded
@@ -39,16 +39,16 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
     with its extensions is longer than 62 nucleotides, or there are more than 62 of them.
     """
     genes, allowed = _genes(germline, chain)
-    fragments = _fragment_tables(model, genes, dtype)
+    of_d = _d_tables(model, genes, dtype)
     ends = _end_tables(germline, model, dtype)
-    words = _words(fragments.pop("called"), allowed)
-    first = words.first + fragments["joined_left"]
+    words = _words(of_d.pop("called"), allowed)
+    first = words.first + of_d["joined_left"]
     return ChainTables(
         **ends,
-        **fragments,
+        **of_d,
         words=words,
-        joined_starts=((1 << fragments["joined_length"]) - 1) << first,
-        plain_starts=_plain_starts(fragments["fragment_row"], first, fragments["joined_length"]),
+        joined_starts=((1 << of_d["joined_length"]) - 1) << first,
+        plain_starts=_plain_starts(of_d["d_row"], first, of_d["joined_length"]),
         **_lanes(model),
         allowed=allowed,
         pair_allowed=_pairs(germline, len(genes), chain),
@@ -57,15 +57,15 @@ def chain_tables(germline: GermlineSet, model: PathModel, chain: Chain, dtype: A
         level_step=np.int64(len(model.pis) if model.name == "dp2" else 1),
         out_lane=_out_lanes(model),
         bound_ends=float(max(ends["end_weights"].max(), 1)) ** 2,
-        bound_fragment=_bound_fragment(fragments),
+        bound_d=_bound_d(of_d),
         bound_symbol=np.maximum(MASK_SIZE, 1).astype(np.float64),
     )
 
 
-def d_allele_words(germline: GermlineSet) -> FragmentWords:
+def d_allele_words(germline: GermlineSet) -> DWords:
     """The D alleles of a set without extensions, packed; Unsupported as for `chain_tables`."""
     genes, allowed = _genes(germline, germline.chain)
-    _check_fragments(genes, 0)
+    _check_d(genes, 0)
     return _words(genes, allowed)
 
 
@@ -76,47 +76,47 @@ def _genes(germline: GermlineSet, chain: Chain) -> tuple[list[_Masks], NDArray[n
     return genes, allowed.reshape(len(germline.j), len(genes))
 
 
-def _check_fragments(genes: Sequence[_Masks], pi: int) -> None:
+def _check_d(genes: Sequence[_Masks], pi: int) -> None:
     """Unsupported if a D gene is too long with its extensions, or there are too many."""
-    if genes and max(g.size for g in genes) + 2 * pi > FRAGMENT_BITS:
+    if genes and max(g.size for g in genes) + 2 * pi > D_BITS:
         raise Unsupported(
             f"a D gene of {max(g.size for g in genes)} nt with pi={pi}",
-            why=f"the length of a D gene + 2 pi must not exceed {FRAGMENT_BITS}",
+            why=f"the length of a D gene + 2 pi must not exceed {D_BITS}",
         )
-    if len(genes) > FRAGMENT_BITS:
-        raise Unsupported(f"{len(genes)} D alleles", why=f"a chain takes at most {FRAGMENT_BITS}")
+    if len(genes) > D_BITS:
+        raise Unsupported(f"{len(genes)} D alleles", why=f"a chain takes at most {D_BITS}")
 
 
 def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
-    """Prefixes and suffixes: the V and J ends, extended; alleles without an anchor have no end."""
+    """V ends and J ends: the V and J ends, extended; alleles without an anchor have no end."""
     pi = max(model.pis)
     weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
-    prefixes = [_extended(encode(a.cdr3_end or ""), pi) for a in germline.v]
-    suffixes = [_extended(encode(a.cdr3_end or "")[::-1], pi) for a in germline.j]
+    v_ends = [_extended(encode(a.cdr3_end or ""), pi) for a in germline.v]
+    j_ends = [_extended(encode(a.cdr3_end or "")[::-1], pi) for a in germline.j]
     return {
-        "prefix_symbols": _padded(prefixes),
-        "suffix_symbols": _padded(suffixes),
-        "prefix_length": _lengths(prefixes),
-        "suffix_length": _lengths(suffixes),
-        "prefix_row": _end_rows(model, prefixes, [p.size - pi for p in prefixes]),
-        "suffix_row": _end_rows(model, suffixes, [s.size - pi for s in suffixes]),
+        "v_bases": _padded(v_ends),
+        "j_bases": _padded(j_ends),
+        "v_length": _lengths(v_ends),
+        "j_length": _lengths(j_ends),
+        "v_row": _end_rows(model, v_ends, [p.size - pi for p in v_ends]),
+        "j_row": _end_rows(model, j_ends, [s.size - pi for s in j_ends]),
         "end_weights": _pad(weights["end_weights"]),
         "level_weights": _pad(weights["level_weights"]),
     }
 
 
-def _fragment_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, Any]:
+def _d_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str, Any]:
     """D genes as they take part in the chain, and as they are called."""
     pi = max(model.pis)
-    _check_fragments(genes, pi)
+    _check_d(genes, pi)
     weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
     called = [np.concatenate([_palindrome(g[::-1], pi)[::-1], g, _palindrome(g, pi)]) for g in genes]
     joined = [_extended(g, pi) for g in genes] if model.name == "dp2" else called
-    rows = _fragment_rows(model, genes, joined)
-    fragment_weights, empty_row = _with_empty_rows(model, genes, joined, weights["fragment_weights"])
+    rows = _d_rows(model, genes, joined)
+    d_weights, empty_row = _with_empty_rows(model, genes, joined, weights["d_weights"])
     return {
         **rows,
-        "fragment_weights": _pad(fragment_weights),
+        "d_weights": _pad(d_weights),
         "called": called,
         "joined_left": np.full(len(genes), pi if model.name == "dp2" else 0, np.int64),
         "joined_length": _lengths(joined),
@@ -147,37 +147,37 @@ def _lengths(rows: Sequence[_Masks]) -> NDArray[np.int64]:
     return np.array([r.size for r in rows], np.int64)
 
 
-def _words(fragments: Sequence[_Masks], allowed: NDArray[np.uint8]) -> FragmentWords:
-    """Pack fragments into words, in order, with an empty bit between two of them."""
+def _words(genes: Sequence[_Masks], allowed: NDArray[np.uint8]) -> DWords:
+    """Pack D genes into words, in order, with an empty bit between two of them."""
     places: list[NDArray[np.int64]] = []
-    fragment_of: list[NDArray[np.int64]] = []
+    d_of: list[NDArray[np.int64]] = []
     word, first = [], []
-    free = FRAGMENT_BITS
-    for f, masks in enumerate(fragments):
-        if not places or free + masks.size > FRAGMENT_BITS:
+    free = D_BITS
+    for f, masks in enumerate(genes):
+        if not places or free + masks.size > D_BITS:
             places.append(np.zeros(16, np.int64))
-            fragment_of.append(np.zeros(FRAGMENT_BITS, np.int64))
+            d_of.append(np.zeros(D_BITS, np.int64))
             free = 0
         for s, symbol in enumerate(masks.tolist()):
             places[-1][(np.arange(16) & symbol) != 0] |= 1 << (free + s)
-        fragment_of[-1][free : free + masks.size] = f
+        d_of[-1][free : free + masks.size] = f
         word.append(len(places) - 1)
         first.append(free)
         free += masks.size + 1
-    lengths = _lengths(fragments)
+    lengths = _lengths(genes)
     starts = ((1 << lengths) - 1) << np.array(first, np.int64)
     allowed_starts = np.zeros((allowed.shape[0], len(places)), np.int64)
     every_start = np.zeros(len(places), np.int64)
     for f, w in enumerate(word):
         allowed_starts[:, w] |= np.where(allowed[:, f] != 0, starts[f], 0)
         every_start[w] |= starts[f]
-    return FragmentWords(
+    return DWords(
         places=np.array(places, np.int64).reshape(len(places), 16),
         word=np.array(word, np.int64),
         first=np.array(first, np.int64),
         length=lengths,
         every_start=every_start,
-        fragment_of=np.array(fragment_of, np.int64).reshape(len(places), FRAGMENT_BITS),
+        d_of=np.array(d_of, np.int64).reshape(len(places), D_BITS),
         allowed_starts=allowed_starts,
         longest=np.int64(lengths.max(initial=0)),
     )
@@ -197,21 +197,21 @@ def _end_rows(model: PathModel, ends: Sequence[_Masks], germline: Sequence[int])
     return table
 
 
-def _fragment_rows(
+def _d_rows(
     model: PathModel, genes: Sequence[_Masks], joined: Sequence[_Masks]
 ) -> dict[str, NDArray[np.int32]]:
-    """Rows for fragment[s:t), and for p mirrored nucleotides before fragment[0:t)."""
+    """Rows for bases [s:t) of each D gene, and for p mirrored nucleotides before [0:t)."""
     pi = max(model.pis) if model.name == "dp2" else 0
     width = max((f.size for f in joined), default=0) + 1
     plain = np.zeros((len(genes), width, width), np.int32)
-    hidden = np.zeros((len(genes), pi + 1, width), np.int32)
-    for f, (gene, fragment) in enumerate(zip(genes, joined, strict=True)):
-        for t in range(fragment.size + 1):
+    palindrome = np.zeros((len(genes), pi + 1, width), np.int32)
+    for f, (gene, d) in enumerate(zip(genes, joined, strict=True)):
+        for t in range(d.size + 1):
             right = _class_of(model, t - gene.size)
             plain[f, :t, t] = 1 + right
             for p in range(pi + 1):
-                hidden[f, p, t] = 1 + p * (pi + 1) + right
-    return {"fragment_row": plain, "hidden_row": hidden}
+                palindrome[f, p, t] = 1 + p * (pi + 1) + right
+    return {"d_row": plain, "palindrome_row": palindrome}
 
 
 def _dp2_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
@@ -233,7 +233,7 @@ def _dp2_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
     return {
         "end_weights": rows(end, range(longest + 1), len(model.nus)),
         "level_weights": rows(end, range(longest + 1), levels),
-        "fragment_weights": rows(pair, range((longest + 1) ** 2), len(model.nus)),
+        "d_weights": rows(pair, range((longest + 1) ** 2), len(model.nus)),
     }
 
 
@@ -241,7 +241,7 @@ def _dp1_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
     """Every match counts once; lane n is the number of N nucleotides."""
     table = np.array([[0] * (model.max_n + 1), [1] * (model.max_n + 1)], dtype)
     levels = np.array([[0] * (model.max_n + 1), [1] + [0] * model.max_n], dtype)
-    return {"end_weights": table, "level_weights": levels, "fragment_weights": table}
+    return {"end_weights": table, "level_weights": levels, "d_weights": table}
 
 
 def _with_empty_rows(
@@ -249,18 +249,18 @@ def _with_empty_rows(
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Weight rows with one more per D gene: all ways that nothing is left of it."""
     extra = []
-    for gene, fragment in zip(genes, joined, strict=True):
+    for gene, d in zip(genes, joined, strict=True):
         if model.name == "dp2":
             sums = [
                 sum(
                     end_weight(-t, pi, model.strands) * end_weight(t - gene.size, pi, model.strands)
-                    for t in range(fragment.size + 1)
+                    for t in range(d.size + 1)
                 )
                 for pi in model.pis
             ]
             extra.append(sums * len(model.nus))
         else:
-            ways = {"positions": fragment.size + 1, "once": 1, "none": 0}[model.empty_d]
+            ways = {"positions": d.size + 1, "once": 1, "none": 0}[model.empty_d]
             extra.append([ways] * (model.max_n + 1))
     rows = np.array(extra, weights.dtype).reshape(len(genes), weights.shape[1])
     first = weights.shape[0]
@@ -282,7 +282,7 @@ def _out_lanes(model: PathModel) -> NDArray[np.int64]:
 def _plain_starts(
     rows: NDArray[np.int32], first: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Bits of the starts s for which fragment[s:s+n) has the row of fragment[0:n), for every n."""
+    """Bits of the starts s for which bases [s:s+n) of a D gene have the row of [0:n), for every n."""
     table = np.zeros(rows.shape[:2], np.int64)
     for f, (size, bit) in enumerate(zip(lengths.tolist(), first.tolist(), strict=True)):
         for n in range(1, size + 1):
@@ -316,10 +316,10 @@ def _pairs(germline: GermlineSet, genes: int, chain: Chain) -> NDArray[np.uint8]
     return np.array(pairs, np.uint8).reshape(genes, genes)
 
 
-def _bound_fragment(tables: Mapping[str, NDArray[Any]]) -> float:
+def _bound_d(tables: Mapping[str, NDArray[Any]]) -> float:
     longest = int(tables["joined_length"].max(initial=0))
-    heaviest = max(tables["fragment_weights"].max(), 1)
-    return float((longest + 1) ** 2 * tables["hidden_row"].shape[1]) * float(heaviest)
+    heaviest = max(tables["d_weights"].max(), 1)
+    return float((longest + 1) ** 2 * tables["palindrome_row"].shape[1]) * float(heaviest)
 
 
 Overflow = Literal["null", "float", "wide"]
@@ -372,7 +372,7 @@ class ChainCounter:
         self._pairs = len(germline.d) ** 2 if chain == "vddj" else 0
         self._source = (germline, model, chain)
 
-    def run(self, texts: Texts) -> RawCounts:
+    def run(self, texts: Junctions) -> RawCounts:
         """Count a batch of items."""
         if self.model.name == "exhaustive":
             return self._as_asked(self._enumerate(texts))
@@ -388,7 +388,7 @@ class ChainCounter:
             return result
         return self._count_wider(texts, items, result)
 
-    def totals(self, texts: Texts) -> RawTotals:
+    def totals(self, texts: Junctions) -> RawTotals:
         """Count a batch of items and keep the sums over D genes alone; a device need not send the rest."""
         if self._pairs or self.model.name == "exhaustive" or self._overflow != "null":
             return self._summed(self.run(texts))
@@ -427,7 +427,7 @@ class ChainCounter:
         full, empty, none, pair = (values.astype(dtype) for values in counts[:4])
         return RawCounts(full, empty, none, pair, counts.regions, counts.overflow)
 
-    def room(self, texts: Texts, dtype: Any) -> ChainOutput:
+    def room(self, texts: Junctions, dtype: Any) -> ChainOutput:
         """Memory for the counts of a batch."""
         n, m, d = texts.start.size, self._lanes, self._tables.words.length.size
         return ChainOutput(
@@ -439,12 +439,12 @@ class ChainCounter:
             bound=np.zeros(n, np.float64),
         )
 
-    def _fill(self, out: ChainOutput, alg: Any, tables: ChainTables, texts: Texts) -> None:
+    def _fill(self, out: ChainOutput, alg: Any, tables: ChainTables, texts: Junctions) -> None:
         """Count into `out` in the lanes of this processor."""
         batch = CountBatch(chain_kind(self.model, host_lanes()), alg, tables, texts, out)
         self._target.launch(PATH_COUNTS, batch)
 
-    def _recount(self, texts: Texts, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
+    def _recount(self, texts: Junctions, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
         """Count with saturation; returns which of the items reach the limit."""
         again = self.room(_take(texts, items), np.int64)
         kind = chain_kind(self.model, LANES[1])
@@ -456,7 +456,7 @@ class ChainCounter:
             reached |= (part == SATURATING_COUNT.limit).any(axis=tuple(range(1, part.ndim)))
         return reached
 
-    def _count_wider(self, texts: Texts, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
+    def _count_wider(self, texts: Junctions, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
         """Replace the counts of overflowed items by float64 or Python integers."""
         part = _take(texts, items)
         if self._overflow == "float":
@@ -472,7 +472,7 @@ class ChainCounter:
             whole[items] = wider
         return result._replace(overflow=np.zeros_like(result.overflow))
 
-    def _enumerate(self, texts: Texts) -> RawCounts:
+    def _enumerate(self, texts: Junctions) -> RawCounts:
         """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
         out = self.room(texts, np.int64)
         self._fill(out, COUNT, self._tables, texts)
@@ -483,7 +483,5 @@ class ChainCounter:
         return RawCounts(counts[:, :d], out.empty, counts[:, d], out.pair, out.regions, overflow)
 
 
-def _take(texts: Texts, items: NDArray[np.int64]) -> Texts:
-    return Texts(
-        texts.symbols, texts.start[items], texts.length[items], texts.prefix[items], texts.suffix[items]
-    )
+def _take(texts: Junctions, items: NDArray[np.int64]) -> Junctions:
+    return Junctions(texts.symbols, texts.start[items], texts.length[items], texts.v[items], texts.j[items])

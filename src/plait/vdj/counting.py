@@ -147,10 +147,10 @@ def region_columns(
     first = items.first
     field = dict(zip(REGION_FIELDS, regions.T, strict=True))
     length = items.texts.length[first]
-    v_end = np.array([len(a.cdr3_end or "") for a in germline.v])[items.texts.prefix[first]]
-    j_end = np.array([len(a.cdr3_end or "") for a in germline.j])[items.texts.suffix[first]]
-    m_v, m_j, m_d = field["prefix_match"], field["suffix_match"], field["fragment_match"]
-    d_start, d_end = field["fragment_start"], field["fragment_end"]
+    v_end = np.array([len(a.cdr3_end or "") for a in germline.v])[items.texts.v[first]]
+    j_end = np.array([len(a.cdr3_end or "") for a in germline.j])[items.texts.j[first]]
+    m_v, m_j, m_d = field["v_match"], field["j_match"], field["d_match"]
+    d_start, d_end = field["d_start"], field["d_end"]
     has_d = m_d > 0
     j_start = length - m_j
     n1_end = np.where(has_d, d_start, j_start)
@@ -167,8 +167,8 @@ def region_columns(
         "n1_length": np.maximum(n1_end - m_v, 0),
         "n2_length": np.maximum(j_start - n2_start, 0),
         "p3v_length": np.maximum(m_v - v_end, 0),
-        "p5d_length": field["fragment_extended_left"],
-        "p3d_length": field["fragment_extended_right"],
+        "p5d_length": field["d_extended_left"],
+        "p3d_length": field["d_extended_right"],
         "p5j_length": np.maximum(m_j - j_end, 0),
     }
     for span, part in (("n1", "before"), ("n2", "after"), ("ndn", "between")):
@@ -645,7 +645,7 @@ class PathCounter:
         status = items.status.copy()
         rows = RowSums(items, raw.overflow)
         d_allowed, pairs_allowed = self._allowed
-        allowed = rows.any_item(d_allowed[items.texts.suffix])
+        allowed = rows.any_item(d_allowed[items.texts.j])
         # The order rule looks at the D next to J, the second one of a pair.
         pairs = allowed[:, None, :] & pairs_allowed[None]
         regions = rows.first_item(raw.regions)
@@ -659,7 +659,7 @@ class PathCounter:
             allowed=allowed,
             pair_allowed=pairs.reshape(status.size, pairs.shape[1] * pairs.shape[2]),
             regions=region_columns(self.germline, self.model, self.chain, regions, items),
-            d_match=regions[:, REGION_FIELDS.index("fragment_choice")],
+            d_match=regions[:, REGION_FIELDS.index("d_alleles")],
             provenance=self.provenance,
         )
 

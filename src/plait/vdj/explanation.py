@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.alphabets import encode, reverse_complement
-from plait.dp.chain.tables import FRAGMENT_BITS
+from plait.dp.chain.tables import D_BITS
 from plait.errors import InvalidInput
 from plait.vdj.calls import STATUSES, encode_junctions
 from plait.vdj.counting import PathCounter
@@ -370,7 +370,7 @@ class _Case:
     def _largest_pi(self) -> int:
         """As far as the D genes with their extensions can be counted."""
         longest = max((len(allele.sequence) for allele in self.germline.d), default=0)
-        return max(0, min(_LARGEST_PI, (FRAGMENT_BITS - longest) // 2))
+        return max(0, min(_LARGEST_PI, (D_BITS - longest) // 2))
 
     def _columns(self) -> tuple[pa.Array, pa.Array, pa.Array]:
         texts = (self.junction, self.v.name, self.j.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from plait.dp.chain.texts import count_after, count_before, node_after, node_before, place_of, step_on
+from plait.dp.chain.graphs import count_after, count_before, node_after, node_before, place_of, step_on
 from plait.dp.chain.weigh import (
     find_spans,
     insert_at,
@@ -28,14 +28,14 @@ LEAST_WEIGHT: Final = 1e-290
 class ChainCounts(NamedTuple):
     """Expected counts, float64; what is found is added.
 
-    `prefix`, `suffix` and `words` are shaped as the weights of the tries, by node and column; `left_none` and
+    `v`, `j` and `words` are shaped as the weights of the tries, by node and column; `left_none` and
     `right_none` are (1,). `left_length` and `right_length` are shaped and ordered as those of the chain: 1,
     2, ... insertions between margins. `left_step` and `right_step`, (20, lanes), to be added up over lanes:
     row 4 a + b for inserted base b after a, row 16 + b for the first one.
     """
 
-    prefix: Any
-    suffix: Any
+    v: Any
+    j: Any
     words: Any
     left_none: Any
     right_none: Any
@@ -48,12 +48,12 @@ class ChainCounts(NamedTuple):
 class PairCounts(NamedTuple):
     """Expected counts without D, float64; what is found is added.
 
-    `prefix` and `suffix` are shaped as the weights of the tries, by node and column; `length`, (1 + most,),
+    `v` and `j` are shaped as the weights of the tries, by node and column; `length`, (1 + most,),
     by number of insertions; `step`, (5, 4), by inserted base after the one before, row 4 for the first one.
     """
 
-    prefix: Any
-    suffix: Any
+    v: Any
+    j: Any
     length: Any
     step: Any
 
@@ -112,9 +112,9 @@ def backward_vdj(adjoint: Any, junction: Any, texts: Any, item: int, scale: floa
     backward_join(junction, scale, adjoint, counts)
     backward_right(junction, adjoint, counts)
     backward_left(junction, adjoint, counts)
-    v, j = junction.chain.prefix.weight, junction.chain.suffix.weight
-    visit_v(AddCounts(v, adjoint.before, counts.prefix), junction, texts, item)
-    visit_j(AddCounts(j, adjoint.after, counts.suffix), junction, texts, item)
+    v, j = junction.chain.v.weight, junction.chain.j.weight
+    visit_v(AddCounts(v, adjoint.before, counts.v), junction, texts, item)
+    visit_j(AddCounts(j, adjoint.after, counts.j), junction, texts, item)
 
 
 class AddCounts(NamedTuple):
@@ -144,7 +144,7 @@ def backward_join(junction: Any, scale: float, adjoint: Any, counts: Any) -> Non
         adjoint.left[u, 0] = 0.0
         for c in range(adjoint.right.shape[1]):
             adjoint.right[u, c] = 0.0
-    for c in range(0, chain.suffix.weight.shape[1], width_of(lanes)):
+    for c in range(0, chain.j.weight.shape[1], width_of(lanes)):
         for u in range(nodes):
             if scratch.left[u, 0] != 0.0:
                 adjoint.left[u, 0] += scale * backward_d(junction, u, c, scale, adjoint, counts)
@@ -221,7 +221,7 @@ def backward_left_node(
 def backward_right(junction: Any, adjoint: Any, counts: Any) -> None:
     """From the derivatives by `right`: those by `after`, and expected counts of insertions on the right."""
     lanes, _, chain, graph, nodes, scratch = junction
-    columns = chain.suffix.weight.shape[1]
+    columns = chain.j.weight.shape[1]
     low, high = places_entered(junction, scratch.after, columns)
     most = chain.right_length.shape[1] - 2 * chain.margin
     for u in range(nodes):
@@ -292,9 +292,9 @@ def backward_vj(adjoint: Any, junction: Any, texts: Any, item: int, scale: float
     for u in range(nodes):
         if span[u, 0] != 0:
             backward_insertions(junction, u, scale, adjoint, counts)
-    ends = AddGroups(lanes, chain.prefix.weight, adjoint.behind, scale, counts.prefix, span, False)
+    ends = AddGroups(lanes, chain.v.weight, adjoint.behind, scale, counts.v, span, False)
     visit_v(ends, junction, texts, item)
-    ends = AddGroups(lanes, chain.suffix.weight, adjoint.ahead, scale, counts.suffix, span, True)
+    ends = AddGroups(lanes, chain.j.weight, adjoint.ahead, scale, counts.j, span, True)
     visit_j(ends, junction, texts, item)
 
 
@@ -409,39 +409,39 @@ backward = by_type_of({ChainAdjoint: backward_vdj, PairAdjoint: backward_vj})
 class PartOwners(NamedTuple):
     """Parts of genes in the order of the trie nodes at which they end.
 
-    Parts of node t are ``first[t]`` to ``first[t + 1]``, int64 (nodes + 1,). `gene`, `cut` and `cut_right`,
-    int64 (parts,): whose they are, and deletions. `weight` and `log`, float64 (parts, columns): weight and
-    its logarithm, 0 where there is none.
+    Parts of node t are ``first[t]`` to ``first[t + 1]``, int64 (nodes + 1,). `gene`, `deletion` and
+    `deletion_right`, int64 (parts,): whose they are, and what is deleted. `weight` and `log`, float64
+    (parts, columns): weight and its logarithm, 0 where there is none.
     """
 
     first: Any
     gene: Any
-    cut: Any
-    cut_right: Any
+    deletion: Any
+    deletion_right: Any
     weight: Any
     log: Any
 
 
 class PosteriorRows(NamedTuple):
-    """What is found for n junctions; `prefix`, `words` and `suffix` are `PartOwners` of V, D and J.
+    """What is found for n junctions; `v`, `words` and `j` are `PartOwners` of V, D and J.
 
-    `prefix_share`, `words_share` and `suffix_share`, float64 (genes,), are working memory, zeros between
+    `v_share`, `words_share` and `j_share`, float64 (genes,), are working memory, zeros between
     junctions. `best`, int32 (n, 3): the most probable V, D and J, -1 for none, with probabilities `share`,
-    float64 (n, 3). `cut`, float64 (n, 4): mean deletions of V, of D on the left and on the right, and of J.
+    float64 (n, 3). `deletion`, float64 (n, 4): mean deletions of V, of D on the left and right, and of J.
     `log`, float64 (n,): mean logarithm of the weights of all parts together. The lengths and steps, float64
     (n, ...), are expected counts of the junction, flat, as of `ChainCounts`, or of `PairCounts`, where those
     on the right are missing.
     """
 
-    prefix: Any
+    v: Any
     words: Any
-    suffix: Any
-    prefix_share: Any
+    j: Any
+    v_share: Any
     words_share: Any
-    suffix_share: Any
+    j_share: Any
     best: Any
     share: Any
-    cut: Any
+    deletion: Any
     log: Any
     left_length: Any
     right_length: Any
@@ -453,15 +453,15 @@ class PosteriorRows(NamedTuple):
 def take_ends(junction: Any, texts: Any, item: int, counts: Any, posterior: Any) -> None:
     """Take what is counted of V and J."""
     for k in range(4):
-        posterior.cut[item, k] = 0.0
+        posterior.deletion[item, k] = 0.0
     posterior.log[item] = 0.0
-    chain, cut, log = junction.chain, posterior.cut, posterior.log
-    share = posterior.prefix_share
-    parts = TakeParts(posterior.prefix, counts.prefix, chain.prefix.weight, item, 0, 0, share, cut, log)
+    chain, deletion, log = junction.chain, posterior.deletion, posterior.log
+    share = posterior.v_share
+    parts = TakeParts(posterior.v, counts.v, chain.v.weight, item, 0, 0, share, deletion, log)
     visit_v(parts, junction, texts, item)
     name_best(share, item, 0, posterior)
-    share = posterior.suffix_share
-    parts = TakeParts(posterior.suffix, counts.suffix, chain.suffix.weight, item, 3, 3, share, cut, log)
+    share = posterior.j_share
+    parts = TakeParts(posterior.j, counts.j, chain.j.weight, item, 3, 3, share, deletion, log)
     visit_j(parts, junction, texts, item)
     name_best(share, item, 2, posterior)
 
@@ -470,9 +470,9 @@ def take_ends(junction: Any, texts: Any, item: int, counts: Any, posterior: Any)
 def take_vdj(counts: Any, junction: Any, item: int, posterior: Any) -> None:
     """`take_middle` with D."""
     _, _, chain, graph, nodes, scratch = junction
-    share = posterior.words_share
+    share, log = posterior.words_share, posterior.log
     parts = TakeParts(
-        posterior.words, counts.words, chain.words.weight, item, 1, 2, share, posterior.cut, posterior.log
+        posterior.words, counts.words, chain.words.weight, item, 1, 2, share, posterior.deletion, log
     )
     for start in range(nodes):
         t, u, top = 0, start, 0
@@ -515,7 +515,7 @@ def take_table(numbers: Any, rows: Any, item: int) -> None:
 class TakeParts(NamedTuple):
     """Shares the expected counts `numbers` of trie nodes out among the parts that end there.
 
-    `left` and `right` are the columns of `cut`, one of them twice for V and J.
+    `left` and `right` are the columns of `deletion`, one of them twice for V and J.
     """
 
     owners: Any
@@ -525,12 +525,12 @@ class TakeParts(NamedTuple):
     left: Any
     right: Any
     share: Any
-    cut: Any
+    deletion: Any
     log: Any
 
     @staticmethod
     def visit(visitor: TakeParts, t: int, u: int) -> None:
-        owners, numbers, weights, item, left, right, share, cut, log = visitor
+        owners, numbers, weights, item, left, right, share, deletion, log = visitor
         for c in range(numbers.shape[1]):
             if numbers[t, c] > 0.0:
                 rate = numbers[t, c] / weights[t, c]
@@ -539,9 +539,9 @@ class TakeParts(NamedTuple):
                     value = rate * owners.weight[k, c]
                     share[owners.gene[k]] += value
                     log[item] += value * owners.log[k, c]
-                    cut[item, left] += value * owners.cut[k]
+                    deletion[item, left] += value * owners.deletion[k]
                     if right != left:
-                        cut[item, right] += value * owners.cut_right[k]
+                        deletion[item, right] += value * owners.deletion_right[k]
 
 
 @shared

@@ -102,7 +102,7 @@ def find_regions(tables: Any, j: int, length: int, scratch: Any, regions: Any, i
     """Write the D columns of `plait.dp.chain.tables.REGION_FIELDS`.
 
     Ties between positions and D genes are joined: leftmost start and rightmost end of all longest
-    occurrences; ``fragment_choice`` has one bit per D that reaches the length. The extended part
+    occurrences; ``d_alleles`` has one bit per D that reaches the length. The extended part
     counted at an end is that of the occurrence with the fewest extended bases there.
     """
     words = tables.words
@@ -147,7 +147,7 @@ def join_occurrence(
     while starts != 0:
         bit = lowest_bit(starts)
         starts = starts & (starts - 1)
-        f = words.fragment_of[w, bit]
+        f = words.d_of[w, bit]
         s = bit - words.first[f]
         fewest_left = min(fewest_left, max(0, tables.region_left[f] - s))
         fewest_right = min(fewest_right, max(0, s + read - tables.region_right[f]))
@@ -175,22 +175,22 @@ def tally(masks: Any, begin: int, end: int, regions: Any, item: int, column: int
 @shared
 def chain_item(kind: Any, alg: Any, tables: Any, texts: Any, item: int, scratch: Any, out: Any) -> None:
     """All counts and region calls of a junction; overwrites row `item` of `out`, scratch is the caller's."""
-    v = texts.prefix[item]
-    j = texts.suffix[item]
+    v = texts.v[item]
+    j = texts.j[item]
     length, plain = load_text(alg, tables, texts, item, scratch)
-    most = min(length, tables.prefix_length[v])
-    m_v = matched(tables.prefix_symbols, v, most, scratch.masks, 0, 1)
-    most = min(length, tables.suffix_length[j])
-    m_j = matched(tables.suffix_symbols, j, most, scratch.masks, length - 1, -1)
+    most = min(length, tables.v_length[v])
+    m_v = matched(tables.v_bases, v, most, scratch.masks, 0, 1)
+    most = min(length, tables.j_length[j])
+    m_j = matched(tables.j_bases, j, most, scratch.masks, length - 1, -1)
     pairs = out.pair.shape[1]
     find_occurrences(kind.lanes, tables.words, j, pairs, length, scratch)
     if out.regions.shape[1] > 0:
         out.regions[item, 0] = m_v
         out.regions[item, 1] = m_j
         find_regions(tables, j, length, scratch, out.regions, item)
-    hidden = tables.hidden_row.shape[1] - 1
-    if hidden > 0:
-        mirror_arms(tables.mirror, scratch.masks, length, hidden, scratch.arms)
+    palindrome = tables.palindrome_row.shape[1] - 1
+    if palindrome > 0:
+        mirror_arms(tables.mirror, scratch.masks, length, palindrome, scratch.arms)
     levels = kind.insertion.levels
     last = min(length, m_v + levels - 1)
     first = max(0, length - m_j - levels + 1)
@@ -237,7 +237,7 @@ def write_counts(kind: Any, alg: Any, tables: Any, span: Any, scratch: Any, out:
     for f in range(genes):
         row = tables.empty_row[f] if tables.allowed[span.j, f] != 0 else 0
         for x in range(lane.size):
-            empty = extend(alg, total[genes, x], tables.fragment_weights[row, x])
+            empty = extend(alg, total[genes, x], tables.d_weights[row, x])
             full = choice(alg, total[f, x], empty)
             if out.empty.shape[1] > 0:
                 out.empty[item, f, lane[x]] = empty
@@ -256,8 +256,8 @@ def sum_from(
     Returns whether there is any; ``inner[0]`` is only written then.
     """
     words = tables.words
-    weights = tables.fragment_weights
-    if a == span.length or a + tables.joined_length[f] + tables.hidden_row.shape[1] - 1 < first:
+    weights = tables.d_weights
+    if a == span.length or a + tables.joined_length[f] + tables.palindrome_row.shape[1] - 1 < first:
         return False
     word = words.word[f]
     depth = scratch.depth[word]
@@ -272,14 +272,14 @@ def sum_from(
             continue
         alike = population(alive & tables.plain_starts[f, read])
         if alike > 0:
-            row = tables.fragment_row[f, 0, read]
+            row = tables.d_row[f, 0, read]
             add_match(kind, alg, weights, row, alike, after, a + read, found, scratch.inner)
             found = True
         rest = alive & ~tables.plain_starts[f, read]
         while rest != 0:
             s = lowest_bit(rest) - words.first[f] - tables.joined_left[f]
             rest = rest & (rest - 1)
-            row = tables.fragment_row[f, s, s + read]
+            row = tables.d_row[f, s, s + read]
             add_match(kind, alg, weights, row, 1, after, a + read, found, scratch.inner)
             found = True
     return sum_mirrored(kind, alg, tables, span, f, a, first, scratch, after, found)
@@ -292,9 +292,9 @@ def sum_mirrored(
 ) -> bool:  # fmt: skip
     """The matches of `sum_from` whose first p bases are the reverse complement of whatever follows them."""
     words = tables.words
-    weights = tables.fragment_weights
+    weights = tables.d_weights
     bit = words.first[f] + tables.joined_left[f]
-    for p in range(1, tables.hidden_row.shape[1]):
+    for p in range(1, tables.palindrome_row.shape[1]):
         if a + 2 * p > span.length:
             break
         if scratch.arms[a + p] < p:
@@ -303,7 +303,7 @@ def sum_mirrored(
         while True:
             b = a + p + t
             if b >= first:
-                row = tables.hidden_row[f, p, t]
+                row = tables.palindrome_row[f, p, t]
                 add_match(kind, alg, weights, row, 1, after, b, found, scratch.inner)
                 found = True
             if b == span.length or t == tables.joined_length[f]:
@@ -322,7 +322,7 @@ def sum_two_d(
     inner = PositionRows(scratch.inner, 0, 0, 0)
     behind = PositionRows(scratch.behind, scratch.lead, 1, 0)
     genes = tables.words.length.size
-    weights = tables.fragment_weights
+    weights = tables.d_weights
     for second in range(genes):
         filled = False
         for f in range(genes):
@@ -345,7 +345,7 @@ def sum_two_d(
 def fill_behind(kind: Any, alg: Any, tables: Any, span: Any, second: int, after: Any, scratch: Any) -> None:
     """Rows of `behind`: insertions, the second of two D genes, and all that follows it."""
     inner = scratch.inner
-    weights = tables.fragment_weights
+    weights = tables.d_weights
     row = tables.empty_row[second]
     for c in range(span.length + 1):
         found = sum_from(kind, alg, tables, span, second, c, span.first, scratch, after)
@@ -363,7 +363,7 @@ def bound_of(levels: int, tables: Any, span: Any, masks: Any, pairs: int) -> Any
 
     What insertions add is cut off far above any limit: all that matters there is that it is too large.
     """
-    of_d = (span.length + 1.0) * tables.bound_fragment
+    of_d = (span.length + 1.0) * tables.bound_d
     if pairs > 0:
         of_d = of_d * of_d
     # No path inserts more bases than its insertions allow; none weighs more than one opposite a full mask.
@@ -386,8 +386,8 @@ def enumerate_item(tables: Any, texts: Any, item: int, most: int, letters: Any, 
     """
     first = texts.start[item]
     length = texts.length[item]
-    v = texts.prefix[item]
-    j = texts.suffix[item]
+    v = texts.v[item]
+    j = texts.j[item]
     genes = tables.words.length.size
     for f in range(genes + 1):
         for n in range(most + 1):
@@ -412,8 +412,8 @@ def ways_with(
     ways = 0
     genes = tables.words.length.size
     size = tables.words.length[f] if f < genes else 0
-    for kept in range(min(length, tables.prefix_length[v]) + 1):
-        if kept > 0 and (symbols[first + kept - 1] & tables.prefix_symbols[v, kept - 1]) == 0:
+    for kept in range(min(length, tables.v_length[v]) + 1):
+        if kept > 0 and (symbols[first + kept - 1] & tables.v_bases[v, kept - 1]) == 0:
             break
         for n1 in range(n + 1):
             a = kept + n1
@@ -424,9 +424,7 @@ def ways_with(
                     ways += ends_with(tables, symbols, first, length, j, a, letters, n, n)
                 continue
             row = tables.empty_row[f]
-            ways += tables.fragment_weights[row, 0] * ends_with(
-                tables, symbols, first, length, j, a, letters, n1, n
-            )
+            ways += tables.d_weights[row, 0] * ends_with(tables, symbols, first, length, j, a, letters, n1, n)
             for s in range(size):
                 for t in range(s + 1, size + 1):
                     b = a + t - s
@@ -448,12 +446,12 @@ def ends_with(
 ) -> int:
     """1 if the junction from b on is letters[n1:n) followed by an end of J, else 0."""
     kept = length - b - (n - n1)
-    if kept < 0 or kept > tables.suffix_length[j]:
+    if kept < 0 or kept > tables.j_length[j]:
         return 0
     for k in range(n1, n):
         if (symbols[first + b + k - n1] & letters[k]) == 0:
             return 0
     for k in range(kept):
-        if (symbols[first + length - 1 - k] & tables.suffix_symbols[j, k]) == 0:
+        if (symbols[first + length - 1 - k] & tables.j_bases[j, k]) == 0:
             return 0
     return 1

@@ -79,8 +79,8 @@ def prepare_models(rows: Any, tables: Any, span: Any, models: Any, memory: Any) 
             place = np.int32(i * tables.patterns + pattern)
             before = min(kept, np.int32(span.m_v + 1))
             after = min(kept, np.int32(span.m_j + 1))
-            memory.left[at(place)] = tables.prefix_sums[at(span.v), at(before), at(pattern)]
-            memory.right[at(place)] = tables.suffix_sums[at(span.j), at(after), at(pattern)]
+            memory.left[at(place)] = tables.v_sums[at(span.v), at(before), at(pattern)]
+            memory.right[at(place)] = tables.j_sums[at(span.j), at(after), at(pattern)]
             i = np.int32(i + group)
     synchronize_warp()
 
@@ -88,7 +88,7 @@ def prepare_models(rows: Any, tables: Any, span: Any, models: Any, memory: Any) 
 @shared
 def arm(tables: Any, span: Any, c: Any, masks: Any) -> Any:
     """How many bases before a position are the reverse complement of those after it."""
-    most = min(tables.hidden, min(c, np.int32(span.length - c)))
+    most = min(tables.palindrome, min(c, np.int32(span.length - c)))
     p = np.int32(0)
     while p < most:
         if (masks[at(c - 1 - p)] & tables.mirror[at(masks[at(c + p)])]) == 0:
@@ -103,7 +103,7 @@ def mirrored_starts_models(rows: Any, tables: Any, span: Any, a: Any, f: Any, me
     word = tables.starts.dtype.type
     bits = word(0)
     origin = tables.origin[at(f)]
-    most = min(tables.hidden, np.int32(span.length - a))
+    most = min(tables.palindrome, np.int32(span.length - a))
     for p in range(np.int32(1), np.int32(most + 1)):
         if memory.arms[at(a + p)] >= p:
             bits = word(bits | (word(1) << in_word(bits, np.int32(origin - p))))
@@ -208,11 +208,11 @@ def write_none_models(
 
 
 @shared
-def write_fragment_models(
+def write_d_models(
     rows: Any, alg: Any, tables: Any, item: Any, models: Any,
     f: Any, allowed: bool, total: Any, empty: Any, memory: Any, out: Any,
 ) -> None:  # fmt: skip
-    """`write_fragment` with a row per model."""
+    """`write_d` with a row per model."""
     write_model(alg, tables, item, models.first, f, allowed, total[0], empty[0], out)
     write_model(alg, tables, item, models.second, f, allowed, total[1], empty[1], out)
 
@@ -228,7 +228,7 @@ def write_model(
         full = choice(alg, total, left)
         if out.empty.shape[1] > 0:
             out.empty[at(item), at(f), x] = left
-        if out.full.shape[1] == tables.fragments:
+        if out.full.shape[1] == tables.genes:
             out.full[at(item), at(f), x] = full
         else:
             out.full[at(item), at(0), x] = choice(alg, out.full[at(item), at(0), x], full) if f > 0 else full
@@ -367,11 +367,11 @@ def write_none_insertions(
 
 
 @shared
-def write_fragment_insertions(
+def write_d_insertions(
     rows: Any, alg: Any, tables: Any, item: Any, models: Any,
     f: Any, allowed: bool, total: Any, empty: Any, memory: Any, out: Any,
 ) -> None:  # fmt: skip
-    """`write_fragment` where lanes count insertions."""
+    """`write_d` where lanes count insertions."""
     synchronize_warp()
     carried = alg.zero, alg.zero
     n: Any = lane_index()
@@ -390,7 +390,7 @@ class Call(NamedTuple):
     """The longest occurrences of a D so far; the same in all lanes.
 
     `length` is in bases, 0 if there is none; `begin` and `end` are the leftmost start and rightmost end,
-    `left` and `right` the fewest extended bases there; `fragments` has a bit for each D that reaches
+    `left` and `right` the fewest extended bases there; `genes` has a bit for each D that reaches
     the length.
     """
 
@@ -399,7 +399,7 @@ class Call(NamedTuple):
     end: Any
     left: Any
     right: Any
-    fragments: Any
+    genes: Any
 
 
 @shared
@@ -432,8 +432,8 @@ def join_call(tables: Any, f: Any, x: Any, read: Any, starts: Any, call: Any) ->
         right = min(right, call.right)
     elif end < call.end:
         right = call.right
-    fragments = call.fragments | (np.int64(1) << np.int64(f))
-    return Call(read, min(begin, call.begin), max(end, call.end), left, right, fragments)
+    genes = call.genes | (np.int64(1) << np.int64(f))
+    return Call(read, min(begin, call.begin), max(end, call.end), left, right, genes)
 
 
 @shared
@@ -455,7 +455,7 @@ def write_regions(span: Any, call: Any, masks: Any, regions: Any, item: Any) -> 
     value = np.int64(call.end) if lane == 4 else value
     value = np.int64(call.left) if lane == 5 else value
     value = np.int64(call.right) if lane == 6 else value
-    value = call.fragments if lane == 7 else value
+    value = call.genes if lane == 7 else value
     if lane < 20:
         regions[at(item), at(lane)] = value
 
@@ -511,8 +511,8 @@ def chain_of_warp(
     lane = lane_index()
     length = np.int32(texts.length[at(item)])
     first = texts.start[at(item)]
-    v = np.int32(texts.prefix[at(item)])
-    j = np.int32(texts.suffix[at(item)])
+    v = np.int32(texts.v[at(item)])
+    j = np.int32(texts.j[at(item)])
     weighs = False
     i: Any = lane
     while i < length:
@@ -531,16 +531,16 @@ def chain_of_warp(
     none = sum_none(rows, alg, tables, span, models, memory)
     write_none(rows, alg, tables, span, item, models, none, out)
     call = no_call()
-    for f in range(tables.fragments):
+    for f in range(tables.genes):
         total = nothing(rows, alg, tables, memory)
         allowed = tables.allowed[at(j), at(f)] != 0
         if allowed:
-            total, call = read_fragment(rows, alg, tables, span, models, f, total, call, memory)
-        write_fragment(rows, alg, tables, item, models, f, allowed, total, empty, memory, out)
+            total, call = read_d(rows, alg, tables, span, models, f, total, call, memory)
+        write_d(rows, alg, tables, item, models, f, allowed, total, empty, memory, out)
     if out.regions.shape[1] > 0:
         write_regions(span, call, memory.masks, out.regions, item)
     if lane == 0:
-        of_d = (span.length + 1.0) * tables.bound_fragment
+        of_d = (span.length + 1.0) * tables.bound_d
         ends = (span.m_v + 1.0) * (span.m_j + 1.0) * tables.bound_ends
         out.bound[at(item)] = ends * of_d
     synchronize_warp()
@@ -549,10 +549,10 @@ def chain_of_warp(
 @shared
 def span_of(tables: Any, v: Any, j: Any, length: Any, masks: Any) -> Any:
     """Where the junction matches its ends."""
-    most = min(length, tables.prefix_length[at(v)])
-    m_v = matched(tables.prefix_symbols, v, most, masks, np.int32(0), np.int32(1))
-    most = min(length, tables.suffix_length[at(j)])
-    m_j = matched(tables.suffix_symbols, j, most, masks, np.int32(length - 1), np.int32(-1))
+    most = min(length, tables.v_length[at(v)])
+    m_v = matched(tables.v_bases, v, most, masks, np.int32(0), np.int32(1))
+    most = min(length, tables.j_length[at(j)])
+    m_j = matched(tables.j_bases, j, most, masks, np.int32(length - 1), np.int32(-1))
     reach = np.int32(tables.levels - 1)
     last = min(length, np.int32(m_v + reach))
     first = max(np.int32(0), np.int32(length - m_j - reach))
@@ -576,7 +576,7 @@ def matched(symbols: Any, end: Any, most: Any, masks: Any, begin: Any, step: Any
 
 
 @shared
-def read_fragment(
+def read_d(
     rows: Any, alg: Any, tables: Any, span: Any, models: Any, f: Any, total: Any, call: Any, memory: Any
 ) -> Any:
     """Add all occurrences of a D to the total and the region call, and return both."""
@@ -645,4 +645,4 @@ nothing = by_type_of({PerModel: nothing_models, PerInsertions: nothing_insertion
 write_none = by_type_of({PerModel: write_none_models, PerInsertions: write_none_insertions})
 
 #: Write the paths with a D, with the share of those with nothing left of it.
-write_fragment = by_type_of({PerModel: write_fragment_models, PerInsertions: write_fragment_insertions})
+write_d = by_type_of({PerModel: write_d_models, PerInsertions: write_d_insertions})

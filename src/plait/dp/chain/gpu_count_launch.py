@@ -15,28 +15,28 @@ from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
 from plait.dp.chain.launches import PATH_COUNTS, CountBatch, longest_text
 from plait.dp.chain.rows import Kind, PerInsertions, PerModel
-from plait.dp.chain.tables import ChainOutput, ChainTables, Texts
+from plait.dp.chain.tables import ChainOutput, ChainTables, Junctions
 from plait.lang.algebras import COUNT
 from plait.lang.warps import WARP, lane_index
 
 _WORDS, _HALVES, _OCTETS = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8)
 
 
-class DeviceTexts(NamedTuple):
-    """`plait.dp.chain.tables.Texts` in fewer bytes.
+class DeviceJunctions(NamedTuple):
+    """`plait.dp.chain.tables.Junctions` in fewer bytes.
 
-    `symbols` uint8 (total,), `start` int32 (n,); `length`, `prefix` and `suffix` uint16 (n,).
+    `symbols` uint8 (total,), `start` int32 (n,); `length`, `v` and `j` uint16 (n,).
     """
 
     symbols: Any
     start: Any
     length: Any
-    prefix: Any
-    suffix: Any
+    v: Any
+    j: Any
 
 
 class DeviceCounts(NamedTuple):
-    """The arrays of `plait.dp.chain.tables.ChainOutput` that a chain of one fragment has."""
+    """The arrays of `plait.dp.chain.tables.ChainOutput` that a chain of one D gene has."""
 
     full: Any
     empty: Any
@@ -84,12 +84,12 @@ def room_of(levels: int, patterns: int, by_model: bool, longest: int) -> ChainRo
     )
 
 
-#: Numbers of dimensions and types of the arrays of `WarpTables`; None is the word of a fragment.
+#: Numbers of dimensions and types of the arrays of `WarpTables`; None is the word of a D gene.
 _ARRAYS: dict[str, tuple[int, Any]] = {
-    **dict.fromkeys(("prefix_symbols", "suffix_symbols", "allowed"), (2, np.uint8)),
+    **dict.fromkeys(("v_bases", "j_bases", "allowed"), (2, np.uint8)),
     **dict.fromkeys(("mirror", "unit"), (1, np.uint8)),
-    **dict.fromkeys(("prefix_sums", "suffix_sums"), (3, np.int32)),
-    **dict.fromkeys(("prefix_length", "suffix_length", "origin", "weight", "out_lane"), (1, np.int32)),
+    **dict.fromkeys(("v_sums", "j_sums"), (3, np.int32)),
+    **dict.fromkeys(("v_length", "j_length", "origin", "weight", "out_lane"), (1, np.int32)),
     **dict.fromkeys(("left_reach", "right_reach", "single_reach"), (1, np.int32)),
     **dict.fromkeys(("region_left", "region_right"), (1, np.int32)),
     **dict.fromkeys(("starts", "joined", "early"), (1, None)),
@@ -102,11 +102,11 @@ def _examples() -> list[tuple[Any, ...]]:
     """Both kinds of rows, with words of 32 and of 64 bits."""
     found = []
     numbers: dict[str, Any] = {name: np.int32(1) for name in WarpTables._fields if name not in _ARRAYS}
-    numbers |= dict.fromkeys(("bound_ends", "bound_fragment"), np.float64(1))
+    numbers |= dict.fromkeys(("bound_ends", "bound_d"), np.float64(1))
     for word in (np.uint32, np.int64):
         arrays = {name: np.zeros((1,) * n, kind or word) for name, (n, kind) in _ARRAYS.items()}
         tables = WarpTables(**numbers, **arrays)
-        texts = DeviceTexts(np.zeros(1, np.uint8), np.zeros(1, np.int32), *(np.zeros(1, np.uint16),) * 3)
+        texts = DeviceJunctions(np.zeros(1, np.uint8), np.zeros(1, np.int32), *(np.zeros(1, np.uint16),) * 3)
         counts = np.zeros((1, 1, 1), np.int64)
         out = DeviceCounts(counts, counts, counts[0], counts[0], np.zeros(1))
         found += [
@@ -157,7 +157,7 @@ _BLOCKS: Final = 1 << 14
 _LONGEST: Final = 128
 #: Most bytes of shared memory of a block: what every device has without being asked for more.
 _SHARED: Final = 48 << 10
-#: Most prefixes or suffixes that `DeviceTexts` can tell apart.
+#: Most V ends or J ends that `DeviceJunctions` can tell apart.
 _ENDS: Final = 1 << 16
 
 
@@ -171,7 +171,7 @@ def serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
         return False
     by_model = isinstance(kind.rows, PerModel)
     room = room_of(int(kind.insertion.levels), int(tables.level_step) if by_model else 1, by_model, _LONGEST)
-    ends = max(tables.prefix_length.size, tables.suffix_length.size)
+    ends = max(tables.v_length.size, tables.j_length.size)
     return _WARPS * room.bytes <= _SHARED and ends <= _ENDS
 
 
@@ -186,7 +186,7 @@ class ChainLaunch:
         patterns, models = int(self.tables.patterns), int(tables.out_lane.size)
         self._step = np.int32(2 * (WARP // patterns * patterns) if self.by_model else models)
 
-    def launch(self, texts: DeviceTexts, out: DeviceCounts, longest: int, stream: Any = 0) -> None:
+    def launch(self, texts: DeviceJunctions, out: DeviceCounts, longest: int, stream: Any = 0) -> None:
         """Count texts of the device, at least one, none longer than `longest`.
 
         `out` is overwritten; the bound of what is left to the CPU is NaN.
@@ -219,7 +219,7 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
     over_devices(target.devices * cut.slots, cut.pieces, run)
     left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
     if left.size:
-        part = Texts(texts.symbols, *(field[left] for field in texts[1:]))
+        part = Junctions(texts.symbols, *(field[left] for field in texts[1:]))
         own = ChainOutput(*(np.empty((left.size, *field.shape[1:]), field.dtype) for field in out))
         counted = target.host.launch(PATH_COUNTS, batch._replace(texts=part, out=own))
         for whole, values in zip(out, counted, strict=True):
@@ -227,7 +227,7 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
     return out
 
 
-def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
+def _plan(devices: Sequence[int], texts: Junctions, out: ChainOutput) -> Plan:
     """Pieces of a batch, several of which fit the memory of each device."""
     count = texts.start.size
     results = sum(getattr(out, name)[:1].nbytes for name in DeviceCounts._fields)
@@ -236,10 +236,12 @@ def _plan(devices: Sequence[int], texts: Texts, out: ChainOutput) -> Plan:
     return plan_for(devices, count, each, max(1, _PIECE // results), _LEAST, SLOTS)
 
 
-def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, first: int, last: int) -> None:
+def _count(
+    slot: Slot, launch: ChainLaunch, texts: Junctions, out: ChainOutput, first: int, last: int
+) -> None:
     """Count a piece, and wait for it."""
     part = _piece_of(texts, first, last)
-    ends = slot.upload("ends", np.stack([part.length, part.prefix, part.suffix]).astype(np.uint16))
+    ends = slot.upload("ends", np.stack([part.length, part.v, part.j]).astype(np.uint16))
     start = slot.upload("start", part.start.astype(np.int32))
     symbols = slot.upload("symbols", part.symbols if part.symbols.size else np.zeros(1, np.uint8))
     wanted = {name: getattr(out, name)[first:last] for name in DeviceCounts._fields}
@@ -252,7 +254,7 @@ def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, firs
         part_of = counts[begin : begin + size].reshape(shape) if size else cuda.device_array(shape, np.int64)
         found[name], begin = part_of, begin + size
     bound = slot.room("bound", last - first, np.float64)
-    there = DeviceTexts(symbols, start, ends[0], ends[1], ends[2])
+    there = DeviceJunctions(symbols, start, ends[0], ends[1], ends[2])
     launch.launch(there, DeviceCounts(**found, bound=bound), longest_text(part), slot.stream)
     here, bounds = slot.download("counts", counts), slot.download("bound", bound)
     slot.wait()
@@ -263,9 +265,9 @@ def _count(slot: Slot, launch: ChainLaunch, texts: Texts, out: ChainOutput, firs
     np.copyto(wanted["bound"], bounds)
 
 
-def _piece_of(texts: Texts, first: int, last: int) -> Texts:
+def _piece_of(texts: Junctions, first: int, last: int) -> Junctions:
     """Some texts with their symbols alone; those that are too long are empty."""
     start, length, *ends = (field[first:last] for field in texts[1:])
     length = np.where(length > _LONGEST, 0, length)
     symbols, start = own_symbols(texts.symbols, start, length)
-    return Texts(symbols, start, length, *ends)
+    return Junctions(symbols, start, length, *ends)

@@ -15,11 +15,11 @@ MOST = 10
 PACKED_ENTRY, BYTE_ENTRY = 2, 4
 
 
-class Fragments(NamedTuple):
-    """Distinct fragments, choice by choice, shortest first; the last choice is to have none.
+class DParts(NamedTuple):
+    """Distinct D genes, choice by choice, shortest first; the last choice is to have none.
 
     Those of choice f are ``first[f]`` to ``first[f + 1]``, (choices + 1,); each is
-    ``symbols[start:start + length]`` of the fragment symbols and is cut from its D in `ways` ways, all (n,).
+    ``symbols[start:start + length]`` of the D gene symbols and is cut from its D in `ways` ways, all (n,).
     All are int32.
     """
 
@@ -55,10 +55,10 @@ def piece(words: Any, first: Any, bit: Any, bits: Any) -> Any:
 
 
 class ByteLetters(NamedTuple):
-    """Texts and germline parts, one mask per byte.
+    """Junctions and germline parts, one mask per byte.
 
     `symbols` uint8 (total,); `start` int64, `length`, `v` and `j` int32, all (texts,). `v_ends` and `j_ends`,
-    uint8 (n, width), J last base first, with lengths int32 (n,); `fragment_symbols` uint8 (m,). `allowed`,
+    uint8 (n, width), J last base first, with lengths int32 (n,); `d_bases` uint8 (m,). `allowed`,
     uint8 (J, choices): which choices of D a J may follow.
     """
 
@@ -71,17 +71,17 @@ class ByteLetters(NamedTuple):
     v_length: Any
     j_ends: Any
     j_length: Any
-    fragment_symbols: Any
+    d_bases: Any
     allowed: Any
 
 
 class PackedLetters(NamedTuple):
-    """Texts and germline parts, 2 bits a symbol: A=0, T=1, G=2, C=3.
+    """Junctions and germline parts, 2 bits a symbol: A=0, T=1, G=2, C=3.
 
     `records`, uint32 (texts * record_words + 2,), have the bits of a text from the lowest on; `field_bits` is
     for the number of V and that of J each, `length_bits` for the length. `v_ends` and `j_ends`, uint32:
     `end_words` for each end, J last base first, and two more at the end, with lengths int32 (n,).
-    `fragment_words`, uint32 (m,), are the bases of D and two words more. `allowed`, uint8 (J, choices): which
+    `d_words`, uint32 (m,), are the bases of D and two words more. `allowed`, uint8 (J, choices): which
     choices of D a J may follow.
     """
 
@@ -94,7 +94,7 @@ class PackedLetters(NamedTuple):
     j_ends: Any
     j_length: Any
     end_words: Any
-    fragment_words: Any
+    d_words: Any
     allowed: Any
 
 
@@ -109,10 +109,10 @@ def _byte_end_run(letters: Any, item: Any, ends: Any, end: Any, most: Any, at: A
     return kept
 
 
-def _byte_fragment_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
+def _byte_d_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
     first = letters.start[item] + a
     for k in range(size):  # noqa: SIM110  # compiled code has no all()
-        if (letters.symbols[first + k] & letters.fragment_symbols[start + k]) == 0:
+        if (letters.symbols[first + k] & letters.d_bases[start + k]) == 0:
             return False
     return True
 
@@ -151,12 +151,10 @@ def _packed_end_run(letters: Any, item: Any, ends: Any, end: Any, most: Any, at:
     return kept
 
 
-def _packed_fragment_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
+def _packed_d_fits(letters: Any, item: Any, a: Any, start: Any, size: Any) -> Any:
     for k in range(0, size, 16):
         some = min(16, size - k)
-        if text_piece(letters, item, a + k, some) != piece(
-            letters.fragment_words, 0, 2 * (start + k), 2 * some
-        ):
+        if text_piece(letters, item, a + k, some) != piece(letters.d_words, 0, 2 * (start + k), 2 * some):
             return False
     return True
 
@@ -174,21 +172,21 @@ text_of = by_type_of({ByteLetters: _byte_text_of, PackedLetters: _packed_text_of
 #: Bases of a text from `at` on, in steps of 1 or -1, that are those of an end, up to the first mismatch or
 #: `most`: ``(letters, item, ends, end, most, at, step)``.
 end_run = by_type_of({ByteLetters: _byte_end_run, PackedLetters: _packed_end_run})
-#: Whether a fragment stands at `a` in a text, up to the first mismatch: ``(letters, item, a, start, size)``.
-fragment_fits = by_type_of({ByteLetters: _byte_fragment_fits, PackedLetters: _packed_fragment_fits})
+#: Whether a D gene stands at `a` in a text, up to the first mismatch: ``(letters, item, a, start, size)``.
+d_fits = by_type_of({ByteLetters: _byte_d_fits, PackedLetters: _packed_d_fits})
 #: Write down the N string text[v:v + n1) + text[b:b + n2), and in how many ways it is asked for:
 #: ``(letters, item, v, n1, b, n2, ways, lists, entry)``.
 note_wanted = by_type_of({ByteLetters: _byte_note_wanted, PackedLetters: _packed_note_wanted})
 
 
-def example_letters() -> list[tuple[Any, Fragments]]:
+def example_letters() -> list[tuple[Any, DParts]]:
     """Values of both layouts, for their types."""
     one, masks = np.zeros(1, np.int32), np.zeros(1, np.uint8)
     table, words = np.zeros((1, 1), np.uint8), np.zeros(2, np.uint32)
-    fragments = Fragments(one, one, one, one)
+    d_parts = DParts(one, one, one, one)
     coded = ByteLetters(masks, np.zeros(1, np.int64), one, one, one, table, one, table, one, masks, table)
     packed = PackedLetters(words, 4, 5, 6, words, one, words, one, 1, words, table)
-    return [(coded, fragments), (packed, fragments)]
+    return [(coded, d_parts), (packed, d_parts)]
 
 
 #: Threads of a block; few in the simulator, where each is a thread of the operating system.
@@ -204,16 +202,16 @@ _NO_CODES = -1
 
 def _find_examples() -> list[tuple[Any, ...]]:
     found = []
-    for letters, fragments in example_letters():
+    for letters, d_parts in example_letters():
         table, lists = np.zeros((1, _LEVELS), np.int64), np.zeros(4, np.int32)
         edges = np.zeros(2 * _LEVELS, np.uint64)
-        found.append((letters, fragments, 0, 1, MOST, table, edges, lists, BYTE_ENTRY, False))
+        found.append((letters, d_parts, 0, 1, MOST, table, edges, lists, BYTE_ENTRY, False))
     return found
 
 
 @cuda_kernel(_find_examples)
 def find_wanted(
-    letters: Any, fragments: Any, first: int, last: int, most: int,
+    letters: Any, d_parts: Any, first: int, last: int, most: int,
     table: Any, edges: Any, lists: Any, entry: int, fill: bool,
 ) -> None:  # fmt: skip
     """Wanted strings of texts `first` to `last`, each text with each choice of D: a thread per pair of these.
@@ -225,7 +223,7 @@ def find_wanted(
     """
     items = last - first
     thread = cuda.grid(1)
-    choices = fragments.first.size - 1
+    choices = d_parts.first.size - 1
     pairs = items * choices
     if thread >= pairs:
         return
@@ -239,17 +237,17 @@ def find_wanted(
     kept_v = end_run(letters, item, letters.v_ends, v, min(length, letters.v_length[v]), 0, 1)
     kept_j = end_run(letters, item, letters.j_ends, j, min(length, letters.j_length[j]), length - 1, -1)
     without = f == choices - 1
-    u_last = fragments.first[f + 1]
+    u_last = d_parts.first[f + 1]
     if letters.allowed[j, f] == 0:
-        u_last = fragments.first[f]
+        u_last = d_parts.first[f]
     for a in range(min(length, kept_v + most) + 1):
         left = most - max(0, a - kept_v)
-        for u in range(fragments.first[f], u_last):
-            b = a + fragments.length[u]
+        for u in range(d_parts.first[f], u_last):
+            b = a + d_parts.length[u]
             if b > length:
                 break
             fewest = max(0, length - b - kept_j)
-            if fewest > left or not fragment_fits(letters, item, a, fragments.start[u], fragments.length[u]):
+            if fewest > left or not d_fits(letters, item, a, d_parts.start[u], d_parts.length[u]):
                 continue
             for end in range(max(0, a - most), min(a, kept_v) + 1):
                 n1 = a - end
@@ -258,7 +256,7 @@ def find_wanted(
                     n = n1 + n2
                     if fill:
                         place = np.int64(edges[n * (pairs + 1) + pair]) + used[n] * entry
-                        note_wanted(letters, item, end, n1, b, n2, fragments.ways[u], lists, place)
+                        note_wanted(letters, item, end, n1, b, n2, d_parts.ways[u], lists, place)
                     used[n] += 1
     for n in range(most + 1):
         table[pair, n] = 0 if fill else used[n]

@@ -25,14 +25,14 @@ from plait.dp.chain.gpu_enumerate import (
     STRINGS,
     THREADS,
     ByteLetters,
-    Fragments,
+    DParts,
     PackedLetters,
     compare_bytes,
     compare_packed,
     find_wanted,
 )
 from plait.dp.chain.launches import EnumerationBatch
-from plait.dp.chain.tables import ChainTables, Texts
+from plait.dp.chain.tables import ChainTables, Junctions
 from plait.errors import InvalidInput, Unsupported
 
 #: ``"2bit"`` packs what it can and refuses the rest; ``"auto"`` gives the rest one byte per symbol.
@@ -54,32 +54,32 @@ _WINDOW = 240
 
 
 class Group(NamedTuple):
-    """Texts that share a layout: `items` of the batch, int64 (n,), with `letters` in host memory."""
+    """Junctions that share a layout: `items` of the batch, int64 (n,), with `letters` in host memory."""
 
     items: NDArray[np.int64]
     letters: ByteLetters | PackedLetters
-    fragments: Fragments
+    d_parts: DParts
 
 
-def arrange(tables: ChainTables, texts: Texts, layout: Layout) -> list[Group]:
+def arrange(tables: ChainTables, texts: Junctions, layout: Layout) -> list[Group]:
     """Put every text of a batch into one of at most three groups.
 
     Raises `InvalidInput` if there is no such layout, and `Unsupported` if two bits a symbol are asked for and
-    some text, end or fragment holds ambiguity codes.
+    some text, end or D gene holds ambiguity codes.
     """
     if layout not in ("auto", "8bit", "2bit"):
         raise InvalidInput("layout", found=repr(layout), expected="one of auto, 8bit, 2bit")
-    parts = _fragment_masks(tables)
-    fragments = _fragments(tables, parts)
+    parts = _d_masks(tables)
+    d_parts = _d_parts(tables, parts)
     symbols = np.concatenate([*parts, np.zeros(1, np.uint8)])
     every = np.arange(texts.start.size)
     if layout == "8bit":
-        return [Group(every, _bytes(tables, texts, symbols), fragments)]
+        return [Group(every, _bytes(tables, texts, symbols), d_parts)]
     # With enough behind the last text for a window as long as the longest.
     codes = np.frombuffer(texts.symbols.tobytes().translate(_TRANSLATION) + bytes(_WINDOW), np.uint8)
     fits = _fit(tables, texts, symbols, codes)
     short = fits & (texts.length <= _RECORD[2])
-    if max(_numbered(ends[short])[0].size for ends in (texts.prefix, texts.suffix)) > 1 << _RECORD[0]:
+    if max(_numbered(ends[short])[0].size for ends in (texts.v, texts.j)) > 1 << _RECORD[0]:
         short[:] = False
     long = fits & ~short
     if layout == "2bit" and not fits.all():
@@ -88,22 +88,22 @@ def arrange(tables: ChainTables, texts: Texts, layout: Layout) -> list[Group]:
             why="2 bits hold A, C, G or T: ambiguity codes in a text or a gene need the 8-bit layout",
         )
     groups = [
-        Group(every[chosen], _packed(tables, _take(texts, every[chosen]), symbols, codes, record), fragments)
+        Group(every[chosen], _packed(tables, _take(texts, every[chosen]), symbols, codes, record), d_parts)
         for chosen, record in ((short, _RECORD), (long, _WIDE_RECORD))
         if chosen.any()
     ]
     if not fits.all():
         rest = every[~fits]
-        groups.append(Group(rest, _bytes(tables, _take(texts, rest), symbols), fragments))
+        groups.append(Group(rest, _bytes(tables, _take(texts, rest), symbols), d_parts))
     return groups
 
 
-def _take(texts: Texts, items: NDArray[np.int64]) -> Texts:
-    return Texts(texts.symbols, *(field[items] for field in texts[1:]))
+def _take(texts: Junctions, items: NDArray[np.int64]) -> Junctions:
+    return Junctions(texts.symbols, *(field[items] for field in texts[1:]))
 
 
-def _fragment_masks(tables: ChainTables) -> list[NDArray[np.uint8]]:
-    """Masks of every fragment, read back from the words of the chain."""
+def _d_masks(tables: ChainTables) -> list[NDArray[np.uint8]]:
+    """Masks of every D gene, read back from the words of the chain."""
     words, found = tables.words, []
     for f in range(words.length.size):
         places = np.arange(words.length[f]) + words.first[f]
@@ -112,14 +112,14 @@ def _fragment_masks(tables: ChainTables) -> list[NDArray[np.uint8]]:
     return found
 
 
-def _fragments(tables: ChainTables, parts: list[NDArray[np.uint8]]) -> Fragments:
-    """Distinct parts of every fragment, with their multiplicity; what matches nothing is left out."""
-    empty = tables.fragment_weights[tables.empty_row, 0]
+def _d_parts(tables: ChainTables, parts: list[NDArray[np.uint8]]) -> DParts:
+    """Distinct parts of every D gene, with their multiplicity; what matches nothing is left out."""
+    empty = tables.d_weights[tables.empty_row, 0]
     return _distinct(tuple(masks.tobytes() for masks in parts), tuple(int(ways) for ways in empty))
 
 
 @functools.lru_cache(maxsize=16)
-def _distinct(parts: tuple[bytes, ...], empty: tuple[int, ...]) -> Fragments:
+def _distinct(parts: tuple[bytes, ...], empty: tuple[int, ...]) -> DParts:
     """Distinct parts of strings of masks; the empty part is had in `empty` ways."""
     first, rows, offset = [0], [], 0
     for masks, ways in zip(parts, empty, strict=True):
@@ -135,35 +135,35 @@ def _distinct(parts: tuple[bytes, ...], empty: tuple[int, ...]) -> Fragments:
     rows.append([0, 0, 1])
     table = np.array(rows, np.int32)
     bounds = np.array([*first, len(rows)], np.int32)
-    return Fragments(bounds, table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
+    return DParts(bounds, table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
 
 
-def _bytes(tables: ChainTables, texts: Texts, fragment_symbols: NDArray[np.uint8]) -> ByteLetters:
+def _bytes(tables: ChainTables, texts: Junctions, d_bases: NDArray[np.uint8]) -> ByteLetters:
     return ByteLetters(
         np.concatenate([texts.symbols, np.zeros(1, np.uint8)]),
         texts.start.astype(np.int64),
         texts.length.astype(np.int32),
-        texts.prefix.astype(np.int32),
-        texts.suffix.astype(np.int32),
-        tables.prefix_symbols,
-        tables.prefix_length.astype(np.int32),
-        tables.suffix_symbols,
-        tables.suffix_length.astype(np.int32),
-        fragment_symbols,
+        texts.v.astype(np.int32),
+        texts.j.astype(np.int32),
+        tables.v_bases,
+        tables.v_length.astype(np.int32),
+        tables.j_bases,
+        tables.j_length.astype(np.int32),
+        d_bases,
         _with_none(tables.allowed),
     )
 
 
 def _with_none(allowed: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A column for having no D, which any suffix may follow."""
+    """A column for having no D, which any J end may follow."""
     return np.concatenate([allowed, np.ones((allowed.shape[0], 1), np.uint8)], axis=1)
 
 
 def _fit(
-    tables: ChainTables, texts: Texts, fragment_symbols: NDArray[np.uint8], codes: NDArray[np.uint8]
+    tables: ChainTables, texts: Junctions, d_bases: NDArray[np.uint8], codes: NDArray[np.uint8]
 ) -> NDArray[np.bool_]:
     """Which texts, with their ends, are of A, C, G and T."""
-    if (_CODE[fragment_symbols[fragment_symbols != 0]] < 0).any():
+    if (_CODE[d_bases[d_bases != 0]] < 0).any():
         return np.zeros(texts.start.size, np.bool_)
     fits: NDArray[np.bool_] = texts.length <= _WIDE_RECORD[2]
     coded = codes == _NO_CODE
@@ -171,8 +171,8 @@ def _fit(
         before = np.concatenate([[0], np.cumsum(coded)])
         fits &= before[texts.start + texts.length] == before[texts.start]
     for symbols, lengths, which in (
-        (tables.prefix_symbols, tables.prefix_length, texts.prefix),
-        (tables.suffix_symbols, tables.suffix_length, texts.suffix),
+        (tables.v_bases, tables.v_length, texts.v),
+        (tables.j_bases, tables.j_length, texts.j),
     ):
         whole = _whole(symbols, lengths)
         plain = [bool((_CODE[row[:n]] >= 0).all()) for row, n in zip(symbols, whole, strict=True)]
@@ -190,26 +190,26 @@ def _whole(symbols: NDArray[np.uint8], lengths: _Numbers) -> NDArray[np.int32]:
 
 def _packed(
     tables: ChainTables,
-    texts: Texts,
-    fragment_symbols: NDArray[np.uint8],
+    texts: Junctions,
+    d_bases: NDArray[np.uint8],
     codes: NDArray[np.uint8],
     record: tuple[int, int, int],
 ) -> PackedLetters:
     field_bits, length_bits, most = record
-    (v, prefix), (j, suffix) = _numbered(texts.prefix), _numbered(texts.suffix)
+    (v, v_place), (j, j_place) = _numbered(texts.v), _numbered(texts.j)
     symbols = most if record is _RECORD else -(-int(texts.length.max()) // 8) * 8
-    ends = prefix | suffix << field_bits | texts.length << 2 * field_bits
+    ends = v_place | j_place << field_bits | texts.length << 2 * field_bits
     records = _records(texts.start, codes, symbols, ends, 2 * field_bits + length_bits)
-    width = max(tables.prefix_symbols.shape[1], tables.suffix_symbols.shape[1])
+    width = max(tables.v_bases.shape[1], tables.j_bases.shape[1])
     return PackedLetters(
         _padded(records),
         records.shape[1],
         field_bits,
         length_bits,
-        *_packed_ends(tables.prefix_symbols[v], tables.prefix_length[v], width),
-        *_packed_ends(tables.suffix_symbols[j], tables.suffix_length[j], width),
+        *_packed_ends(tables.v_bases[v], tables.v_length[v], width),
+        *_packed_ends(tables.j_bases[j], tables.j_length[j], width),
         -(-width // 16),
-        _padded(_pack(fragment_symbols[None, :])),
+        _padded(_pack(d_bases[None, :])),
         _with_none(tables.allowed[j]),
     )
 
@@ -281,13 +281,13 @@ class _Loaded(NamedTuple):
 
     items: NDArray[np.int64]
     letters: Any
-    fragments: Any
+    d_parts: Any
     compare: CudaKernel
     entry: int
 
 
 class _Chunk(NamedTuple):
-    """Texts `first` to `last` of a group; where their lists start, uint64 (levels, pairs + 1)."""
+    """Junctions `first` to `last` of a group; where their lists start, uint64 (levels, pairs + 1)."""
 
     group: _Loaded
     first: int
@@ -296,7 +296,7 @@ class _Chunk(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Texts `first` to `last` of a group, for one device."""
+    """Junctions `first` to `last` of a group, for one device."""
 
     group: int
     first: int
@@ -321,7 +321,7 @@ def enumerate_batch(batch: EnumerationBatch, target: CudaTarget) -> NDArray[np.i
 def run_enumeration(
     devices: Sequence[int],
     tables: ChainTables,
-    texts: Texts,
+    texts: Junctions,
     most: int,
     out: NDArray[np.int64],
     *,
@@ -331,8 +331,8 @@ def run_enumeration(
 ) -> None:
     """Count by comparing all N strings of up to `most` (at most 10) symbols, as `enumerate_item` does.
 
-    Texts are shared out over CUDA devices; `tables` has rows `PerInsertions`. `out` is int64
-    (texts, fragments + 1, most + 1): per fragment, and in the last row without one. Layout ``"auto"`` packs
+    Junctions are shared out over CUDA devices; `tables` has rows `PerInsertions`. `out` is int64
+    (texts, D genes + 1, most + 1): per D gene, and in the last row without one. Layout ``"auto"`` packs
     the texts that two bits a symbol can hold. `share` ``(k, m)`` does only the k-th of m shares of the N
     strings; the results of all shares add up to the counts. `observe` is called after every launch, on the
     thread of its device, which then waits for each. Raises `InvalidInput` if there is no such layout or
@@ -348,7 +348,7 @@ def run_enumeration(
         return
     groups = arrange(tables, texts, layout)
     strings = [(4**n * number // of, 4**n * (number + 1) // of) for n in range(most + 1)]
-    step = max(1, _PAIRS // (groups[0].fragments.first.size - 1))
+    step = max(1, _PAIRS // (groups[0].d_parts.first.size - 1))
     pieces = _pieces([group.items.size for group in groups], len(devices), step)
     waiting: SimpleQueue[_Piece] = SimpleQueue()
     for piece in pieces:
@@ -419,7 +419,7 @@ class _Enumerator:
         self._largest = largest
         self._strings = strings
         self._levels = len(strings)
-        self._choices = groups[0].fragments.first.size - 1
+        self._choices = groups[0].d_parts.first.size - 1
         self._blocks = _BLOCKS * device_facts(device).multiprocessors
         self._observe = observe
         self._stop = stop
@@ -471,7 +471,7 @@ class _Enumerator:
             self._loaded[number] = _Loaded(
                 group.items,
                 _on_device(group.letters, self._aside),
-                _on_device(group.fragments, self._aside),
+                _on_device(group.d_parts, self._aside),
                 compare_packed if packed else compare_bytes,
                 PACKED_ENTRY if packed else BYTE_ENTRY,
             )
@@ -506,7 +506,7 @@ class _Enumerator:
         first, last = texts
         blocks = -(-(last - first) * self._choices // THREADS)
         find_wanted.launch(
-            blocks, THREADS, group.letters, group.fragments, first, last, self._levels - 1, table, edges,
+            blocks, THREADS, group.letters, group.d_parts, first, last, self._levels - 1, table, edges,
             self._lists, group.entry, fill, stream=stream,
         )  # fmt: skip
         self._note(FINDING, 0, begin, stream)

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.dp.chain.graphs import GraphParts
 from plait.dp.chain.rows import Kind, PerInsertions, PerModel
 from plait.dp.chain.tables import ChainTables, EndTrees
-from plait.dp.chain.texts import GraphParts
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import Count
 
@@ -20,35 +20,35 @@ _PATTERNS = 32
 
 
 class WarpTables(NamedTuple):
-    """A chain of prefixes, F fragments and suffixes, for M models of P patterns.
+    """A chain of V ends, F D genes and J ends, for M models of P patterns.
 
-    `prefix_symbols`, `suffix_symbols`, `prefix_length`, `suffix_length`, `allowed`, `mirror`, `bound_ends`
-    and `bound_fragment` are as in `plait.dp.chain.tables.ChainTables`, as are `region_left` and
-    `region_right`, here int32 (F,). `prefix_sums` and `suffix_sums`, int32 (n, width, P): weight of all that
+    `v_bases`, `j_bases`, `v_length`, `j_length`, `allowed`, `mirror`, `bound_ends`
+    and `bound_d` are as in `plait.dp.chain.tables.ChainTables`, as are `region_left` and
+    `region_right`, here int32 (F,). `v_sums` and `j_sums`, int32 (n, width, P): weight of all that
     keeps fewer than so many symbols of an end.
 
-    `places`, (F, 16): for each text mask, the bits of a fragment's symbols that match it. `starts` and
-    `joined`, (F,): bits of the whole fragment and of the part that takes part in the chain; `origin`, int32
+    `places`, (F, 16): for each text mask, the bits of a D gene's symbols that match it. `starts` and
+    `joined`, (F,): bits of the whole D gene and of the part that takes part in the chain; `origin`, int32
     (F,), is the first bit of that part, and `early`, (F,), the bits below it, which stand for palindromic
     ends. `alike`, (F, width): for each number of symbols, the bits of starts that weigh the same as the
-    first. `weight`, int32 (F * width * width * P,): by fragment, number of symbols, first bit and pattern.
-    `empty`, int64 (F, M): weight of a fully deleted fragment. `width` is one more than the symbols of the
-    longest fragment, `hidden` the longest palindromic end.
+    first. `weight`, int32 (F * width * width * P,): by D gene, number of symbols, first bit and pattern.
+    `empty`, int64 (F, M): weight of a fully deleted D gene. `width` is one more than the symbols of the
+    longest D gene, `palindrome` the longest palindromic end.
 
     `unit`, uint8 (16,): 1 for text masks opposite which an insertion weighs one. `levels` is one more than
     the most insertions; `left_reach`, `right_reach` and `single_reach`, int32 (M,), are P times one more than
-    the most insertions before the fragment, after it, and without one. `out_lane`, int32 (M,): where a model
-    stands in the output. `fragments` is F, `patterns` P.
+    the most insertions before the D gene, after it, and without one. `out_lane`, int32 (M,): where a model
+    stands in the output. `genes` is F, `patterns` P.
     """
 
-    prefix_symbols: Any
-    suffix_symbols: Any
-    prefix_length: Any
-    suffix_length: Any
+    v_bases: Any
+    j_bases: Any
+    v_length: Any
+    j_length: Any
     allowed: Any
     mirror: Any
-    prefix_sums: Any
-    suffix_sums: Any
+    v_sums: Any
+    j_sums: Any
     places: Any
     starts: Any
     joined: Any
@@ -65,37 +65,37 @@ class WarpTables(NamedTuple):
     right_reach: Any
     single_reach: Any
     out_lane: Any
-    fragments: Any
-    hidden: Any
+    genes: Any
+    palindrome: Any
     levels: Any
     patterns: Any
     bound_ends: Any
-    bound_fragment: Any
+    bound_d: Any
 
 
 def warp_serves(kind: Kind, alg: Any, tables: ChainTables) -> bool:
-    """Whether a warp can run the chain: counting, at most one fragment, and weights that are not huge."""
-    weights = tables.end_weights, tables.fragment_weights
+    """Whether a warp can run the chain: counting, at most one D gene, and weights that are not huge."""
+    weights = tables.end_weights, tables.d_weights
     if type(alg) is not Count or any(values.dtype != np.int64 for values in weights):
         return False
     if tables.pair_allowed.any() or (tables.words.length > 62).any():
         return False
     models = tables.out_lane.size
     if isinstance(kind.rows, PerInsertions):
-        rows = tables.prefix_row, tables.suffix_row, tables.fragment_row
-        single = all(values.max(initial=0) <= 1 for values in rows) and tables.hidden_row.shape[1] == 1
+        rows = tables.v_row, tables.j_row, tables.d_row
+        single = all(values.max(initial=0) <= 1 for values in rows) and tables.palindrome_row.shape[1] == 1
         return single and all(bool((values[1, :models] == 1).all()) for values in weights)
     patterns = int(tables.level_step)
     heaviest = float(tables.end_weights.max(initial=0)) * int(kind.insertion.levels)
-    narrow = heaviest**2 < _NARROW and float(tables.bound_fragment) < _NARROW
+    narrow = heaviest**2 < _NARROW and float(tables.bound_d) < _NARROW
     pattern = np.arange(models) % patterns
     repeated = all(bool((values[:, :models] == values[:, pattern]).all()) for values in weights)
     return isinstance(kind.rows, PerModel) and patterns <= _PATTERNS and narrow and repeated
 
 
 #: Arrays of `ChainTables` that a warp reads as they are, and as int32.
-_SAME = ("prefix_symbols", "suffix_symbols", "allowed", "mirror")
-_NARROWER = ("prefix_length", "suffix_length", "region_left", "region_right", "out_lane")
+_SAME = ("v_bases", "j_bases", "allowed", "mirror")
+_NARROWER = ("v_length", "j_length", "region_left", "region_right", "out_lane")
 
 
 def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
@@ -110,27 +110,27 @@ def warp_tables(kind: Kind, tables: ChainTables) -> WarpTables:
     return WarpTables(
         **{name: getattr(tables, name) for name in _SAME},
         **{name: getattr(tables, name).astype(np.int32) for name in _NARROWER},
-        prefix_sums=_sums(tables.end_weights, tables.prefix_row, patterns),
-        suffix_sums=_sums(tables.end_weights, tables.suffix_row, patterns),
+        v_sums=_sums(tables.end_weights, tables.v_row, patterns),
+        j_sums=_sums(tables.end_weights, tables.j_row, patterns),
         places=((words.places[words.word] >> words.first[:, None]) & starts[:, None]).astype(word),
         starts=starts.astype(word),
         joined=(tables.joined_starts >> words.first).astype(word),
         early=((np.int64(1) << tables.joined_left) - 1).astype(word),
         origin=tables.joined_left.astype(np.int32),
         alike=_widened(tables.plain_starts >> words.first[:, None], int(words.longest) + 1).astype(word),
-        weight=tables.fragment_weights[_rows(tables), :patterns].astype(np.int32).ravel(),
+        weight=tables.d_weights[_rows(tables), :patterns].astype(np.int32).ravel(),
         width=np.int32(words.longest + 1),
-        empty=np.ascontiguousarray(tables.fragment_weights[tables.empty_row, :models]),
+        empty=np.ascontiguousarray(tables.d_weights[tables.empty_row, :models]),
         unit=(tables.symbol_weight == 1).astype(np.uint8),
         left_reach=reaches[0],
         right_reach=reaches[1],
         single_reach=reaches[2],
-        fragments=np.int32(words.length.size),
-        hidden=np.int32(tables.hidden_row.shape[1] - 1),
+        genes=np.int32(words.length.size),
+        palindrome=np.int32(tables.palindrome_row.shape[1] - 1),
         levels=np.int32(kind.insertion.levels),
         patterns=np.int32(patterns),
         bound_ends=np.float64(tables.bound_ends),
-        bound_fragment=np.float64(tables.bound_fragment),
+        bound_d=np.float64(tables.bound_d),
     )
 
 
@@ -154,17 +154,17 @@ def _sums(weights: NDArray[Any], rows: NDArray[np.int32], patterns: int) -> NDAr
 
 
 def _rows(tables: ChainTables) -> NDArray[np.int32]:
-    """Rows of weights, by fragment, number of symbols and first bit."""
-    fragments, width = tables.words.length.size, int(tables.words.longest) + 1
-    rows = np.zeros((fragments, width, width), np.int32)
-    for f in range(fragments):
+    """Rows of weights, by D gene, number of symbols and first bit."""
+    genes, width = tables.words.length.size, int(tables.words.longest) + 1
+    rows = np.zeros((genes, width, width), np.int32)
+    for f in range(genes):
         left, length = int(tables.joined_left[f]), int(tables.joined_length[f])
         for n in range(1, width):
             for s in range(length - n + 1):
-                rows[f, n, left + s] = tables.fragment_row[f, s, s + n]
-            for p in range(1, min(n, tables.hidden_row.shape[1] - 1) + 1):
+                rows[f, n, left + s] = tables.d_row[f, s, s + n]
+            for p in range(1, min(n, tables.palindrome_row.shape[1] - 1) + 1):
                 if n - p <= length:
-                    rows[f, n, left - p] = tables.hidden_row[f, p, n - p]
+                    rows[f, n, left - p] = tables.palindrome_row[f, p, n - p]
     return rows
 
 
@@ -195,11 +195,11 @@ class LevelTrees(NamedTuple):
 
 
 class WordTrees(NamedTuple):
-    """Tries of all words of fragments in preorder: a node is followed by all that is below it.
+    """Tries of all words of D genes in preorder: a node is followed by all that is below it.
 
     `child`, int32 (4 * nodes,), as in `LevelTrees`; `weight` float64, `label` uint8 and `depth` int32, the
     symbols on the way to a node, all (nodes,). `beyond`, int32 (nodes,): the first node that is not below it;
-    `first`, int32 (fragments + 1,): the root of every fragment. `deepest` is the symbols of the longest word.
+    `first`, int32 (D genes + 1,): the root of every D gene. `deepest` is the symbols of the longest word.
     """
 
     child: Any
@@ -214,17 +214,17 @@ class WordTrees(NamedTuple):
 class WarpChain(NamedTuple):
     """A weighted chain for a warp, float64; see `plait.dp.chain.weigh.WeightedChain`.
 
-    `prefix` and `suffix` are `LevelTrees`, `fragment` is `WordTrees`. Left first, then right: `none`, (2,),
+    `v` and `j` are `LevelTrees`, `d` is `WordTrees`. Left first, then right: `none`, (2,),
     weight of no insertion; `length`, (2 * (most + 1),), of 0 (not read), 1, .. `most` insertions; `first`,
     (2 * 4,), of the first inserted symbol; `step`, (2 * 16,), of one after another, by the one before it.
-    `contexts` of suffixes are as many as there are fragments, where there are any; `group` of them are taken
+    `contexts` of J ends are as many as there are D genes, where there are any; `group` of them are taken
     at a time. `widest` is the nodes of the widest level of a trie of ends.
     """
 
     insertion: Any
-    prefix: Any
-    suffix: Any
-    fragment: Any
+    v: Any
+    j: Any
+    d: Any
     none: Any
     length: Any
     first: Any
@@ -236,7 +236,7 @@ class WarpChain(NamedTuple):
 
 
 class WarpParts(NamedTuple):
-    """`plait.dp.chain.texts.GraphParts`, of which all stand for equally many places.
+    """`plait.dp.chain.graphs.GraphParts`, of which all stand for equally many places.
 
     `nodes` and `exits`, int32 (codes,): how many there are, and how many of them are at the last place.
     `symbol` and `place`, uint8 (codes * most,); places are counted from 1. `behind`, int32 (codes * most,):
@@ -262,10 +262,9 @@ class WarpParts(NamedTuple):
 def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain:
     """The tables of a chain; `group` is the contexts that a warp takes at a time, at most 16.
 
-    Without fragments, prefixes have a context for every one of the suffixes. `zero` is that of the algebra.
+    Without D genes, V ends have a context for every one of the J ends. `zero` is that of the algebra.
     """
-    prefix, suffix = _by_levels(chain.prefix), _by_levels(chain.suffix)
-    fragments = _fragments(chain)
+    v, j = _by_levels(chain.v), _by_levels(chain.j)
     margin = int(chain.margin)
     left, right = (table[0, margin : table.shape[1] - margin]
                    for table in (chain.left_length, chain.right_length))  # fmt: skip
@@ -273,13 +272,13 @@ def warp_chain(chain: WeightedChain, group: int, zero: float = 0.0) -> WarpChain
     length = np.full((2, most + 1), zero)
     length[0, 1 : left.size + 1] = left[::-1]
     length[1, 1 : right.size + 1] = right
-    contexts = len(chain.fragment_root) or int(suffix.contexts)
-    widest = max(int(np.diff(trees.level).max(initial=1)) for trees in (prefix, suffix))
+    contexts = len(chain.d_root) or int(j.contexts)
+    widest = max(int(np.diff(trees.level).max(initial=1)) for trees in (v, j))
     return WarpChain(
         insertion=chain.insertion,
-        prefix=prefix,
-        suffix=suffix,
-        fragment=fragments,
+        v=v,
+        j=j,
+        d=_d_trees(chain),
         none=np.array([chain.left_none[0], chain.right_none[0]]),
         length=length.ravel(),
         first=np.concatenate([chain.left_first, chain.right_first]),
@@ -339,8 +338,8 @@ def _by_levels(trees: EndTrees) -> LevelTrees:
     )
 
 
-def _fragments(chain: WeightedChain) -> WordTrees:
-    table = chain.fragment.child.tolist()
+def _d_trees(chain: WeightedChain) -> WordTrees:
+    table = chain.d.child.tolist()
     # Nodes with the base that leads to each and its depth.
     found: list[tuple[int, int, int]] = []
     child: list[list[int]] = []
@@ -357,11 +356,11 @@ def _fragments(chain: WeightedChain) -> WordTrees:
         beyond[place] = len(found)
         return place
 
-    first = [visit(int(root), 0, 0) for root in chain.fragment_root]
+    first = [visit(int(root), 0, 0) for root in chain.d_root]
     nodes, label, depth = np.array(found, np.int32).reshape(-1, 3).T
     return WordTrees(
         child=np.array(child, np.int32).ravel(),
-        weight=np.ascontiguousarray(chain.fragment.weight[nodes, 0], np.float64),
+        weight=np.ascontiguousarray(chain.d.weight[nodes, 0], np.float64),
         label=label.astype(np.uint8),
         depth=np.ascontiguousarray(depth),
         beyond=np.array(beyond, np.int32),

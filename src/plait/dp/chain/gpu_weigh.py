@@ -156,8 +156,8 @@ def without_lowest(word: Any) -> Any:
 
 
 @shared
-def enter_prefixes(alg: Any, trees: Any, widest: Any, tree: Any, graph: Any, ends: Any) -> None:
-    """Find the prefixes of a trie; a prefix belongs to the node that it ends with.
+def enter_v(alg: Any, trees: Any, widest: Any, tree: Any, graph: Any, ends: Any) -> None:
+    """Find the V ends of a trie; a V end belongs to the node that it ends with.
 
     `trees` are `plait.dp.chain.gpu_tables.LevelTrees` with levels of at most `widest` nodes; `ends` is
     `EndRows` or `Visits`.
@@ -236,8 +236,8 @@ add_end = by_type_of({EndRows: add_to_rows, Visits: add_visits})
 
 
 @shared
-def enter_suffixes(alg: Any, trees: Any, widest: Any, tree: Any, places: Any, graph: Any, ends: Any) -> None:
-    """Find the suffixes of a trie, as `enter_prefixes` does; they belong to the node that they are behind."""
+def enter_j(alg: Any, trees: Any, widest: Any, tree: Any, places: Any, graph: Any, ends: Any) -> None:
+    """Find the J ends of a trie, as `enter_v` does; they belong to the node that they are behind."""
     lane = np.int32(lane_index())
     level = trees.first[at(tree)]
     last = trees.first[at(tree + 1)]
@@ -293,7 +293,7 @@ def read_back(graph: Any, first: Any, nodes: Any, symbol: Any) -> Any:
 class ChainMemory(NamedTuple):
     """Memory that the lanes of a warp share, besides the graph.
 
-    `before`, (nodes,): what the prefix before each node weighs; `after`, (nodes, group): the suffix behind
+    `before`, (nodes,): what the V end before each node weighs; `after`, (nodes, group): the J end behind
     it, in each context. `entered`, (1 + group, nodes): what begins an insertion with a node, the leftmost,
     and in each context the rightmost; later all that is before a node, and behind it. `levels`,
     (2, 1 + group, nodes): two levels. `trail`, int16 (deepest + 1, lanes): nodes on the way of each lane.
@@ -318,23 +318,23 @@ def weigh_graph(
 ) -> None:
     """Weight of everything that a text stands for, into ``out[item]``.
 
-    `chain` and `parts` as in `plait.dp.chain.gpu_tables`, `texts` as in `plait.dp.chain.texts.WeightedTexts`;
+    `chain` and `parts` as in `plait.dp.chain.gpu_tables`, `texts` are `plait.dp.chain.graphs.CodedJunctions`;
     `graph` is a `GraphMemory`, `memory` a `ChainMemory`.
     """
     nodes, places = lay_warp_graph(parts, texts, item, graph)
     clear_rows(alg, nodes, memory.before)
     one = np.int32(1)
-    prefixes = EndRows(memory.before, np.int32(0), one, one)
-    for k in range(texts.prefix_first[at(item)], texts.prefix_first[at(item + 1)]):
-        enter_prefixes(alg, chain.prefix, chain.widest, texts.prefix_root[at(k)], graph, prefixes)
+    v_ends = EndRows(memory.before, np.int32(0), one, one)
+    for k in range(texts.v_first[at(item)], texts.v_first[at(item + 1)]):
+        enter_v(alg, chain.v, chain.widest, texts.v_root[at(k)], graph, v_ends)
     total = alg.zero
     context = np.int32(0)
     while context < chain.contexts:
         number = min(chain.group, np.int32(chain.contexts - context))
         clear_rows(alg, np.int32(nodes * number), memory.after)
-        suffixes = EndRows(memory.after, context, number, number)
-        for k in range(texts.suffix_first[at(item)], texts.suffix_first[at(item + 1)]):
-            enter_suffixes(alg, chain.suffix, chain.widest, texts.suffix_root[at(k)], places, graph, suffixes)
+        j_ends = EndRows(memory.after, context, number, number)
+        for k in range(texts.j_first[at(item)], texts.j_first[at(item + 1)]):
+            enter_j(alg, chain.j, chain.widest, texts.j_root[at(k)], places, graph, j_ends)
         span = places_entered(alg, nodes, number, graph, memory)
         if span.low <= span.high:
             newest = insert_graph(alg, chain, nodes, number, span, graph, memory)
@@ -411,7 +411,7 @@ def enter_insertions(alg: Any, chain: Any, nodes: Any, number: Any, graph: Any, 
 
 @shared
 def before_node(alg: Any, u: Any, graph: Any, memory: Any) -> Any:
-    """What prefixes weigh that end just before a node."""
+    """What V ends weigh that end just before a node."""
     value = alg.zero
     behind = graph.behind[at(u)]
     left: Any = np.int32(behind & _NODES)
@@ -426,7 +426,7 @@ def before_node(alg: Any, u: Any, graph: Any, memory: Any) -> Any:
 def insert_left(
     alg: Any, chain: Any, k: Any, first: Any, last: Any, old: Any, new: Any, graph: Any, memory: Any
 ) -> None:
-    """A level to the left of the fragment, of some nodes."""
+    """A level to the left of the D gene, of some nodes."""
     length = chain.length[at(k)]
     u = np.int32(first + lane_index())
     while u < last:
@@ -448,7 +448,7 @@ def insert_right(
     alg: Any, chain: Any, k: Any, nodes: Any, number: Any, c: Any, first: Any, last: Any, old: Any, new: Any,
     graph: Any, memory: Any,
 ) -> None:  # fmt: skip
-    """A level to the right of the fragment, of some nodes, in context c and the next one, if there is one."""
+    """A level to the right of the D gene, of some nodes, in context c and the next one, if there is one."""
     length = chain.length[at(chain.most + 1 + k)]
     one = np.int32(np.int32(c + 1) * nodes)
     # Where it is the last one, it is done twice.
@@ -494,7 +494,7 @@ def bring_together(
 def join_graph(
     alg: Any, chain: Any, nodes: Any, context: Any, number: Any, span: Any, graph: Any, memory: Any
 ) -> Any:
-    """Fragments between both sides: what this lane has of the weight."""
+    """D genes between both sides: what this lane has of the weight."""
     total = alg.zero
     first = np.int32(graph.begin[at(span.low)])
     width = np.int32(graph.begin[at(span.high + 1)] - first)
@@ -505,18 +505,18 @@ def join_graph(
         left = memory.entered[at(u)]
         if left != alg.zero:
             row = np.int32(np.int32(c + 1) * nodes)
-            inner = read_words(alg, chain.fragment, np.int32(context + c), u, row, graph, memory)
+            inner = read_words(alg, chain.d, np.int32(context + c), u, row, graph, memory)
             total = choice(alg, total, extend(alg, left, inner))
         i = np.int32(i + warp_size())
     return total
 
 
 @shared
-def read_words(alg: Any, words: Any, fragment: Any, u: Any, row: Any, graph: Any, memory: Any) -> Any:
-    """Parts of a fragment that begin behind a node, each with all behind it."""
+def read_words(alg: Any, words: Any, d: Any, u: Any, row: Any, graph: Any, memory: Any) -> Any:
+    """Parts of a D gene that begin behind a node, each with all behind it."""
     lane = np.int32(lane_index())
-    t = words.first[at(fragment)]
-    end = words.first[at(fragment + 1)]
+    t = words.first[at(d)]
+    end = words.first[at(d + 1)]
     found = extend(alg, words.weight[at(t)], memory.entered[at(row + u)])
     memory.trail[at(lane)] = u
     t = np.int32(t + 1)
@@ -534,14 +534,14 @@ def read_words(alg: Any, words: Any, fragment: Any, u: Any, row: Any, graph: Any
 
 
 class PairMemory(NamedTuple):
-    """Memory that the lanes of a warp share, besides the graph; `prefixes` and `suffixes` are `Visits`.
+    """Memory that the lanes of a warp share, besides the graph; `v_ends` and `j_ends` are `Visits`.
 
     `inserted`, (nodes, lanes): what insertions from each start to each node weigh.
     """
 
     inserted: Any
-    prefixes: Any
-    suffixes: Any
+    v_ends: Any
+    j_ends: Any
 
 
 @shared
@@ -550,29 +550,29 @@ def weigh_pair_graph(
 ) -> None:
     """Weight of everything that a text stands for, into ``out[item]``; NaN if it has too many ends.
 
-    As `weigh_graph`, without fragments and with `PairMemory`.
+    As `weigh_graph`, without D genes and with `PairMemory`.
     """
     lane = np.int32(lane_index())
-    prefixes, suffixes = memory.prefixes, memory.suffixes
+    v_ends, j_ends = memory.v_ends, memory.j_ends
     if lane == 0:
-        prefixes.count[at(0)] = 0
-        suffixes.count[at(0)] = 0
+        v_ends.count[at(0)] = 0
+        j_ends.count[at(0)] = 0
     nodes, places = lay_warp_graph(parts, texts, item, graph)
-    for k in range(texts.prefix_first[at(item)], texts.prefix_first[at(item + 1)]):
-        enter_prefixes(alg, chain.prefix, chain.widest, texts.prefix_root[at(k)], graph, prefixes)
-    for k in range(texts.suffix_first[at(item)], texts.suffix_first[at(item + 1)]):
-        enter_suffixes(alg, chain.suffix, chain.widest, texts.suffix_root[at(k)], places, graph, suffixes)
+    for k in range(texts.v_first[at(item)], texts.v_first[at(item + 1)]):
+        enter_v(alg, chain.v, chain.widest, texts.v_root[at(k)], graph, v_ends)
+    for k in range(texts.j_first[at(item)], texts.j_first[at(item + 1)]):
+        enter_j(alg, chain.j, chain.widest, texts.j_root[at(k)], places, graph, j_ends)
     synchronize_warp()
-    starts, ends = prefixes.count[at(0)], suffixes.count[at(0)]
+    starts, ends = v_ends.count[at(0)], j_ends.count[at(0)]
     total = alg.zero
     x = np.int32(0)
-    while x < starts and max(starts, ends) <= prefixes.most:
+    while x < starts and max(starts, ends) <= v_ends.most:
         number = min(np.int32(WARP), np.int32(starts - x))
         start = np.int32(-1)
         if lane < number:
-            start = prefixes.node[at(prefixes.most + x + lane)]
+            start = v_ends.node[at(v_ends.most + x + lane)]
         # The first start is of the first place of all.
-        first = np.int32(prefixes.node[at(prefixes.most + x)])
+        first = np.int32(v_ends.node[at(v_ends.most + x)])
         first = np.int32(graph.begin[at(graph.place[at(first)])])
         insert_after(alg, chain, nodes, first, start, graph, memory)
         total = choice(alg, total, over_pairs(alg, chain, first, x, number, ends, memory))
@@ -580,7 +580,7 @@ def weigh_pair_graph(
         x = np.int32(x + WARP)
     total = over_warp(alg, total)
     if lane == 0:
-        out[at(item)] = total if max(starts, ends) <= prefixes.most else np.nan
+        out[at(item)] = total if max(starts, ends) <= v_ends.most else np.nan
     synchronize_warp()
 
 
@@ -624,25 +624,25 @@ def insert_after(alg: Any, chain: Any, nodes: Any, first: Any, start: Any, graph
 
 @shared
 def over_pairs(alg: Any, chain: Any, first: Any, x: Any, number: Any, ends: Any, memory: Any) -> Any:
-    """Some prefixes, all suffixes and the insertions between them, in the contexts of this lane."""
+    """Some V ends, all J ends and the insertions between them, in the contexts of this lane."""
     lane = np.int32(lane_index())
-    prefixes, suffixes = memory.prefixes, memory.suffixes
+    v_ends, j_ends = memory.v_ends, memory.j_ends
     contexts = chain.contexts
     total = alg.zero
     context = np.int32(0)
     while context < contexts:
-        # Lanes without a context have suffixes that weigh nothing.
+        # Lanes without a context have J ends that weigh nothing.
         own = min(np.int32(context + lane), np.int32(contexts - 1))
         for e in range(ends):
-            y = suffixes.node[at(suffixes.most + e)]
+            y = j_ends.node[at(j_ends.most + e)]
             after = alg.zero
             if np.int32(context + lane) < contexts:
-                after = chain.suffix.weight[at(suffixes.node[at(e)] * contexts + own)]
+                after = chain.j.weight[at(j_ends.node[at(e)] * contexts + own)]
             if y >= first and ballot(after != alg.zero) != 0:
                 before = alg.zero
                 for k in range(number):
-                    prefix = chain.prefix.weight[at(prefixes.node[at(x + k)] * contexts + own)]
-                    before = choice(alg, before, extend(alg, prefix, memory.inserted[at(y * WARP + k)]))
+                    v = chain.v.weight[at(v_ends.node[at(x + k)] * contexts + own)]
+                    before = choice(alg, before, extend(alg, v, memory.inserted[at(y * WARP + k)]))
                 total = choice(alg, total, extend(alg, before, after))
         context = np.int32(context + WARP)
     return total

@@ -31,9 +31,9 @@ from plait.dp.chain.gpu_weigh import (
     weigh_pair_graph,
 )
 from plait.dp.chain.gpu_weigh_plain import PathMemory, weigh_path
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.launches import WEIGHTS, WeighBatch, Weights
-from plait.dp.chain.texts import GraphParts, WeightedTexts
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import PROBABILITY
 from plait.lang.compile import shared
@@ -44,21 +44,21 @@ ENDS = 128
 _WEIGHTS, _WORDS, _HALVES, _OCTETS = (np.dtype(kind) for kind in (np.float64, np.int32, np.int16, np.uint8))
 
 
-class DeviceWeightedTexts(NamedTuple):
-    """`plait.dp.chain.texts.WeightedTexts` in fewer bytes, and the order in which they are taken.
+class DeviceCodedJunctions(NamedTuple):
+    """`plait.dp.chain.graphs.CodedJunctions` in fewer bytes, and the order in which they are taken.
 
-    `codes` uint8 (total,), `start` and `length` int32 (n,), `prefix_first` and `suffix_first` int32 (n + 1,),
-    `prefix_root` and `suffix_root` int32, numbers of tries. `order`, int32 (n,), puts texts of about one size
+    `codes` uint8 (total,), `start` and `length` int32 (n,), `v_first` and `j_first` int32 (n + 1,),
+    `v_root` and `j_root` int32, numbers of tries. `order`, int32 (n,), puts texts of about one size
     together.
     """
 
     codes: Any
     start: Any
     length: Any
-    prefix_first: Any
-    prefix_root: Any
-    suffix_first: Any
-    suffix_root: Any
+    v_first: Any
+    v_root: Any
+    j_first: Any
+    j_root: Any
     order: Any
 
 
@@ -115,14 +115,14 @@ def chain_room(group: int, widest: int, deepest: int, nodes: int, places: int) -
     """Shared memory of a warp for graphs of up to `nodes` and `places`, `group` contexts at a time.
 
     `widest` is the nodes of the widest level of a trie of ends, `deepest` the symbols of the longest word of
-    a fragment.
+    a D gene.
     """
     rows = [nodes, group * nodes, (1 + group) * nodes, 2 * (1 + group) * nodes]
     return _room(widest, nodes, places, rows, (deepest + 1) * WARP)
 
 
 def pair_room(widest: int, nodes: int, places: int) -> ChainRoom:
-    """As `chain_room`, without fragments: what is inserted, and noted ends in the place of a trail."""
+    """As `chain_room`, without D genes: what is inserted, and noted ends in the place of a trail."""
     return _room(widest, nodes, places, [0, 0, nodes * WARP, 0], 0, 2 * (2 * ENDS + 1))
 
 
@@ -151,15 +151,15 @@ def _numbers(count: int) -> tuple[Any, ...]:
 def _chain() -> WarpChain:
     words, weights, octets = np.zeros(1, np.int32), np.zeros(1), np.zeros(1, np.uint8)
     ends = LevelTrees(words, weights, octets, words, words, words, np.int32(1))
-    fragment = WordTrees(words, weights, octets, words, words, words, np.int32(1))
+    d = WordTrees(words, weights, octets, words, words, words, np.int32(1))
     tables = (weights,) * 4
-    return WarpChain(Insertion(np.int64(0)), ends, ends, fragment, *tables, *_numbers(4))
+    return WarpChain(Insertion(np.int64(0)), ends, ends, d, *tables, *_numbers(4))
 
 
-def _texts() -> DeviceWeightedTexts:
+def _texts() -> DeviceCodedJunctions:
     words = np.zeros(1, np.int32)
     lists = (words,) * 4
-    return DeviceWeightedTexts(np.zeros(1, np.uint8), words, words, *lists, words)
+    return DeviceCodedJunctions(np.zeros(1, np.uint8), words, words, *lists, words)
 
 
 def _parts() -> WarpParts:
@@ -245,7 +245,7 @@ def weigh_graphs(
 def weigh_pairs(
     alg: Any, chain: Any, parts: Any, texts: Any, first: Any, last: Any, room: Any, out: Any
 ) -> None:
-    """Weigh texts without fragments, those from `first` to `last` in their order."""
+    """Weigh texts without D genes, those from `first` to `last` in their order."""
     warps = cuda.blockDim.x // WARP
     warp = cuda.threadIdx.x // WARP
     weights = cuda.shared.array(0, _WEIGHTS)
@@ -256,8 +256,8 @@ def weigh_pairs(
     graph, _, noted = graph_of(room, warp, each, words, halves, octets)
     memory = PairMemory(
         inserted=weights[warp * each : (warp + 1) * each],
-        prefixes=Visits(noted[: 2 * ENDS], noted[2 * ENDS : 2 * ENDS + 1], np.int32(ENDS)),
-        suffixes=Visits(noted[2 * ENDS + 1 : 4 * ENDS + 1], noted[4 * ENDS + 1 :], np.int32(ENDS)),
+        v_ends=Visits(noted[: 2 * ENDS], noted[2 * ENDS : 2 * ENDS + 1], np.int32(ENDS)),
+        j_ends=Visits(noted[2 * ENDS + 1 : 4 * ENDS + 1], noted[4 * ENDS + 1 :], np.int32(ENDS)),
     )
     for k in range(first + cuda.blockIdx.x * warps + warp, last, cuda.gridDim.x * warps):
         weigh_pair_graph(alg, chain, parts, texts, texts.order[k], graph, memory, out)
@@ -290,7 +290,7 @@ class WeightedLaunch:
     def __init__(self, chain: WeightedChain, device: int, algebra: Any = PROBABILITY) -> None:
         self.tables: Any = uploaded(warp_chain(chain, _GROUP, algebra.zero))
         self._algebra = algebra
-        self.pairs = not len(chain.fragment_root)
+        self.pairs = not len(chain.d_root)
         self._shared = device_facts(device).shared_per_block
 
     def warps(self, parts: Any, nodes: int, places: int) -> tuple[Any, int]:
@@ -305,15 +305,13 @@ class WeightedLaunch:
         elif parts is None:
             room = path_room(int(tables.group), places - 1)
         else:
-            room = chain_room(
-                int(tables.group), int(tables.widest), int(tables.fragment.deepest), nodes, places
-            )
+            room = chain_room(int(tables.group), int(tables.widest), int(tables.d.deepest), nodes, places)
         return room, min(_WARPS, self._shared // room.bytes)
 
-    def launch(self, parts: Any, texts: DeviceWeightedTexts, size: Size, out: Any, stream: Any = 0) -> None:
+    def launch(self, parts: Any, texts: DeviceCodedJunctions, size: Size, out: Any, stream: Any = 0) -> None:
         """Weigh the texts of `size` on the device, into `out`, float64 (n,).
 
-        `parts` are on the device, and None for plain texts of a chain with fragments.
+        `parts` are on the device, and None for plain texts of a chain with D genes.
         """
         room, warps = size.room, size.warps
         blocks = min(-(-(size.last - size.first) // warps), _BLOCKS)
@@ -326,7 +324,7 @@ class WeightedLaunch:
 
 
 class Size(NamedTuple):
-    """Texts of about one size, `first` to `last` in their order.
+    """Junctions of about one size, `first` to `last` in their order.
 
     `room` is the shared memory of a warp, `warps` how many a block has.
     """
@@ -341,22 +339,22 @@ class Batch(NamedTuple):
     """A batch with what all its pieces share; codes are symbols where texts are plain.
 
     `parts` and `host_parts` are what codes stand for, for the lanes of a warp and on the host, `nodes`, int64
-    (total + 1,), the nodes of all codes before each one; all None for plain texts. `prefix_tree` and
-    `suffix_tree`, int32 (nodes,): numbers of tries, by their roots.
+    (total + 1,), the nodes of all codes before each one; all None for plain texts. `v_tree` and
+    `j_tree`, int32 (nodes,): numbers of tries, by their roots.
     """
 
-    texts: WeightedTexts
+    texts: CodedJunctions
     parts: Any
     host_parts: GraphParts | None
     nodes: _Ints | None
-    prefix_tree: NDArray[np.int32]
-    suffix_tree: NDArray[np.int32]
+    v_tree: NDArray[np.int32]
+    j_tree: NDArray[np.int32]
 
 
 class Piece(NamedTuple):
     """A piece of a batch on a device: `sizes` are launched; `left`, int64, are texts that have no room."""
 
-    texts: DeviceWeightedTexts
+    texts: DeviceCodedJunctions
     sizes: list[Size]
     left: _Ints
 
@@ -373,7 +371,7 @@ def weigh_batch(batch: WeighBatch, target: CudaTarget) -> Weights:
     return Weights(out, used)
 
 
-def _taken(texts: WeightedTexts, items: _Ints) -> WeightedTexts:
+def _taken(texts: CodedJunctions, items: _Ints) -> CodedJunctions:
     """Some of the texts, with the tries of each."""
 
     def spread(edges: _Ints, roots: NDArray[np.int32]) -> tuple[_Ints, NDArray[np.int32]]:
@@ -382,17 +380,17 @@ def _taken(texts: WeightedTexts, items: _Ints) -> WeightedTexts:
         return first, roots[np.arange(first[-1]) + np.repeat(edges[items] - first[:-1], sizes)]
 
     lists = (
-        *spread(texts.prefix_first, texts.prefix_root),
-        *spread(texts.suffix_first, texts.suffix_root),
+        *spread(texts.v_first, texts.v_root),
+        *spread(texts.j_first, texts.j_root),
     )
-    return WeightedTexts(texts.codes, texts.start[items], texts.length[items], *lists)
+    return CodedJunctions(texts.codes, texts.start[items], texts.length[items], *lists)
 
 
 def run_weighted(
     devices: Sequence[int],
     chain: WeightedChain,
     parts: GraphParts,
-    texts: WeightedTexts,
+    texts: CodedJunctions,
     plain: bool,
     out: NDArray[np.float64],
     algebra: Any = PROBABILITY,
@@ -419,10 +417,10 @@ def run_weighted(
     return np.concatenate(over_devices(list(devices) * cut.slots, cut.pieces, run))
 
 
-def batch_of(chain: WeightedChain, parts: GraphParts, texts: WeightedTexts, plain: bool) -> Batch | None:
+def batch_of(chain: WeightedChain, parts: GraphParts, texts: CodedJunctions, plain: bool) -> Batch | None:
     """A batch, with what pieces share; None if a GPU cannot read it."""
-    trees = warp_roots(chain.prefix), warp_roots(chain.suffix)
-    if plain and len(chain.fragment_root):
+    trees = warp_roots(chain.v), warp_roots(chain.j)
+    if plain and len(chain.d_root):
         symbols = texts.codes
         if not np.array_equal(parts.symbol[:4, 0], np.arange(4)):
             symbols = parts.symbol[:, 0][np.minimum(texts.codes, len(parts.symbol) - 1)]
@@ -437,10 +435,10 @@ def batch_of(chain: WeightedChain, parts: GraphParts, texts: WeightedTexts, plai
     return Batch(texts, found, parts, nodes, *trees)
 
 
-def _plan(devices: Sequence[int], texts: WeightedTexts) -> Plan:
+def _plan(devices: Sequence[int], texts: CodedJunctions) -> Plan:
     """Pieces of a batch, several of which fit the memory of each device."""
     count = texts.start.size
-    roots = texts.prefix_root.size + texts.suffix_root.size
+    roots = texts.v_root.size + texts.j_root.size
     # Symbols may be shared, and texts between those of a piece: `own_symbols` keeps to twice the mean.
     each = 32 + -(-(2 * int(texts.length.sum()) + 8 * roots) // count)
     return plan_for(devices, count, each, _PIECE, _LEAST, _THREADS)
@@ -477,11 +475,11 @@ def place(slot: Slot, launch: WeightedLaunch, batch: Batch, first: int, last: in
     order, sizes, left = _sizes(launch, batch.parts, nodes, places)
     codes, start = own_symbols(texts.codes, start, length)
     lists = (
-        *_list(texts.prefix_first, texts.prefix_root, batch.prefix_tree, first, last),
-        *_list(texts.suffix_first, texts.suffix_root, batch.suffix_tree, first, last),
+        *_list(texts.v_first, texts.v_root, batch.v_tree, first, last),
+        *_list(texts.j_first, texts.j_root, batch.j_tree, first, last),
     )
     start, length, *rest = slot.upload_together("words", [start, length, *lists, order], np.int32)
-    return Piece(DeviceWeightedTexts(slot.upload("codes", codes), start, length, *rest), sizes, left)
+    return Piece(DeviceCodedJunctions(slot.upload("codes", codes), start, length, *rest), sizes, left)
 
 
 def _list(
@@ -496,7 +494,7 @@ def _list(
 def _sizes(
     launch: WeightedLaunch, parts: Any, nodes: _Ints, places: _Ints
 ) -> tuple[NDArray[np.int32], list[Size], _Ints]:
-    """Texts in the order of their size, what is launched at a time, and the texts that have no room."""
+    """Junctions in the order of their size, what is launched at a time, and the texts that have no room."""
     kinds = np.searchsorted(_SIZES, np.arange(int(nodes.max()) + 1)).astype(np.uint8)
     group = kinds[nodes]
     order = np.arange(nodes.size, dtype=np.int32)

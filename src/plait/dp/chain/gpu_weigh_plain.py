@@ -2,9 +2,9 @@
 
 A text of which every symbol is known is a path, so an end of it is a walk down a trie. Insertions that begin
 at one place belong to one lane, which follows them symbol by symbol: no two lanes come to one place at once.
-Fragments that begin at one place belong to one lane again. Lanes are shared out over places and contexts.
+D genes that begin at one place belong to one lane again. Lanes are shared out over places and contexts.
 
-Contexts are taken a few at a time; everything before the fragment is the same in all of them.
+Contexts are taken a few at a time; everything before the D gene is the same in all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plait.lang.warps import WARP, at, ballot, lane_index, shuffle_xor, synchron
 class PathMemory(NamedTuple):
     """Memory that the lanes of a warp share; `symbols`, uint8 (symbols,), is the text.
 
-    `entered`, (1 + group, places): what the prefix before each place weighs, and in each context the suffix
+    `entered`, (1 + group, places): what the V end before each place weighs, and in each context the J end
     behind it; `joined` is the same with insertions. `step`, (2, places + 1): weight of each symbol inserted
     after its neighbour, left and right, with one element before them.
     """
@@ -39,7 +39,7 @@ class PathMemory(NamedTuple):
 
 
 class Span(NamedTuple):
-    """First and last place behind a prefix, `low` and `before`, and before a suffix, `after` and `high`."""
+    """First and last place behind a V end, `low` and `before`, and before a J end, `after` and `high`."""
 
     low: Any
     before: Any
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 class Way(NamedTuple):
     """Insertions that begin at one place: at most `most`, 0 for a lane without work.
 
-    `side` is 0 to the right of a prefix, 1 to the left of a suffix; `row` is that of what is entered and
+    `side` is 0 to the right of a V end, 1 to the left of a J end; `row` is that of what is entered and
     joined.
     """
 
@@ -64,7 +64,7 @@ class Way(NamedTuple):
 def weigh_path(alg: Any, chain: Any, texts: Any, item: Any, memory: Any, out: Any) -> None:
     """Weight of a text, whose codes are symbols, into ``out[item]``; `memory` is a `PathMemory`.
 
-    `chain` as in `plait.dp.chain.gpu_tables`, `texts` as in `plait.dp.chain.texts.WeightedTexts`.
+    `chain` as in `plait.dp.chain.gpu_tables`, `texts` as in `plait.dp.chain.graphs.CodedJunctions`.
     """
     lane = lane_index()
     places = np.int32(texts.length[at(item)] + 1)
@@ -122,7 +122,7 @@ def read_path(alg: Any, chain: Any, texts: Any, item: Any, places: Any, memory: 
 def enter_path(
     alg: Any, chain: Any, texts: Any, item: Any, places: Any, context: Any, number: Any, memory: Any
 ) -> None:
-    """What ends weigh: half of the lanes look for prefixes, half for suffixes."""
+    """What ends weigh: half of the lanes look for V ends, half for J ends."""
     lane = np.int32(lane_index())
     i: Any = lane
     begin = np.int32(0 if context == 0 else places)
@@ -132,20 +132,18 @@ def enter_path(
     synchronize_warp()
     if lane < WARP // 2:
         if context == 0:
-            for k in range(texts.prefix_first[at(item)], texts.prefix_first[at(item + 1)]):
-                enter_prefix_path(alg, chain.prefix, texts.prefix_root[at(k)], places, memory)
+            for k in range(texts.v_first[at(item)], texts.v_first[at(item + 1)]):
+                enter_v_path(alg, chain.v, texts.v_root[at(k)], places, memory)
     else:
         own = np.int32(lane - WARP // 2)
-        for k in range(texts.suffix_first[at(item)], texts.suffix_first[at(item + 1)]):
-            enter_suffix_path(
-                alg, chain.suffix, texts.suffix_root[at(k)], places, context, number, own, memory
-            )
+        for k in range(texts.j_first[at(item)], texts.j_first[at(item + 1)]):
+            enter_j_path(alg, chain.j, texts.j_root[at(k)], places, context, number, own, memory)
     synchronize_warp()
 
 
 @shared
-def enter_prefix_path(alg: Any, trees: Any, tree: Any, places: Any, memory: Any) -> None:
-    """Add what the prefixes of a trie weigh; the first lane adds."""
+def enter_v_path(alg: Any, trees: Any, tree: Any, places: Any, memory: Any) -> None:
+    """Add what the V ends of a trie weigh; the first lane adds."""
     lane = lane_index()
     t = trees.level[at(trees.first[at(tree)])]
     u = np.int32(0)
@@ -159,10 +157,10 @@ def enter_prefix_path(alg: Any, trees: Any, tree: Any, places: Any, memory: Any)
 
 
 @shared
-def enter_suffix_path(
+def enter_j_path(
     alg: Any, trees: Any, tree: Any, places: Any, context: Any, number: Any, own: Any, memory: Any
 ) -> None:
-    """Add what the suffixes of a trie weigh; a lane for each context adds."""
+    """Add what the J ends of a trie weigh; a lane for each context adds."""
     t = trees.level[at(trees.first[at(tree)])]
     u = np.int32(places - 1)
     while t >= 0:
@@ -188,16 +186,16 @@ def span_entered(alg: Any, places: Any, number: Any, memory: Any) -> Any:
     x = np.int32(0)
     while x < places:
         u = np.int32(x + lane_index())
-        prefix, suffix = False, False
+        v, j = False, False
         if u < places:
-            prefix = is_entered(memory, alg, np.int32(0), u, places, number)
+            v = is_entered(memory, alg, np.int32(0), u, places, number)
             for c in range(np.int32(1), np.int32(number + 1)):
-                suffix = suffix or is_entered(memory, alg, c, u, places, number)
-        found = ballot(prefix)
+                j = j or is_entered(memory, alg, c, u, places, number)
+        found = ballot(v)
         if found != 0:
             low = min(low, np.int32(x + lowest_bit(found)))
             before = np.int32(x + highest_bit(found))
-        found = ballot(suffix)
+        found = ballot(j)
         if found != 0:
             after = min(after, np.int32(x + lowest_bit(found)))
             high = np.int32(x + highest_bit(found))
@@ -207,7 +205,7 @@ def span_entered(alg: Any, places: Any, number: Any, memory: Any) -> Any:
 
 @shared
 def insert_path(alg: Any, chain: Any, places: Any, number: Any, span: Any, memory: Any) -> None:
-    """Insertions between the first prefix and the last suffix: what is joined, from what is entered."""
+    """Insertions between the first V end and the last J end: what is joined, from what is entered."""
     lane = np.int32(lane_index())
     low, high = span.low, span.high
     width = np.int32(high - low + 1)
@@ -270,8 +268,8 @@ def follow(alg: Any, chain: Any, places: Any, way: Any, reach: Any, memory: Any)
 
 @shared
 def join_path(alg: Any, chain: Any, places: Any, context: Any, number: Any, span: Any, memory: Any) -> Any:
-    """Fragments between both sides: what this lane has of the weight."""
-    fragment = chain.fragment
+    """D genes between both sides: what this lane has of the weight."""
+    d = chain.d
     width = np.int32(span.high - span.low + 1)
     total = alg.zero
     i: Any = np.int32(lane_index())
@@ -281,14 +279,14 @@ def join_path(alg: Any, chain: Any, places: Any, context: Any, number: Any, span
         left = memory.joined[at(u)]
         if left != alg.zero:
             row = np.int32(np.int32(c + 1) * places)
-            t = fragment.first[at(context + c)]
+            t = d.first[at(context + c)]
             inner = alg.zero
             while True:
                 behind = memory.joined[at(row + u)]
-                inner = choice(alg, inner, extend(alg, fragment.weight[at(t)], behind))
+                inner = choice(alg, inner, extend(alg, d.weight[at(t)], behind))
                 if u == span.high:
                     break
-                t = fragment.child[at(4 * t + np.int32(memory.symbols[at(u)]))]
+                t = d.child[at(4 * t + np.int32(memory.symbols[at(u)]))]
                 if t < 0:
                     break
                 u = np.int32(u + 1)

@@ -29,7 +29,7 @@ def insert(p: Any, alg: Any, entered: Any, shorter: Any, weight: Any) -> Any:
 
 
 class Occurrences(NamedTuple):
-    """Occurrences inside fragments of at most 62 positions in all; `starts` has a bit for each start."""
+    """Occurrences inside D genes of at most 62 positions in all; `starts` has a bit for each start."""
 
     starts: Any
 
@@ -51,6 +51,6 @@ def start(p: Any) -> Any:
 def keep(p: Any, starts: Any, places: Any, read: Any) -> Any:
     """State after one more symbol.
 
-    `starts` is the state after `read` symbols; `places` has the bits of the fragment positions that match the
+    `starts` is the state after `read` symbols; `places` has the bits of the D gene positions that match the
     next one.
     """

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_stretches
 from plait.dp.chain.count import chain_item, enumerate_item
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.dp.chain.rows import Kind
-from plait.dp.chain.tables import ChainOutput, ChainTables, Texts, make_scratch
-from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.tables import ChainOutput, ChainTables, Junctions, make_scratch
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch, weigh_kernel
 from plait.lang.algebras import PROBABILITY
 from plait.lang.compile import kernel
@@ -25,39 +25,39 @@ from plait.lang.lanes import OneLane, host_lanes
 
 #: Fewest texts worth a thread of their own.
 _STRETCH: Final = 512
-#: Texts, and strings of an enumeration, that are worth the start of a GPU which was not asked for by name.
+#: Junctions, and strings of an enumeration, that are worth the start of a GPU not asked for by name.
 _LEAST_TEXTS = 20_000
 _LEAST_STRINGS = 1_000_000_000
 
 
 class CountBatch(NamedTuple):
-    """Texts to count, and where to."""
+    """Junctions to count, and where to."""
 
     kind: Kind
     alg: Any
     tables: ChainTables
-    texts: Texts
+    texts: Junctions
     out: ChainOutput
 
 
 class EnumerationBatch(NamedTuple):
-    """Texts to count with up to `most` insertions; `out` is int64 (n, fragments + 1, most + 1)."""
+    """Junctions to count with up to `most` insertions; `out` is int64 (n, D genes + 1, most + 1)."""
 
     tables: ChainTables
-    texts: Texts
+    texts: Junctions
     most: int
     out: NDArray[np.int64]
 
 
 class WeighBatch(NamedTuple):
-    """Texts to weigh, at least one and none empty; `plain` says that every code stands for a single symbol.
+    """Junctions to weigh, at least one and none empty; `plain` says that every code stands for one symbol.
 
     `scratch` makes the memory of a thread, for the longest of them.
     """
 
     chain: WeightedChain
     parts: GraphParts
-    texts: WeightedTexts
+    texts: CodedJunctions
     plain: bool
     scratch: Callable[[], WeightedScratch | PairScratch]
 
@@ -69,7 +69,7 @@ class Weights(NamedTuple):
     devices: frozenset[str]
 
 
-def longest_text(texts: Texts) -> int:
+def longest_text(texts: Junctions) -> int:
     """Symbols in the longest text of a batch."""
     return int(texts.length.max(initial=0))
 

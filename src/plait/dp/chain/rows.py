@@ -85,7 +85,7 @@ def clear_row(kind: Any, alg: Any, rows: Any, row: int) -> None:
 def fill_left_models(rows: Any, kind: Any, alg: Any, tables: Any, span: Any, scratch: Any) -> None:
     """`fill_left` with a row per position."""
     for a in range(span.last + 1):
-        row = tables.prefix_row[span.v, a] if a <= span.m_v else 0
+        row = tables.v_row[span.v, a] if a <= span.m_v else 0
         weight = scratch.weight[a - 1] if a > 0 else alg.one
         fill_levels(kind, alg, tables, row, scratch.left_levels, scratch.lead, a, a + 1, weight)
         copy_lanes(scratch.left_levels, scratch.lead, tables.left_lane, scratch.left, a + 1)
@@ -105,7 +105,7 @@ def fill_right_models(
     clear_row(kind, alg, scratch.right_levels, span.length + 1)
     for b in range(span.length, span.first - 1, -1):
         kept = span.length - b
-        row = tables.suffix_row[span.j, kept] if kept <= span.m_j else 0
+        row = tables.j_row[span.j, kept] if kept <= span.m_j else 0
         fill_levels(kind, alg, tables, row, scratch.right_levels, scratch.lead, b + 1, b, scratch.weight[b])
         copy_lanes(scratch.right_levels, scratch.lead, tables.right_lane, scratch.right, b)
     return PositionRows(scratch.right, scratch.lead, 1, 0)
@@ -125,7 +125,7 @@ def fill_right_insertions(
     entering = scratch.entering
     for b in range(span.first, span.length + 1):
         kept = span.length - b
-        row = tables.suffix_row[span.j, kept] if kept <= span.m_j else 0
+        row = tables.j_row[span.j, kept] if kept <= span.m_j else 0
         entering[0, b] = tables.level_weights[row, 0]
     for x in range(0, scratch.total.shape[1], kind.lanes.width):
         store(kind.lanes, entering, 0, span.length + 1 + x, splat(kind.lanes, alg.zero))
@@ -204,7 +204,7 @@ def collect_insertions(
             value = choice(alg, load(lanes, carry, t, a + x), load_at(lanes, after, b, x))
             store(lanes, carry, t, a + x, value)
     if a <= span.m_v:
-        row = tables.prefix_row[span.v, a]
+        row = tables.v_row[span.v, a]
         for x in range(0, total.shape[1], lanes.width):
             value = extend(alg, load(lanes, carry, t, a + x), load(lanes, tables.end_weights, row, x))
             store(lanes, total, t, x, choice(alg, load(lanes, total, t, x), value))
@@ -243,7 +243,7 @@ def sum_vj_models(
     lanes = kind.lanes
     total = scratch.total
     for a in range(max(0, span.length - span.m_j), span.last + 1):
-        row = tables.suffix_row[span.j, span.length - a]
+        row = tables.j_row[span.j, span.length - a]
         for x in range(0, total.shape[1], lanes.width):
             before = load(lanes, scratch.single, a + 1, scratch.lead + x)
             paths = extend(alg, before, load(lanes, tables.end_weights, row, x))
@@ -258,7 +258,7 @@ def sum_vj_insertions(
     lanes = kind.lanes
     total = scratch.total
     for a in range(span.first, span.m_v + 1):
-        row = tables.prefix_row[span.v, a]
+        row = tables.v_row[span.v, a]
         for x in range(0, total.shape[1], lanes.width):
             behind = load_at(lanes, after, a, x)
             paths = extend(alg, behind, load(lanes, tables.end_weights, row, x))

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plait.dp.chain.insertions import insert
-from plait.dp.chain.texts import (
+from plait.dp.chain.graphs import (
     count_after,
     count_before,
     lay_graph,
@@ -22,6 +21,7 @@ from plait.dp.chain.texts import (
     step_back,
     step_on,
 )
+from plait.dp.chain.insertions import insert
 from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type, by_type_of, kernel, shared
 from plait.lang.lanes import load, splat, store, width_of
@@ -30,9 +30,9 @@ from plait.lang.lanes import load, splat, store, width_of
 class WeightedChain(NamedTuple):
     """What the chain is made of; all weights are values of one algebra.
 
-    A level of `insertion` holds the insertions that begin at one place. `prefix` (V), `suffix` (J),
-    `fragment` (D) and `words` are `EndTrees`; J has a column for every D. `fragment` has all words in D
-    genes, a word weighing what all parts that read so weigh; `fragment_root`, int32 (D genes,), is the root
+    A level of `insertion` holds the insertions that begin at one place. `v` (V), `j` (J),
+    `d` (D) and `words` are `EndTrees`; J has a column for every D. `d` has all words in D
+    genes, a word weighing what all parts that read so weigh; `d_root`, int32 (D genes,), is the root
     of each. `words` is all those tries as one with root 0, each D in its own column, columns padded to whole
     groups of lanes.
 
@@ -45,10 +45,10 @@ class WeightedChain(NamedTuple):
     """
 
     insertion: Any
-    prefix: Any
-    suffix: Any
-    fragment: Any
-    fragment_root: Any
+    v: Any
+    j: Any
+    d: Any
+    d_root: Any
     words: Any
     left_none: Any
     right_none: Any
@@ -63,7 +63,7 @@ class WeightedChain(NamedTuple):
 
 
 class WeightedScratch(NamedTuple):
-    """Working memory of one worker; `graph` is a `plait.dp.chain.texts.TextGraph` or `PathGraph`.
+    """Working memory of one worker; `graph` is a `plait.dp.chain.graphs.TextGraph` or `PathGraph`.
 
     `before` and `left`, (nodes, 1): everything before a node, V alone and with insertions. `after` and
     `right`, (nodes, columns padded): everything behind a node, likewise. `left_levels` and `right_levels`,
@@ -132,8 +132,8 @@ def read_junction(
             scratch.before[u, c] = alg.zero
         for c in range(scratch.after.shape[1]):
             scratch.after[u, c] = alg.zero
-    visit_v(AddWeights(alg, chain.prefix.weight, scratch.before), junction, texts, item)
-    visit_j(AddWeights(alg, chain.suffix.weight, scratch.after), junction, texts, item)
+    visit_v(AddWeights(alg, chain.v.weight, scratch.before), junction, texts, item)
+    visit_j(AddWeights(alg, chain.j.weight, scratch.after), junction, texts, item)
     return junction
 
 
@@ -159,25 +159,25 @@ def visit(visitor: Any, t: int, u: int) -> None:
 def visit_v(visitor: Any, junction: Any, texts: Any, item: int) -> None:
     """Visit all V with which the junction may begin."""
     _, _, chain, graph, nodes, scratch = junction
-    for k in range(texts.prefix_first[item], texts.prefix_first[item + 1]):
-        t, u, top = texts.prefix_root[k], 0, 0
+    for k in range(texts.v_first[item], texts.v_first[item + 1]):
+        t, u, top = texts.v_root[k], 0, 0
         while t >= 0:
             visit(visitor, t, u)
-            t, u, top = step_on(chain.prefix, graph, nodes, t, u, scratch.stack, top)
+            t, u, top = step_on(chain.v, graph, nodes, t, u, scratch.stack, top)
 
 
 @shared
 def visit_j(visitor: Any, junction: Any, texts: Any, item: int) -> None:
     """Visit all J with which the junction may end."""
     _, _, chain, graph, nodes, scratch = junction
-    for k in range(texts.suffix_first[item], texts.suffix_first[item + 1]):
+    for k in range(texts.j_first[item], texts.j_first[item + 1]):
         for end in range(nodes - 1, -1, -1):
             if place_of(graph, end) != place_of(graph, nodes - 1):
                 break
-            t, u, top = texts.suffix_root[k], end, 0
+            t, u, top = texts.j_root[k], end, 0
             while t >= 0:
                 visit(visitor, t, u)
-                t, u, top = step_back(chain.suffix, graph, t, u, scratch.stack, top)
+                t, u, top = step_back(chain.j, graph, t, u, scratch.stack, top)
 
 
 @shared
@@ -228,11 +228,11 @@ def insert_left(junction: Any) -> None:
 def insert_right(junction: Any) -> None:
     """Insertions before J: `right` of every node."""
     _, alg, chain, graph, nodes, scratch = junction
-    low, high = places_entered(junction, scratch.after, chain.suffix.weight.shape[1])
+    low, high = places_entered(junction, scratch.after, chain.j.weight.shape[1])
     most = chain.right_length.shape[1] - 2 * chain.margin
     for u in range(nodes - 1, -1, -1):
         place = place_of(graph, u)
-        for c in range(chain.suffix.weight.shape[1]):
+        for c in range(chain.j.weight.shape[1]):
             right = extend(alg, scratch.after[u, c], chain.right_none[0])
             for k in range(count_after(graph, nodes, u)):
                 right = choice(alg, right, scratch.inserted[node_after(graph, u, k), c])
@@ -306,7 +306,7 @@ def join(junction: Any) -> Any:
     """Bring left and right together, with every part of every D between them."""
     lanes, alg, chain, _, nodes, scratch = junction
     total = alg.zero
-    for c in range(0, chain.suffix.weight.shape[1], width_of(lanes)):
+    for c in range(0, chain.j.weight.shape[1], width_of(lanes)):
         found = splat(lanes, alg.zero)
         for u in range(nodes):
             left = scratch.left[u, 0]

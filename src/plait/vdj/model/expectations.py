@@ -22,7 +22,7 @@ from plait.dp.chain.adjoint import (
     PosteriorRows,
     expect_kernel,
 )
-from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
@@ -195,7 +195,7 @@ class Counting(ABC):
     def count(
         self,
         parts: GraphParts,
-        texts: WeightedTexts,
+        texts: CodedJunctions,
         shares: _Floats,
         first: int,
         last: int,
@@ -209,7 +209,7 @@ class Counting(ABC):
         return found
 
     def posterior(
-        self, parts: GraphParts, texts: WeightedTexts, rows: NDArray[np.int64], *, plain: bool
+        self, parts: GraphParts, texts: CodedJunctions, rows: NDArray[np.int64], *, plain: bool
     ) -> tuple[_Floats, PosteriorRows]:
         """What each of the texts `rows` tells: how probable it is, and its choices.
 
@@ -230,15 +230,15 @@ class Counting(ABC):
         """Room for what n texts tell."""
         sizes, (v, d, j) = self._sizes, self._owners
         return PosteriorRows(
-            prefix=v,
+            v=v,
             words=d,
-            suffix=j,
-            prefix_share=np.zeros(len(self._model.v)),
+            j=j,
+            v_share=np.zeros(len(self._model.v)),
             words_share=np.zeros(len(self._model.d)),
-            suffix_share=np.zeros(len(self._model.j)),
+            j_share=np.zeros(len(self._model.j)),
             best=np.full((n, 3), -1, np.int32),
             share=np.zeros((n, 3)),
-            cut=np.zeros((n, 4)),
+            deletion=np.zeros((n, 4)),
             log=np.zeros(n),
             left_length=np.zeros((n, sizes[0])),
             right_length=np.zeros((n, sizes[1])),
@@ -263,7 +263,7 @@ class Counting(ABC):
     def _run(
         self,
         parts: GraphParts,
-        texts: WeightedTexts,
+        texts: CodedJunctions,
         shares: _Floats,
         counts: Any,
         posterior: PosteriorRows,
@@ -306,8 +306,8 @@ class CountingWithD(Counting):
         """Counts of nothing."""
         chain = self.chain
         return ChainCounts(
-            prefix=np.zeros_like(chain.prefix.weight),
-            suffix=np.zeros_like(chain.suffix.weight),
+            v=np.zeros_like(chain.v.weight),
+            j=np.zeros_like(chain.j.weight),
             words=np.zeros_like(chain.words.weight),
             left_none=np.zeros(1),
             right_none=np.zeros(1),
@@ -327,10 +327,10 @@ class CountingWithD(Counting):
         """Counts as tables of the model."""
         old, weights = self._model, self.weights
         v, d, j = self._shapes.v, self._shapes.words, self._shapes.j
-        of_v = _table(old.p_v_deletions, (v.gene, v.cut), v.parts(counts.prefix, weights.v).sum(1))
+        of_v = _table(old.p_v_deletions, (v.gene, v.deletion), v.parts(counts.v, weights.v).sum(1))
         own = np.eye(counts.words.shape[1])[d.gene]
         parts_d = d.parts(counts.words, weights.d * own).sum(1)
-        parts_j = j.parts(counts.suffix, weights.j)
+        parts_j = j.parts(counts.j, weights.j)
         margin = self.chain.margin
         left = counts.left_length[0, margin : counts.left_length.shape[1] - margin][::-1]
         right = counts.right_length[0, margin : counts.right_length.shape[1] - margin]
@@ -339,8 +339,8 @@ class CountingWithD(Counting):
             p_v=of_v.sum(1),
             p_dj=_table(old.p_dj[0].T, (j.gene,), parts_j).T[None],
             p_v_deletions=of_v,
-            p_d_deletions=_table(old.p_d_deletions, (d.gene, d.cut, d.cut_right), parts_d),
-            p_j_deletions=_table(old.p_j_deletions, (j.gene, j.cut), parts_j.sum(1)),
+            p_d_deletions=_table(old.p_d_deletions, (d.gene, d.deletion, d.deletion_right), parts_d),
+            p_j_deletions=_table(old.p_j_deletions, (j.gene, j.deletion), parts_j.sum(1)),
             p_vd_length=np.concatenate([counts.left_none, left]),
             p_dj_length=np.concatenate([counts.right_none, right]),
             vd_steps=left_step[:16].reshape(4, 4),
@@ -356,8 +356,8 @@ class CountingPairs(Counting):
     def empty(self) -> PairCounts:
         """Counts of nothing."""
         return PairCounts(
-            prefix=np.zeros_like(self.chain.prefix.weight),
-            suffix=np.zeros_like(self.chain.suffix.weight),
+            v=np.zeros_like(self.chain.v.weight),
+            j=np.zeros_like(self.chain.j.weight),
             length=np.zeros(self._model.p_vd_length.size),
             step=np.zeros((5, 4)),
         )
@@ -373,15 +373,15 @@ class CountingPairs(Counting):
     def evidence(self, counts: PairCounts) -> Evidence:
         """Counts as tables of the model."""
         old, v, j = self._model, self._shapes.v, self._shapes.j
-        parts_v = v.parts(counts.prefix, self.weights.v)
-        parts_j = j.parts(counts.suffix, self.weights.j)
+        parts_v = v.parts(counts.v, self.weights.v)
+        parts_j = j.parts(counts.j, self.weights.j)
         together = _table(np.zeros((len(old.v), parts_v.shape[1])), (v.gene,), parts_v)[:, : len(old.j)]
         return Evidence(
             p_v=together.sum(1),
             p_dj=(together if len(old.p_dj) > 1 else together.sum(0, keepdims=True))[:, None],
-            p_v_deletions=_table(old.p_v_deletions, (v.gene, v.cut), parts_v.sum(1)),
+            p_v_deletions=_table(old.p_v_deletions, (v.gene, v.deletion), parts_v.sum(1)),
             p_d_deletions=np.zeros_like(old.p_d_deletions),
-            p_j_deletions=_table(old.p_j_deletions, (j.gene, j.cut), parts_j.sum(1)),
+            p_j_deletions=_table(old.p_j_deletions, (j.gene, j.deletion), parts_j.sum(1)),
             p_vd_length=counts.length.copy(),
             p_dj_length=np.zeros_like(old.p_dj_length),
             vd_steps=counts.step[:4].copy(),
@@ -409,11 +409,12 @@ def _owners(shape: EndShape, weight: _Floats) -> PartOwners:
     first = np.searchsorted(shape.node[order], np.arange(len(shape.child) + 1))
     table = weight[order]
     logs = np.log(np.where(table > 0, table, 1.0))
-    return PartOwners(first, shape.gene[order], shape.cut[order], shape.cut_right[order], table, logs)
+    gene, deletion, right = (part[order] for part in (shape.gene, shape.deletion, shape.deletion_right))
+    return PartOwners(first, gene, deletion, right, table, logs)
 
 
-#: Texts whose expected numbers are added up apart from the others. Sums depend on nothing else: batches of
-#: whole pieces give the same bits as one batch of all.
+#: Junctions whose expected numbers are added up apart from the others. Sums depend on nothing else: batches
+#: of whole pieces give the same bits as one batch of all.
 PIECE: Final = 4096
 
 
@@ -452,7 +453,7 @@ class Expectation:
         self.junctions = 0
         self.impossible = 0
 
-    def add(self, parts: GraphParts, texts: WeightedTexts, weights: NDArray[np.int64] | None = None) -> None:
+    def add(self, parts: GraphParts, texts: CodedJunctions, weights: NDArray[np.int64] | None = None) -> None:
         """Add the numbers of a batch.
 
         Parameters
@@ -476,7 +477,7 @@ class Expectation:
             self.impossible += int(times[first:last][~made].sum())
 
     def _piece(
-        self, parts: GraphParts, texts: WeightedTexts, shares: _Floats, first: int, last: int
+        self, parts: GraphParts, texts: CodedJunctions, shares: _Floats, first: int, last: int
     ) -> tuple[Any, _Floats]:
         counts = self._counting.empty()
         return counts, self._counting.count(parts, texts, shares, first, last, counts)
@@ -674,7 +675,7 @@ def _write(
             getattr(found, f"{segment}_probability")[rows] = posterior.share[made, k]
     # Cuts count from the longest P extension.
     longest = np.array(model.palindromes) * [1, *[bool(model.d)] * 2, 1]
-    found.deletions[rows] = posterior.cut[made] - longest
+    found.deletions[rows] = posterior.deletion[made] - longest
     mean, inserted = posterior.log[made], np.zeros((made.size, 4))
     sides = _sides(model, margin, posterior)
     for side, (lengths, steps, p_length, p_steps, p_first) in enumerate(sides):

@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
@@ -45,7 +45,7 @@ from plait.vdj.model.weights import model_shapes
 _Floats = NDArray[np.float64]
 
 #: Gives the batches of texts, the same ones every time it is called.
-Supply = Callable[[], Iterable[tuple[GraphParts, WeightedTexts]]]
+Supply = Callable[[], Iterable[tuple[GraphParts, CodedJunctions]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +156,10 @@ def _possible_deletions(model: RecombinationModel) -> tuple[_Floats, _Floats, _F
     found = tuple(
         np.zeros_like(table) for table in (model.p_v_deletions, model.p_d_deletions, model.p_j_deletions)
     )
-    found[0][shapes.v.gene, shapes.v.cut] = 1.0
+    found[0][shapes.v.gene, shapes.v.deletion] = 1.0
     if model.d:
-        found[1][shapes.d.gene, shapes.d.cut, shapes.d.cut_right] = 1.0
-    found[2][shapes.j.gene, shapes.j.cut] = 1.0
+        found[1][shapes.d.gene, shapes.d.deletion, shapes.d.deletion_right] = 1.0
+    found[2][shapes.j.gene, shapes.j.deletion] = 1.0
     return found[0], found[1], found[2]
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.alphabets import GENETIC_CODE
-from plait.dp.chain.texts import GraphParts, WeightedTexts
+from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
@@ -198,7 +198,7 @@ class EncodedJunctions(NamedTuple):
     """
 
     parts: GraphParts
-    texts: WeightedTexts
+    texts: CodedJunctions
     rows: NDArray[np.int64]
     status: NDArray[np.uint8]
 
@@ -255,16 +255,16 @@ class JunctionEncoder:
             undecided = status == 0
             status[undecided] = given.status[given.codes[undecided]]
         rows = np.flatnonzero(status == 0)
-        batch = WeightedTexts(
+        batch = CodedJunctions(
             texts.codes, texts.start[rows], texts.length[rows], *v.spread(rows), *j.spread(rows)
         )
         return EncodedJunctions(texts.parts, batch, rows, status)
 
 
 def split_texts(
-    parts: GraphParts, texts: WeightedTexts, first: int, last: int
+    parts: GraphParts, texts: CodedJunctions, first: int, last: int
 ) -> list[tuple[bool, NDArray[np.int64]]]:
-    """Texts `first` to `last`, those of codes for one symbol each (True) and others, counted from `first`."""
+    """Those of `first` to `last` of codes for one symbol each (True), and others, counted from `first`."""
     start, length = texts.start[first:last], texts.length[first:last]
     low, high = (int(start.min()), int((start + length).max())) if start.size else (0, 0)
     several = np.cumsum(np.concatenate([[0], parts.nodes[texts.codes[low:high]] > 1]))
@@ -273,11 +273,11 @@ def split_texts(
     return [(kind, rows) for kind, rows in found if rows.size]
 
 
-def chosen_texts(texts: WeightedTexts, rows: NDArray[np.int64]) -> WeightedTexts:
+def chosen_texts(texts: CodedJunctions, rows: NDArray[np.int64]) -> CodedJunctions:
     """The texts `rows` of a batch."""
-    v = taken(texts.prefix_first, texts.prefix_root, rows)
-    j = taken(texts.suffix_first, texts.suffix_root, rows)
-    return WeightedTexts(texts.codes, texts.start[rows], texts.length[rows], *v, *j)
+    v = taken(texts.v_first, texts.v_root, rows)
+    j = taken(texts.j_first, texts.j_root, rows)
+    return CodedJunctions(texts.codes, texts.start[rows], texts.length[rows], *v, *j)
 
 
 #: Which calls of a row are taken for what it was made of: V and J, one of them, or none.

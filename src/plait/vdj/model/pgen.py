@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.choice import resolve, used_devices
+from plait.dp.chain.graphs import CodedJunctions
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
-from plait.dp.chain.texts import WeightedTexts
 from plait.types import Provenance
 from plait.vdj.calls import STATUSES
 from plait.vdj.model.junctions import EncodedTexts, TextKind, TooManySets, encode_texts
@@ -55,7 +55,7 @@ class ZeroReasons:
         self._insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
         self._chosen = model.p_v > 0, self._p_dj.max(axis=0) > 0
         self._ends = [
-            (shape, _reached(shape, p[shape.gene, shape.cut] * chosen[shape.gene]))
+            (shape, _reached(shape, p[shape.gene, shape.deletion] * chosen[shape.gene]))
             for shape, chosen, p in (
                 (shapes.v, self._chosen[0], model.p_v_deletions),
                 (shapes.j, self._chosen[1], model.p_j_deletions),
@@ -337,7 +337,7 @@ class GenerationProbability:
         return found.values
 
 
-def _batch(texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes) -> WeightedTexts:
+def _batch(texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes) -> CodedJunctions:
     """Some junctions with the trees of their genes."""
     lists = (*v.spread(rows), *j.spread(rows))
-    return WeightedTexts(texts.codes, texts.start[rows], texts.length[rows], *lists)
+    return CodedJunctions(texts.codes, texts.start[rows], texts.length[rows], *lists)

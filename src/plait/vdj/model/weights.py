@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait.dp.chain.graphs import GraphParts, PathGraph, TextGraph
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
-from plait.dp.chain.texts import GraphParts, PathGraph, TextGraph
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, padded
@@ -29,8 +29,9 @@ class EndShape:
     """A set of trees, and which cuts of which genes end at which node.
 
     `child` is (nodes, 4) as in `plait.dp.chain.tables.EndTrees`; `root` (genes,) is the tree of each gene
-    alone, `together` that of all functional genes, -1 where every gene has its own. `node`, `gene`, `cut` and
-    `cut_right` are (n,): what a cut (of fragments: two) leaves of a gene ends at a node.
+    alone, `together` that of all functional genes, -1 where every gene has its own. `node`, `gene`,
+    `deletion` and `deletion_right` are (n,): what a deletion (of D genes: two) leaves of a gene ends at a
+    node.
     """
 
     child: NDArray[np.int32]
@@ -38,8 +39,8 @@ class EndShape:
     together: int
     node: _Ints
     gene: _Ints
-    cut: _Ints
-    cut_right: _Ints
+    deletion: _Ints
+    deletion_right: _Ints
 
     def trees(self, weight: NDArray[np.float64]) -> EndTrees:
         """The trees, from the weight (n, contexts) of every part."""
@@ -252,7 +253,7 @@ class GeneCalls:
 
 
 def as_column(values: Any, name: str = "junctions") -> pa.Array:
-    """Texts, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
+    """Junctions, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
 
     InvalidInput, which calls them `name`, if it is one text alone, or something else.
     """
@@ -289,10 +290,10 @@ def part_weights(model: RecombinationModel, shapes: ModelShapes) -> PartWeights:
     are chosen together: V brings the weight of the choice.
     """
     v, d, j = shapes.v, shapes.d, shapes.j
-    of_v = model.p_v[v.gene] * model.p_v_deletions[v.gene, v.cut]
-    of_j = model.p_j_deletions[j.gene, j.cut]
+    of_v = model.p_v[v.gene] * model.p_v_deletions[v.gene, v.deletion]
+    of_j = model.p_j_deletions[j.gene, j.deletion]
     if model.d:
-        of_d = model.p_d_deletions[d.gene, d.cut, d.cut_right]
+        of_d = model.p_d_deletions[d.gene, d.deletion, d.deletion_right]
         return PartWeights(of_v[:, None], of_d[:, None], of_j[:, None] * model.p_dj[0].T[j.gene])
     given = _pad(np.broadcast_to(model.p_dj[:, 0], (len(model.v), len(model.j))))
     return PartWeights(
@@ -311,10 +312,10 @@ def weighted_chain(model: RecombinationModel, shapes: ModelShapes) -> WeightedCh
     pick[0, side] = 1.0
     return WeightedChain(
         insertion=Insertion(np.int64(0)),
-        prefix=shapes.v.trees(weights.v),
-        suffix=shapes.j.trees(weights.j),
-        fragment=shapes.d.trees(weights.d),
-        fragment_root=shapes.d.root,
+        v=shapes.v.trees(weights.v),
+        j=shapes.j.trees(weights.j),
+        d=shapes.d.trees(weights.d),
+        d_root=shapes.d.root,
         words=shapes.words.trees(weights.d * own),
         left_none=left[:1].copy(),
         right_none=right[:1].copy(),
@@ -423,9 +424,9 @@ def make_scratch(
     nodes = 2 + longest * int(parts.nodes.max())
     inner = int(parts.before_first.max(initial=0))
     edges = 1 + longest * (inner + int(parts.entries.max()) * max(int(parts.exits.max()), 1))
-    contexts = chain.suffix.weight.shape[1]
+    contexts = chain.j.weight.shape[1]
     width = padded(contexts)
-    left, right = (padded(_depth(tree) + 1) for tree in (chain.prefix, chain.suffix))
+    left, right = (padded(_depth(tree) + 1) for tree in (chain.v, chain.j))
     widest = max(int(parts.entries.max()), int(parts.exits.max()), 4)
     deepest = int(parts.place.max()) * longest + 1
     graph = PathGraph(np.zeros(nodes, np.uint8)) if plain else _text_graph(nodes, edges)
@@ -435,8 +436,8 @@ def make_scratch(
     def zeros(columns: int) -> NDArray[Any]:
         return np.zeros((nodes, columns))
 
-    before, after = zeros(chain.prefix.weight.shape[1]), zeros(width)
-    if not len(chain.fragment_root):
+    before, after = zeros(chain.v.weight.shape[1]), zeros(width)
+    if not len(chain.d_root):
         return PairScratch(graph, before, after, zeros(1), np.zeros((nodes, 3), np.int64), stack)
     return WeightedScratch(
         graph=graph,

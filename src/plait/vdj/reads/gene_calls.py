@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plait.alphabets import MASK_SIZE
 from plait.devices.target import Target
 from plait.dp.chain.insertions import Occurrences, keep, start
-from plait.dp.chain.tables import FRAGMENT_BITS
+from plait.dp.chain.tables import D_BITS
 from plait.lang.compile import shared
 from plait.lang.lanes import lowest_bit
 from plait.vdj.chain import d_allele_words
@@ -555,15 +555,15 @@ def d_words(germlines: Sequence[GermlineSet]) -> DWords:
     starts = np.cumsum([0, *(w.places.shape[0] for w in words)], dtype=np.int64)
     j = np.cumsum([0, *(len(g.j) for g in germlines)])
     allowed = np.zeros((int(j[-1]), int(starts[-1])), np.int64)
-    first_bits = [np.zeros((0, FRAGMENT_BITS), np.int64)]
+    first_bits = [np.zeros((0, D_BITS), np.int64)]
     for k, own in enumerate(words):
         allowed[j[k] : j[k + 1], starts[k] : starts[k + 1]] = own.allowed_starts
         if own.first.size:
-            first_bits.append(own.first[own.fragment_of])
+            first_bits.append(own.first[own.d_of])
     places = np.concatenate([own.places for own in words]).reshape(-1, 16)
     # A base that is not known says nothing for a D allele.
     places[:, MASK_SIZE != 1] = 0
-    allele_of = np.concatenate([own.fragment_of for own in words]).reshape(-1, FRAGMENT_BITS)
+    allele_of = np.concatenate([own.d_of for own in words]).reshape(-1, D_BITS)
     return DWords(places, starts, allele_of, np.concatenate(first_bits), allowed)
 
 

@@ -1,4 +1,4 @@
-"""Texts with ambiguous symbols as graphs: a path from the first node to a last one is a text.
+"""Junctions with ambiguous symbols as graphs: a path from the first node to a last one is a text.
 
 Every node carries the symbol that leads to it, and no two nodes that follow the same one carry the same
 symbol, so that different paths are different texts. A text is written in *codes*, each standing for one or
@@ -34,20 +34,20 @@ class GraphParts(NamedTuple):
     before: Any
 
 
-class WeightedTexts(NamedTuple):
+class CodedJunctions(NamedTuple):
     """A batch of texts: text i is ``codes[start[i]:start[i] + length[i]]``, uint8.
 
-    `prefix_first` (n + 1,) are offsets into `prefix_root` (int32): roots of the tries of prefixes that text i
-    may begin with; `suffix_first` and `suffix_root` likewise. All offsets and lengths are int64.
+    `v_first` (n + 1,) are offsets into `v_root` (int32): roots of the tries of V ends that text i
+    may begin with; `j_first` and `j_root` likewise. All offsets and lengths are int64.
     """
 
     codes: Any
     start: Any
     length: Any
-    prefix_first: Any
-    prefix_root: Any
-    suffix_first: Any
-    suffix_root: Any
+    v_first: Any
+    v_root: Any
+    j_first: Any
+    j_root: Any
 
 
 class TextGraph(NamedTuple):
