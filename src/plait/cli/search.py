@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, Signed, WholeNumber, files_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -19,9 +19,6 @@ app = App(name="search", help_format="markdown", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["blast", "tsv", "parquet", "jsonl", "text"]
-KindOption = Literal["protein", "dna"]
-# Values that may begin with a minus sign, so that what is wrong with them can be said.
-Signed = Parameter(allow_leading_hyphen=True)
 
 _GIGA = 1e9
 
@@ -31,7 +28,7 @@ def search(
     query: Path,
     /,
     *database: Path,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalOutput = None,
     format: FormatOption | None = None,
     columns: str | None = None,
     top: WholeNumber = 500,
@@ -41,8 +38,8 @@ def search(
     gap_open: Annotated[WholeNumber | None, Signed] = None,
     gap_extend: Annotated[WholeNumber | None, Signed] = None,
     kind: KindOption | None = None,
-    score_only: Annotated[bool, Parameter(negative="")] = False,
-    allow_duplicate_names: Annotated[bool, Parameter(negative="")] = False,
+    score_only: Flag = False,
+    allow_duplicate_names: Flag = False,
     threads: WholeNumber | None = None,
     device: DeviceOption = "auto",
 ) -> None:
@@ -133,10 +130,10 @@ def _number(count: int, what: str) -> str:
 @app.command
 def index(
     *inputs: Path,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalOutput = None,
     kind: KindOption | None = None,
-    check: Annotated[bool, Parameter(negative="")] = False,
-    allow_duplicate_names: Annotated[bool, Parameter(negative="")] = False,
+    check: Flag = False,
+    allow_duplicate_names: Flag = False,
 ) -> None:
     """Pack FASTA files into a database that a search need not read whole.
 
