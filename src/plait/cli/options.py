@@ -147,6 +147,15 @@ class SweptModel(PathLimits):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class StudiedModel(SweptModel):
+    """Options of the path-counting model, which is dp2."""
+
+    sweep_pi: str | None = "0:4"
+    sweep_nu: str | None = "0:10"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class ModelParameters(SweptModel):
     """Options of a path-counting model.
 

@@ -18,7 +18,7 @@ from plait.cli.options import (
     OptionalOutput,
     OutputOption,
     RunParameters,
-    SweptModel,
+    StudiedModel,
     WholeNumber,
     germline_named,
     model_named,
@@ -29,15 +29,6 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.convergence.study import Study
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class StudiedModel(SweptModel):
-    """Options of the path-counting model, which is dp2."""
-
-    sweep_pi: str | None = "0:4"
-    sweep_nu: str | None = "0:10"
 
 
 @Parameter(name="*")
