@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, Signed, WholeNumber, files_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -25,9 +25,6 @@ PairsOption = Literal["order", "all", "one"]
 ModeOption = Literal["global", "local", "semiglobal", "overlap", "extension"]
 TracebackOption = Literal["auto", "full", "linear"]
 FormatOption = Literal["text", "tsv", "sam", "jsonl", "parquet"]
-KindOption = Literal["protein", "dna"]
-# Values that may begin with a minus sign.
-Signed = Parameter(allow_leading_hyphen=True)
 
 
 @Parameter(name="*")
@@ -72,7 +69,7 @@ def align(
     targets: Path | None = None,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalOutput = None,
     pairs: PairsOption | None = None,
     mode: ModeOption = "global",
     free_ends: str | None = None,
@@ -82,8 +79,8 @@ def align(
     traceback: TracebackOption = "auto",
     format: FormatOption | None = None,
     columns: str | None = None,
-    score_only: Annotated[bool, Parameter(negative="")] = False,
-    md: Annotated[bool, Parameter(negative="")] = False,
+    score_only: Flag = False,
+    md: Flag = False,
     threads: WholeNumber | None = None,
     device: DeviceOption = "auto",
 ) -> None:

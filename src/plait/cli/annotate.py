@@ -1,4 +1,4 @@
-"""``plait vdj annotate``."""
+"""``plait vdj annotate`` and ``alleles``: from reads to rearrangements, and alleles that they show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plait.cli.console import RowProgress, say
-from plait.cli.options import DeviceOption, ExecutorParameters, OutputOption, WholeNumber
+from plait.cli.options import DeviceOption, Flag, OutputOption, RunParameters, Signed, WholeNumber
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from plait.vdj.reads.annotate_files import Umis
     from plait.vdj.reads.rearrangements import AnnotationSettings
 
-Flag = Parameter(negative="")
-# Values that may begin with a minus sign, so that what is wrong with them can be said.
-Signed = Parameter(allow_leading_hyphen=True)
 Number = Annotated[WholeNumber, Signed]
 
 
@@ -45,12 +42,12 @@ class Limits:
         Add columns with the aligned part of each gene, and translations of the alignments.
     """
 
-    productive: Annotated[bool, Flag] = False
+    productive: Flag = False
     max_error_rate: Annotated[float, Signed] = 0.15
     min_junction_quality: Number = 15
     min_length: Number = 20
     max_length: Number = 10_000
-    alignment_parts: Annotated[bool, Flag] = False
+    alignment_parts: Flag = False
 
     def settings(self) -> AnnotationSettings:
         """The settings they ask for."""
@@ -67,7 +64,7 @@ class Limits:
 
 
 _DEFAULT = Limits()
-_HERE = ExecutorParameters()
+_RUN = RunParameters()
 
 
 def annotate(
@@ -83,12 +80,10 @@ def annotate(
     merge_satellites: Annotated[float | None, Signed] = None,
     new_alleles: Path | None = None,
     limits: Limits = _DEFAULT,
-    keep_failed: Annotated[bool, Flag] = False,
+    keep_failed: Flag = False,
     repertoire_id: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    threads: WholeNumber | None = None,
-    resume: Annotated[bool, Flag] = False,
     device: DeviceOption = "auto",
-    place: ExecutorParameters = _HERE,
+    run: RunParameters = _RUN,
 ) -> None:
     """Find V, D, J and the junction of every read.
 
@@ -129,16 +124,11 @@ def annotate(
     repertoire_id
         Name of the repertoire of a file, once for each file of reads, in their order; by default the name of
         the file without suffixes.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
-        workers that are started: threads of each, otherwise 1.
-    resume
-        Take over what a stopped run of the same command had annotated.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
-    place
-        Where reads are annotated.
+    run
+        How the work is done.
     """
     if not reads:
         raise InvalidInput("reads", found="no file", expected="FASTQ or FASTA files")
@@ -155,7 +145,7 @@ def annotate(
         clonotypes=clonotypes, satellite_ratio=merge_satellites, new_alleles=new_alleles
     )
     start = work_time()
-    with place.open(threads) as executor, RowProgress("annotating", "reads") as progress:
+    with run.open() as executor, RowProgress("annotating", "reads") as progress:
         found = annotate_files(
             reads,
             output,
@@ -168,7 +158,7 @@ def annotate(
             keep_failed=keep_failed,
             device=device,
             executor=executor,
-            resume=resume,
+            resume=run.resume,
             progress=progress,
         )
     print(annotation_text(found, seconds=work_time() - start), end="")
@@ -186,3 +176,68 @@ def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None
         name, value = ("min_umi_reads", min_reads) if ratio is None else ("umi_ratio", ratio)
         raise InvalidInput(name, found=value, expected="the place of UMIs with it, --umi")
     return None
+
+
+def alleles(
+    *inputs: Path,
+    germline: str,
+    output: OutputOption,
+    extended: Path | None = None,
+    anchors: Path | None = None,
+    min_clonotypes: WholeNumber = 8,
+    min_share: float = 0.1,
+    min_partners: WholeNumber = 3,
+    max_q: float = 0.01,
+    most_clonotypes: WholeNumber = 2000,
+) -> None:
+    """Find V and J alleles that a germline set lacks, in annotated reads of one individual.
+
+    Parameters
+    ----------
+    inputs
+        Tables that plait vdj annotate wrote, or other AIRR Rearrangement tables with the sequences of the
+        reads: TSV (plain, .gz or .zst) or Parquet.
+    germline
+        The germline set that the reads were annotated with.
+    output
+        The table of candidates to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    extended
+        Write the germline set with the new alleles, too: FILE.json, or a folder or the common start of the
+        names of FASTA files. It can be given as --germline.
+    anchors
+        CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    min_clonotypes
+        Fewest independent clonotypes (different junctions) that carry a new allele.
+    min_share
+        Smallest share of the clonotypes of its gene.
+    min_partners
+        Fewest J genes it occurs with (V genes, for a J allele).
+    max_q
+        Largest expected share of errors among the changes that are called.
+    most_clonotypes
+        Most clonotypes of a gene that are looked at; memory grows with it.
+    """
+    if not inputs:
+        raise InvalidInput("inputs", found="no file", expected="tables of annotated reads")
+    from plait.reports.repertoire_text import alleles_text
+    from plait.vdj.alleles.new_alleles import find_in_files
+    from plait.vdj.alleles.sites import AlleleLimits
+    from plait.vdj.germline import load_germline
+
+    known = load_germline(germline, anchors=anchors)
+    for note in known.notes:
+        say(f"germline set {known.name}: {note}")
+    limits = AlleleLimits(
+        min_clonotypes=min_clonotypes, min_share=min_share, min_partners=min_partners, max_q=max_q
+    )
+    with RowProgress("reading") as progress:
+        found = find_in_files(
+            inputs,
+            output,
+            known,
+            extended=extended,
+            limits=limits,
+            most_clonotypes=most_clonotypes,
+            progress=progress,
+        )
+    print(alleles_text(found, output, extended), end="")

@@ -1,9 +1,10 @@
-"""``plait vdj count``."""
+"""``plait vdj count``, ``explain`` and ``sharing``: path counts, and who shares what they count."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,17 +14,21 @@ from plait.cli.options import (
     ChainOption,
     DeviceOption,
     ExecutorParameters,
+    Flag,
     LayoutOption,
     ModelParameters,
     OutputOption,
     OverflowOption,
-    WholeNumber,
+    PathLimits,
+    RunParameters,
     germline_named,
 )
 from plait.lang.compiling import work_time
 
 _DEFAULT = ModelParameters()
+_LIMITS = PathLimits()
 _HERE = ExecutorParameters()
+_RUN = RunParameters()
 
 
 def count(
@@ -36,11 +41,9 @@ def count(
     ambiguous: AmbiguousOption = "first",
     overflow: OverflowOption = "null",
     layout: LayoutOption = "airr",
-    long: Annotated[bool, Parameter(negative="")] = False,
-    threads: WholeNumber | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    long: Flag = False,
     device: DeviceOption = "auto",
-    place: ExecutorParameters = _HERE,
+    run: RunParameters = _RUN,
 ) -> None:
     """Count the recombination paths of every row of one or more tables.
 
@@ -67,16 +70,11 @@ def count(
         Column names of the inputs.
     long
         Write one row per input row, D allele and model in the place of lists.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
-        workers that are started: threads of each, otherwise 1.
-    resume
-        Take over what a stopped run of the same command had counted.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
-    place
-        Where rows are counted.
+    run
+        How the work is done.
     """
     from plait.reports.count_text import count_text
     from plait.vdj.count_files import count_files
@@ -93,7 +91,7 @@ def count(
         threads=1,
     )
     start = work_time()
-    with place.open(threads) as executor, RowProgress("counting") as progress:
+    with run.open() as executor, RowProgress("counting") as progress:
         counted = count_files(
             inputs,
             output,
@@ -101,7 +99,94 @@ def count(
             layout=layout,
             long=long,
             executor=executor,
-            resume=resume,
+            resume=run.resume,
             progress=progress,
         )
     print(count_text(counted, seconds=work_time() - start), end="")
+
+
+def explain(
+    junction: str,
+    *,
+    v_call: Annotated[str, Parameter(name=["--v", "--v-call"])],
+    j_call: Annotated[str, Parameter(name=["--j", "--j-call"])],
+    germline: str | None = None,
+    anchors: Path | None = None,
+    limits: PathLimits = _LIMITS,
+    chain: ChainOption = "auto",
+    format: Literal["text", "json"] = "text",
+) -> None:
+    """Show where one path count comes from, and which limit holds it down (model dp2).
+
+    Parameters
+    ----------
+    junction
+        Nucleotides from the conserved Cys to the conserved Phe or Trp codon, both included.
+    v_call
+        V gene or allele.
+    j_call
+        J gene or allele.
+    germline
+        Name of a bundled germline set (see plait germline list), or a file or folder; left out, the one
+        bundled set that has both calls.
+    anchors
+        CSV table gene,anchor_index[,function] of anchors that replace those of the germline set.
+    limits
+        Limits of the model, which is dp2.
+    chain
+        What is joined; auto takes what the germline set implies.
+    format
+        What to print; positions in json are counted from 0.
+    """
+    from plait.reports.count_text import explanation_text
+    from plait.vdj.explanation import explain as explain_count
+    from plait.vdj.germline import load_germline
+    from plait.vdj.germline.bundled import guess_germline
+
+    told = explain_count(
+        junction,
+        v_call,
+        j_call,
+        germline=load_germline(germline or guess_germline(v_call, j_call), anchors=anchors),
+        model=limits.model_of(),
+        chain=chain,
+    )
+    if format == "json":
+        print(json.dumps(told.as_dict(), indent=2))
+    else:
+        print(explanation_text(told, guessed=germline is None), end="")
+
+
+def sharing(
+    *inputs: Path,
+    output: OutputOption,
+    subject: str | None = None,
+    by_subject: Path | None = None,
+    layout: LayoutOption = "airr",
+    place: ExecutorParameters = _HERE,
+) -> None:
+    """Count in how many individuals each clonotype (junction, V gene, J gene) occurs.
+
+    Parameters
+    ----------
+    inputs
+        Tables as for plait vdj count, or its outputs, whose path counts are carried over.
+    output
+        The table to write, one row per clonotype: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    subject
+        Column that tells individuals apart; by default that of the layout (subject_id, or Sample).
+    by_subject
+        A second table to write, one row per clonotype and individual.
+    layout
+        Column names of the inputs.
+    place
+        Where rows are grouped.
+    """
+    from plait.reports.repertoire_text import sharing_text
+    from plait.vdj.sharing_table import share_files
+
+    with place.open() as executor:
+        found = share_files(
+            inputs, output, by_subject=by_subject, subject=subject, layout=layout, executor=executor
+        )
+    print(sharing_text(found, output), end="")

@@ -247,18 +247,18 @@ _vdj = App(
 )
 for _name, _function, _help in (
     ("annotate", "annotate:annotate", "Find V, D, J and the junction of every read, and count clonotypes."),
-    ("alleles", "alleles:alleles", "Find V and J alleles that the germline set lacks, in annotated reads."),
+    ("alleles", "annotate:alleles", "Find V and J alleles that the germline set lacks, in annotated reads."),
     ("count", "count:count", "Count the recombination paths of every row of one or more tables."),
-    ("explain", "explain:explain", "Show where one path count comes from, and which limit holds it down."),
-    ("pgen", "pgen:pgen", "Compute the generation probability of every row of one or more tables."),
+    ("explain", "count:explain", "Show where one path count comes from, and which limit holds it down."),
+    ("pgen", "model:pgen", "Compute the generation probability of every row of one or more tables."),
     (
         "scenarios",
-        "scenarios:scenarios",
+        "model:scenarios",
         "List the most probable ways in which every row of one or more tables was made.",
     ),
-    ("generate", "generate:generate", "Draw junctions from a recombination model."),
-    ("infer", "infer:infer", "Infer a recombination model from one or more tables."),
-    ("sharing", "sharing:sharing", "Count in how many individuals each clonotype occurs."),
+    ("generate", "model:generate", "Draw junctions from a recombination model."),
+    ("infer", "model:infer", "Infer a recombination model from one or more tables."),
+    ("sharing", "count:sharing", "Count in how many individuals each clonotype occurs."),
     (
         "study",
         "study:study",
@@ -275,7 +275,7 @@ for _name, _function, _help in (
     ("germline", "germline:app", "List, show, check and convert germline sets."),
     ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
     ("doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
-    ("demo", "demo:demo", "Study the repertoires of 12 human donors, up to a report."),
+    ("demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
 ):
     # An app has its own format.
     _format = {} if _function.endswith(":app") else {"help_format": "markdown"}

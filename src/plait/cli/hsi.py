@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from plait.cli.console import Bar, say
-from plait.cli.options import OutputOption, WholeNumber
+from plait.cli.options import Flag, OutputOption, Signed, WholeNumber
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import aligned
@@ -28,7 +28,7 @@ SumOption = Literal["wide-neighbor", "narrow-neighbor", "wide-column", "narrow-c
 CoderOption = Literal["sample-adaptive", "block-adaptive", "hybrid"]
 OrderOption = Literal["bi", "bsq"]
 # Values that may begin with a minus sign.
-Signed = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
+SignedNumber = Annotated[WholeNumber | None, Signed]
 Number = WholeNumber | None
 #: Options that are no parameters of the header.
 _NOT_NAMED = ("parameters", "any_reference_interval")
@@ -141,8 +141,8 @@ class HeaderOptions:
     register_size: Number = None
     weight_resolution: Number = None
     weight_interval: Number = None
-    weight_initial: Signed = None
-    weight_final: Signed = None
+    weight_initial: SignedNumber = None
+    weight_final: SignedNumber = None
     coder: CoderOption | None = None
     unary_length_limit: Number = None
     initial_count_exponent: Number = None
@@ -150,7 +150,7 @@ class HeaderOptions:
     accumulator_constant: Number = None
     block_size: Number = None
     reference_interval: Number = None
-    any_reference_interval: Annotated[bool, Parameter(negative="")] = False
+    any_reference_interval: Flag = False
     restricted: bool | None = None
     order: OrderOption | None = None
     interleaving_depth: Number = None
@@ -192,7 +192,6 @@ app = App(
 
 _RAW = RawOptions()
 _HEADER = HeaderOptions()
-Flag = Parameter(negative="")
 
 
 class _SampleProgress(Bar):
@@ -217,8 +216,8 @@ def compress(
     dynamic_range: str = "auto",
     blocks: str | None = None,
     index: Path | None = None,
-    checksum: Annotated[bool, Flag] = False,
-    bare: Annotated[bool, Flag] = False,
+    checksum: Flag = False,
+    bare: Flag = False,
     raw: RawOptions = _RAW,
     header: HeaderOptions = _HEADER,
     threads: WholeNumber | None = None,
@@ -295,7 +294,7 @@ def decompress(
     byte_order: ByteOrderOption | None = None,
     index: Path | None = None,
     parameters: Path | None = None,
-    force: Annotated[bool, Flag] = False,
+    force: Flag = False,
     threads: WholeNumber | None = None,
 ) -> None:
     """Decompress a cube.

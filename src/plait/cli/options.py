@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Written out here, so that help and checks of options need not load what the words mean.
 AmbiguousOption = Literal["first", "all", "fail"]
+CallsOption = Literal["ignore", "use", "v", "j"]
+JunctionLayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr", "lines"]
 ChainOption = Literal["auto", "vj", "vdj", "vddj"]
 EmptyDOption = Literal["positions", "once", "none"]
 ExecutorOption = Literal["local", "dask"]
@@ -58,14 +60,17 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
 DeviceOption = Annotated[str, Parameter(converter=_device)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
 OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
-#: Values may begin with a minus sign, so that what is wrong with them can be said.
-Signed = Parameter(allow_leading_hyphen=True)
+OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+KindOption = Literal["protein", "dna"]
+Flag = Annotated[bool, Parameter(negative="")]
+#: Of values that may begin with a minus sign, so that what is wrong with them can be said.
+Signed: Final = Parameter(allow_leading_hyphen=True)
 #: The option that a field of settings is, by its type.
 _OPTION_OF: Final[Mapping[object, object]] = {
     int: Annotated[WholeNumber, Signed],
     int | None: Annotated[WholeNumber | None, Signed],
     float | None: Annotated[float | None, Signed],
-    bool: Annotated[bool, Parameter(negative="")],
+    bool: Flag,
 }
 
 
@@ -118,14 +123,11 @@ def _bad_values(option: str, text: str) -> InvalidInput:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ModelParameters:
-    """Options of a path-counting model.
+class PathLimits:
+    """Limits of a path-counting model.
 
     Attributes
     ----------
-    model
-        dp2: extension and erosion at every end; dp1: counts by the total number of N nucleotides;
-        exhaustive: the same by enumeration.
     strands
         dp2: hairpins opened on one strand, or on either one of two.
     pi
@@ -136,10 +138,60 @@ class ModelParameters:
         dp2: another limit between V and D.
     nu_dj
         dp2: another limit between D and J.
+    """
+
+    strands: StrandsOption = 1
+    pi: WholeNumber = 4
+    nu: WholeNumber = 10
+    nu_vd: WholeNumber | None = None
+    nu_dj: WholeNumber | None = None
+
+    def model_of(self) -> PathModel:
+        """The model they ask for."""
+        from plait.vdj.models import PathModel
+
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        for name in given.keys() & {"sweep_pi", "sweep_nu"}:
+            given[name] = values_of(f"--{name.replace('_', '-')}", given[name])
+        return PathModel(name=given.pop("model", "dp2"), **given)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SweptModel(PathLimits):
+    """Limits of a model, and others to count with besides.
+
+    Attributes
+    ----------
     sweep_pi
         dp2: values of pi to count with besides, as 0:4 (both ends included) or 0,2,4.
     sweep_nu
         dp2: values of nu to count with besides; every combination is counted.
+    """
+
+    sweep_pi: str | None = None
+    sweep_nu: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class StudiedModel(SweptModel):
+    """Options of the path-counting model, which is dp2."""
+
+    sweep_pi: str | None = "0:4"
+    sweep_nu: str | None = "0:10"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelParameters(SweptModel):
+    """Options of a path-counting model.
+
+    Attributes
+    ----------
+    model
+        dp2: extension and erosion at every end; dp1: counts by the total number of N nucleotides;
+        exhaustive: the same by enumeration.
     max_n
         dp1, exhaustive: largest total number of N nucleotides; otherwise 10, and 4 for exhaustive.
     empty_d
@@ -147,32 +199,8 @@ class ModelParameters:
     """
 
     model: ModelOption = "dp2"
-    strands: StrandsOption = 1
-    pi: WholeNumber = 4
-    nu: WholeNumber = 10
-    nu_vd: WholeNumber | None = None
-    nu_dj: WholeNumber | None = None
-    sweep_pi: str | None = None
-    sweep_nu: str | None = None
     max_n: WholeNumber | None = None
     empty_d: EmptyDOption = "positions"
-
-    def model_of(self) -> PathModel:
-        """The model they ask for."""
-        from plait.vdj.models import PathModel
-
-        return PathModel(
-            name=self.model,
-            strands=self.strands,
-            pi=self.pi,
-            nu=self.nu,
-            nu_vd=self.nu_vd,
-            nu_dj=self.nu_dj,
-            sweep_pi=values_of("--sweep-pi", self.sweep_pi),
-            sweep_nu=values_of("--sweep-nu", self.sweep_nu),
-            empty_d=self.empty_d,
-            **({} if self.max_n is None else {"max_n": self.max_n}),
-        )
 
 
 @Parameter(name="*")
@@ -201,24 +229,40 @@ class ExecutorParameters:
     workers: WholeNumber | None = None
     worker_memory: str | None = None
 
-    def open(self, threads: int | None) -> AbstractContextManager[Executor]:
+    def open(self, threads: int | None = None) -> AbstractContextManager[Executor]:
         """The executor they ask for; closed on exit.
 
         Parameters
         ----------
         threads
-            The option ``--threads``: threads of this process, or of each worker that is started.
+            Threads of this process, or of each worker that is started.
         """
         from plait.run.executor import open_executor
 
-        return open_executor(
-            self.executor,
-            threads=threads,
-            scheduler=self.scheduler,
-            scheduler_file=self.scheduler_file,
-            workers=self.workers,
-            worker_memory=self.worker_memory,
-        )
+        options = {field.name: getattr(self, field.name) for field in fields(ExecutorParameters)}
+        return open_executor(options.pop("executor"), threads=threads, **options)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunParameters(ExecutorParameters):
+    """Options that say how a run that can be resumed is done.
+
+    Attributes
+    ----------
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
+        workers that are started: threads of each, otherwise 1.
+    resume
+        Go on with what a stopped run of the same command had done.
+    """
+
+    threads: WholeNumber | None = None
+    resume: Flag = False
+
+    def open(self, threads: int | None = None) -> AbstractContextManager[Executor]:
+        """The executor they ask for, with their threads."""
+        return super().open(self.threads if threads is None else threads)
 
 
 #: What stands for standard input or output.
@@ -267,10 +311,6 @@ def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield [kept if path in asked else path for path in paths]
 
 
-# Written out here, so that help and checks of options need not load what the words mean.
-CallsOption = Literal["ignore", "use", "v", "j"]
-JunctionLayoutOption = Literal["airr", "immunarch", "vdjtools", "mixcr", "lines"]
-RepairOption = Annotated[bool, Parameter(negative="")]
 #: Genes of which a fault is told one by one.
 _MOST_FAULTS = 6
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from plait.align.settings import Kind, SearchSettings
+from plait.align.settings import SearchSettings
 from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, files_of, options_of
+from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, files_of, options_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -35,7 +35,7 @@ def search(
     query: Path,
     /,
     *database: Path,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalOutput = None,
     format: FormatOption | None = None,
     columns: str | None = None,
     settings: SearchOptions = _DEFAULT,
@@ -100,10 +100,10 @@ def _number(count: int, what: str) -> str:
 @app.command
 def index(
     *inputs: Path,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    kind: Kind | None = None,
-    check: Annotated[bool, Parameter(negative="")] = False,
-    allow_duplicate_names: Annotated[bool, Parameter(negative="")] = False,
+    output: OptionalOutput = None,
+    kind: KindOption | None = None,
+    check: Flag = False,
+    allow_duplicate_names: Flag = False,
 ) -> None:
     """Pack FASTA files into a database that a search need not read whole.
 

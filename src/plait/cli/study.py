@@ -1,26 +1,27 @@
-"""``plait vdj report``."""
+"""``plait vdj study``, its report, and ``plait demo``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar
+from plait.cli.console import Bar, say
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
     DeviceOption,
-    ExecutorParameters,
+    Flag,
     LayoutOption,
+    OptionalOutput,
     OutputOption,
-    RepairOption,
+    RunParameters,
+    StudiedModel,
     WholeNumber,
     germline_named,
     model_named,
-    values_of,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
@@ -28,55 +29,6 @@ from plait.lang.compiling import work_time
 if TYPE_CHECKING:
     from plait.vdj.convergence.stages import StudyProgress
     from plait.vdj.convergence.study import Study
-    from plait.vdj.models import PathModel
-
-Flag = Parameter(negative="")
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class SweptModel:
-    """Options of the path-counting model, which is dp2.
-
-    Attributes
-    ----------
-    strands
-        Hairpins opened on one strand, or on either one of two.
-    pi
-        Longest palindromic (P) extension of a gene end.
-    nu
-        Most random (N) nucleotides at a junction.
-    nu_vd
-        Another limit between V and D.
-    nu_dj
-        Another limit between D and J.
-    sweep_pi
-        Values of pi to count with besides, as 0:4 (both ends included) or 0,2,4.
-    sweep_nu
-        Values of nu to count with besides; every combination is counted.
-    """
-
-    strands: Literal[1, 2] = 1
-    pi: WholeNumber = 4
-    nu: WholeNumber = 10
-    nu_vd: WholeNumber | None = None
-    nu_dj: WholeNumber | None = None
-    sweep_pi: str = "0:4"
-    sweep_nu: str = "0:10"
-
-    def model_of(self) -> PathModel:
-        """The model they ask for."""
-        from plait.vdj.models import PathModel
-
-        return PathModel(
-            strands=self.strands,
-            pi=self.pi,
-            nu=self.nu,
-            nu_vd=self.nu_vd,
-            nu_dj=self.nu_dj,
-            sweep_pi=values_of("--sweep-pi", self.sweep_pi),
-            sweep_nu=values_of("--sweep-nu", self.sweep_nu),
-        )
 
 
 @Parameter(name="*")
@@ -101,7 +53,7 @@ class RegressionParameters:
         What folds and halves are drawn from.
     """
 
-    no_regression: Annotated[bool, Flag] = False
+    no_regression: Flag = False
     models: str | None = None
     lambdas: WholeNumber = 100
     folds: WholeNumber = 5
@@ -127,10 +79,10 @@ class PgenParameters:
     model_calls: Literal["use", "ignore"] = "use"
 
 
-_MODEL = SweptModel()
+_MODEL = StudiedModel()
 _PGEN = PgenParameters()
 _REGRESSION = RegressionParameters()
-_HERE = ExecutorParameters()
+_RUN = RunParameters()
 
 
 def study(
@@ -139,22 +91,20 @@ def study(
     germline: str,
     output: OutputOption,
     anchors: Path | None = None,
-    repair_anchors: RepairOption = False,
+    repair_anchors: Flag = False,
     shared_by: WholeNumber = 2,
     layout: LayoutOption = "airr",
     subject: str | None = None,
-    parameters: SweptModel = _MODEL,
+    parameters: StudiedModel = _MODEL,
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: Literal["null", "float"] = "null",
     regression: RegressionParameters = _REGRESSION,
     pgen: PgenParameters = _PGEN,
     cache: Path | None = None,
-    resume: Annotated[bool, Flag] = False,
-    force: Annotated[bool, Flag] = False,
-    threads: WholeNumber | None = None,
+    force: Flag = False,
     device: DeviceOption = "auto",
-    place: ExecutorParameters = _HERE,
+    run: RunParameters = _RUN,
 ) -> None:
     """Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.
 
@@ -191,26 +141,21 @@ def study(
         Generation probabilities.
     cache
         Folder of path counts that several studies share; otherwise counts in the output.
-    resume
-        Go on with what a stopped run of the same command had done.
     force
         Replace an earlier study in the output; path counts are kept.
-    threads
-        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use. With
-        workers that are started: threads of each, otherwise 1.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
-    place
-        Where the work is done.
+    run
+        How the work is done.
     """
-    from plait.vdj.convergence.study import study as run
+    from plait.vdj.convergence.study import study as study_files
 
     alleles = germline_named(germline, anchors=anchors, repair_anchors=repair_anchors)
     recombination = None if pgen.model is None else model_named(pgen.model, repair_anchors=repair_anchors)
     start = work_time()
-    with place.open(threads) as executor, StudyBar() as progress:
-        found = run(
+    with run.open() as executor, StudyBar() as progress:
+        found = study_files(
             sheet,
             output,
             germline=alleles,
@@ -233,7 +178,7 @@ def study(
             cache=cache,
             device=device,
             executor=executor,
-            resume=resume,
+            resume=run.resume,
             force=force,
             progress=progress,
         )
@@ -281,7 +226,7 @@ def report(
     folder: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    output: OptionalOutput = None,
     figures: bool = True,
 ) -> None:
     """Write the report of a study: one HTML file that needs no network, and its figures.
@@ -298,3 +243,31 @@ def report(
     from plait.reports.study_report import report_text, write_study_report
 
     print(report_text(write_study_report(folder, output, figures=figures)), end="")
+
+
+def demo(
+    *,
+    output: OutputOption,
+    rows: WholeNumber | None = None,
+    device: DeviceOption = "auto",
+    force: Flag = False,
+) -> None:
+    """Study the TRB repertoires of 12 human donors, from path counts under 55 models to a report.
+
+    Parameters
+    ----------
+    output
+        Folder for samples.csv and study, which holds report.html; made if it is not there.
+    rows
+        Take only so many rows, spread over the donors.
+    device
+        Where to count: auto, cpu, cuda, cuda:N or cuda:all.
+    force
+        Replace an earlier demo in the output.
+    """
+    from plait.reports.demo import run_demo
+
+    say("studying the repertoires of 12 donors under 55 models")
+    with StudyBar() as progress:
+        told = run_demo(output, rows=rows, device=device, force=force, progress=progress)
+    print(told, end="")

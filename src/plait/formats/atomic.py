@@ -25,7 +25,11 @@ _SAFELY: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | ge
 #: Other names of what the shell has opened for this process.
 _STREAMS: Final = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.*)|/proc/[^/]+/fd/.*")
 
-_NO_ROOM: Final = {errno.ENOSPC: "no space left on the device", errno.EDQUOT: "the disk quota used up"}
+_NO_ROOM: Final = {
+    errno.ENOSPC: "no space left on the device",
+    errno.EDQUOT: "the disk quota used up",
+    errno.EFBIG: "the limit on the size of a file reached",
+}
 _REFUSED: Final = {
     errno.EACCES: "no permission to write there",
     errno.EPERM: "no permission to write there",
@@ -39,21 +43,14 @@ def output_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        code = error.errno or 0
-        if code in _NO_ROOM or code == errno.EFBIG:
-            raise FormatError(
-                path,
-                found=_NO_ROOM.get(code, "the limit on the size of a file reached"),
-                expected="room for the output",
-                hint="free some space or choose another folder; the unfinished file has been removed",
-            ) from error
-        if code in _REFUSED:
-            raise FormatError(
-                path, found=_REFUSED[code], expected="a writable folder", hint="choose another folder"
-            ) from error
-        raise FormatError(
-            path, found=error.strerror or error, expected="a file that can be written"
-        ) from error
+        code, hint = error.errno or 0, None
+        found, expected = error.strerror or str(error), "a file that can be written"
+        if code in _NO_ROOM:
+            found, expected = _NO_ROOM[code], "room for the output"
+            hint = "free some space or choose another folder; the unfinished file has been removed"
+        elif code in _REFUSED:
+            found, expected, hint = _REFUSED[code], "a writable folder", "choose another folder"
+        raise FormatError(path, found=found, expected=expected, hint=hint) from error
 
 
 class AtomicFile(WholeOrNot):
@@ -143,12 +140,8 @@ def check_not_input(path: str | os.PathLike[str], inputs: Iterable[str | os.Path
     """InvalidInput if an output is one of the inputs, under whatever name."""
     for given in inputs:
         if os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given):
-            raise InvalidInput(
-                "output",
-                found=f"{str(path)!r}, which is also an input",
-                expected="another file",
-                hint="the input would be overwritten",
-            )
+            hint = "the input would be overwritten"
+            raise bad_output(path, ", which is also an input", "another file", hint)
 
 
 def tell_replaced(path: Path) -> None:
@@ -156,44 +149,36 @@ def tell_replaced(path: Path) -> None:
     _LOG.info("%r was there before and has been replaced", str(path))
 
 
+_NAME: Final = "the name of a file"
+_PIPE_HINT: Final = "commands that write text take - for standard output"
+
+
+def bad_output(path: object, why: str, expected: str = _NAME, hint: str | None = None) -> InvalidInput:
+    """The error for an output that cannot be written; `why` goes on after its name."""
+    return InvalidInput("output", found=f"{str(path)!r}{why}", expected=expected, hint=hint)
+
+
 def _check_target(path: Path, target: Path) -> None:
     if _STREAMS.fullmatch(os.path.abspath(path)):
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, which is a stream of this process",
-            expected="the name of a file",
-            hint="commands that write text take - for standard output",
-        )
+        raise bad_output(path, ", which is a stream of this process", hint=_PIPE_HINT)
     if target.is_symlink():
-        raise InvalidInput(
-            "output", found=f"{str(path)!r}, a link that leads to itself", expected="the name of a file"
-        )
+        raise bad_output(path, ", a link that leads to itself")
     if not target.parent.is_dir():
         linked = f", a link to {str(target)!r}" if path.is_symlink() else ""
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}{linked}, in a folder that does not exist",
-            expected="a file name in an existing folder",
-            hint=f"create it first: mkdir -p {target.parent if linked else path.parent}",
-        )
+        raise _no_folder(path, linked, "a file name", target.parent if linked else path.parent)
     if target.is_dir():
-        raise InvalidInput(
-            "output", found=f"{str(path)!r}, which is a directory", expected="the name of a file"
-        )
+        raise bad_output(path, ", which is a directory")
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, which is a device or pipe",
-            expected="the name of a file",
-            hint="commands that write text take - for standard output",
-        )
+        raise bad_output(path, ", which is a device or pipe", hint=_PIPE_HINT)
     # A rename would replace it all the same, or fail after all the work where only owners may.
     if target.exists() and not os.access(target, os.W_OK):
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, which is there and which you may not write to",
-            expected="a new file, or one that you may write to",
-        )
+        expected = "a new file, or one that you may write to"
+        raise bad_output(path, ", which is there and which you may not write to", expected)
+
+
+def _no_folder(path: Path, linked: str, what: str, parent: Path) -> InvalidInput:
+    why, hint = f"{linked}, in a folder that does not exist", f"create it first: mkdir -p {parent}"
+    return bad_output(path, why, f"{what} in an existing folder", hint)
 
 
 def _open_locked(path: Path, temporary: Path) -> BinaryIO:
@@ -228,12 +213,9 @@ def _open_locked(path: Path, temporary: Path) -> BinaryIO:
 def _remove_left_over(path: Path, temporary: Path) -> None:
     try:
         if not stat.S_ISREG(os.lstat(temporary).st_mode):
-            raise InvalidInput(
-                "output",
-                found=f"{str(temporary)!r}, which is no plain file",
-                expected=f"nothing, or what a run that was killed has left, where {path.name!r} is prepared",
-                hint="see who made it, and remove it",
-            )
+            expected = f"nothing, or what a run that was killed has left, where {path.name!r} is prepared"
+            hint = "see who made it, and remove it"
+            raise bad_output(temporary, ", which is no plain file", expected, hint)
         # Writing, because a network file system locks nothing that is only read.
         descriptor = os.open(temporary, os.O_WRONLY | _SAFELY)
         try:
@@ -247,12 +229,9 @@ def _remove_left_over(path: Path, temporary: Path) -> None:
     except FileNotFoundError:
         return
     except PermissionError as error:
-        raise InvalidInput(
-            "output",
-            found=f"{str(temporary)!r}, which is another user's",
-            expected=f"nothing, or what a run of your own has left, where {path.name!r} is prepared",
-            hint="another user is writing this output, or has left that; choose another output",
-        ) from error
+        expected = f"nothing, or what a run of your own has left, where {path.name!r} is prepared"
+        hint = "another user is writing this output, or has left that; choose another output"
+        raise bad_output(temporary, ", which is another user's", expected, hint) from error
 
 
 def _stands_at(path: Path, descriptor: int) -> bool:
@@ -263,11 +242,7 @@ def _stands_at(path: Path, descriptor: int) -> bool:
 
 
 def _busy(path: Path) -> InvalidInput:
-    return InvalidInput(
-        "output",
-        found=f"{str(path)!r}, which another run is writing",
-        expected="an output of its own for every run",
-    )
+    return bad_output(path, ", which another run is writing", "an output of its own for every run")
 
 
 def sync_folder(folder: Path) -> None:
@@ -389,21 +364,13 @@ def claim_folder(path: Path, *, marker: str, kind: str, what: str) -> bool:
         if _ours(file, kind, what):
             return False
         if any(path.iterdir()):
-            raise InvalidInput(
-                "output",
-                found=f"{str(path)!r}, which holds something else",
-                expected=f"a new or empty folder, or that of an earlier {what}",
-                hint="it is left as it is; choose another folder",
-            )
+            expected = f"a new or empty folder, or that of an earlier {what}"
+            hint = "it is left as it is; choose another folder"
+            raise bad_output(path, ", which holds something else", expected, hint)
     elif path.exists():
-        raise InvalidInput("output", found=f"{str(path)!r}, which is a file", expected="the name of a folder")
+        raise bad_output(path, ", which is a file", "the name of a folder")
     elif not path.absolute().parent.is_dir():
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, in a folder that does not exist",
-            expected="a folder name in an existing folder",
-            hint=f"create it first: mkdir -p {path.absolute().parent}",
-        )
+        raise _no_folder(path, "", "a folder name", path.absolute().parent)
     with folder_or_nothing(path):
         write_json(file, {"kind": kind, "version": 1})
     return True
@@ -432,15 +399,9 @@ def check_replaceable(path: Path, *results: Path, what: str, force: bool, resume
     if resume and force:
         raise InvalidInput("resume", found="force too", expected="one or the other")
     if not (resume or force) and any(map(os.path.lexists, results)):
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, which holds an earlier {what}",
-            expected="a new or empty folder",
-            hint=(
-                f"{'' if resume is None else '--resume goes on with one that was stopped, '}"
-                "--force begins anew and replaces it"
-            ),
-        )
+        hint = "" if resume is None else "--resume goes on with one that was stopped, "
+        hint += "--force begins anew and replaces it"
+        raise bad_output(path, f", which holds an earlier {what}", "a new or empty folder", hint)
 
 
 def _ours(file: Path, kind: str, what: str) -> bool:

@@ -64,6 +64,15 @@ _FOREIGN: Final = (
 )
 
 
+@contextmanager
+def input_errors(path: str | os.PathLike[str], expected: str = "a file to read") -> Iterator[None]:
+    """Turn an OSError inside into a FormatError that names the input."""
+    try:
+        yield
+    except OSError as error:
+        raise FormatError(path, found=error.strerror or error, expected=expected) from error
+
+
 def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | None:
     """Error to raise for content that plait recognises but does not read.
 
@@ -78,12 +87,11 @@ def foreign_content(path: str | os.PathLike[str], head: bytes) -> FormatError | 
 def check_readable(path: str | os.PathLike[str]) -> os.stat_result:
     """Size and times of a regular file; FormatError if there is none, or it is a directory or a pipe."""
     expected = "a file to read"
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        raise FormatError(path, found="no such file", expected=expected, hint="check the path") from None
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or error, expected=expected) from error
+    with input_errors(path):
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            raise FormatError(path, found="no such file", expected=expected, hint="check the path") from None
     if stat.S_ISDIR(status.st_mode):
         raise FormatError(path, found="a directory", expected=expected, hint="name the files inside it")
     if not stat.S_ISREG(status.st_mode):
@@ -128,11 +136,8 @@ def _tell_copy(first: Identity, second: Identity) -> None:
 
 def content_digest(path: str | os.PathLike[str]) -> str:
     """BLAKE2b of a whole file, 16 bytes as hexadecimal text; FormatError if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+    with input_errors(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 @contextmanager
@@ -185,11 +190,8 @@ def sniff(path: str | os.PathLike[str]) -> FileKind:
     `FileKind.PLAIN` if nothing else is recognised. FormatError if it cannot be opened, is empty, or is of a
     known kind that plait does not read.
     """
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
+    with input_errors(path), open(path, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
     if not head:
         raise FormatError(path, found="an empty file", expected="a header line and rows, or Parquet")
     if head.startswith(b"\x1f\x8b"):
@@ -217,7 +219,7 @@ class ByteSource(Closing):
         self.bytes_read = 0
         self._decompressed = 0
         self._raw: Any
-        try:
+        with input_errors(path):
             if kind is FileKind.PLAIN:
                 self._stream = self._raw = io.FileIO(path)
                 return
@@ -226,8 +228,6 @@ class ByteSource(Closing):
 
             self._raw = pa.OSFile(str(Path(path)), "rb")
             self._stream = pa.CompressedInputStream(self._raw, kind.value)
-        except OSError as error:
-            raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
 
     def read(self, size: int) -> bytes:
         """Up to `size` decompressed bytes; empty at the end.

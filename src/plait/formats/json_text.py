@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from plait.errors import FormatError
-from plait.formats.compression import check_readable
+from plait.formats.compression import check_readable, input_errors
 
 #: Lists and objects in one another. Python's own limit depends on who calls.
 _DEEPEST: Final = 64
@@ -25,15 +25,11 @@ def read_json(path: str | os.PathLike[str], expected: str, *, most: int = 1 << 2
     `expected` is what it should be, for errors, `most` the bytes that it may have. FormatError if it cannot
     be read or has more, or what `parse_json` refuses.
     """
-    try:
-        size = check_readable(path).st_size
-        if size > most:
-            raise FormatError(
-                path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes"
-            )
+    size = check_readable(path).st_size
+    if size > most:
+        raise FormatError(path, found=f"{size:,} bytes", expected=f"{expected}, of at most {most:,} bytes")
+    with input_errors(path, expected):
         content = Path(path).read_bytes()
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or str(error), expected=expected) from error
     return parse_json(content, path, expected=expected)
 
 

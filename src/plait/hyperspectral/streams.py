@@ -644,9 +644,7 @@ def compress_cube(
         if seal is None:
             CubeOrigin.remove_beside(target)
         else:
-            kind = sample_type(image)
-            layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
-            (origin or CubeOrigin(format="array", layout=layout)).write_beside(target, seal)
+            (origin or _array_origin(image)).write_beside(target, seal)
         if index is not None:
             make_index(target, index, checksums=crcs, tables=outside_tables(parameters))
     return StreamSummary(
@@ -657,6 +655,12 @@ def compress_cube(
         samples=image.samples,
         compressed_bytes=size,
     )
+
+
+def _array_origin(image: ImageLayout) -> CubeOrigin:
+    kind = sample_type(image)
+    layout = CubeLayout(rows=image.rows, columns=image.columns, bands=image.bands, dtype=kind)
+    return CubeOrigin(format="array", layout=layout)
 
 
 def _check_options(

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import input_errors
 from plait.formats.cubes.layout import AXES, CubeLayout, check_sample_type, layout_in
 
 #: Types of samples by the number that the field "data type" has for them.
@@ -160,13 +161,11 @@ def envi_type(kind: np.dtype[Any]) -> int:
 
 def read_envi_header(path: str | os.PathLike[str]) -> EnviHeader:
     """Read an ENVI header; FormatError if the file cannot be read or is none."""
-    try:
+    with input_errors(path, "an ENVI header"):
         if os.path.getsize(path) > _MOST_BYTES:
             found = f"{os.path.getsize(path):,} bytes"
             raise FormatError(path, found=found, expected="the text header, not the data file")
         text = Path(path).read_bytes().decode("latin-1")
-    except OSError as error:
-        raise FormatError(path, found=error.strerror or error, expected="an ENVI header") from error
     return parse_envi_header(text, path)
 
 
@@ -257,10 +256,8 @@ DATA_SUFFIXES: Final = (
 
 def _there(folder: Path, names: list[str]) -> list[Path]:
     """The files of a folder that bear one of some names, whatever the case, in the order of the names."""
-    try:
+    with input_errors(folder, "a folder to read"):
         entries = {name.lower(): name for name in sorted(os.listdir(folder), reverse=True)}
-    except OSError as error:
-        raise FormatError(folder, found=error.strerror or error, expected="a folder to read") from error
     found = []
     for name in names:
         exact = folder / name

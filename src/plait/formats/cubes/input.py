@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.compression import input_errors
 from plait.formats.cubes.envi import data_of, header_of, read_envi_header
 from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, npy_layout, with_byte_order
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
@@ -154,10 +155,8 @@ class CubeFile(FileCube):
 
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
         super().__init__(path, layout, ahead=layout.axes[0] != "y")
-        try:
+        with input_errors(path):
             self._file = open(path, "rb", buffering=0)  # noqa: SIM115  # closed by close()
-        except OSError as error:
-            raise FormatError(path, found=error.strerror or error, expected="a file to read") from error
         try:
             check_file_size(path, layout, os.fstat(self._file.fileno()).st_size)
         except BaseException:
@@ -205,12 +204,8 @@ class CubeFile(FileCube):
         view = data.view(np.uint8).data
         position, done = self.layout.offset + first * kind.itemsize, 0
         while done < len(view):
-            try:
+            with input_errors(self.path):
                 got = os.preadv(self._file.fileno(), [view[done : done + (1 << 30)]], position + done)
-            except OSError as error:
-                raise FormatError(
-                    self.path, found=error.strerror or error, expected="a file to read"
-                ) from error
             if not got:
                 found = f"an end after {position + done:,} bytes"
                 raise FormatError(self.path, found=found, expected=f"{self.layout.file_bytes:,} bytes")

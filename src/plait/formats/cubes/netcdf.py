@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import HiddenOutput, description_errors
+from plait.formats.compression import input_errors
 from plait.formats.cubes.input import FileCube
 from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
 from plait.formats.cubes.output import RowWriter
@@ -41,11 +42,8 @@ class NetCdfCube(FileCube):
         library = load_package("netCDF4", _PURPOSE)
         self.path = os.fspath(path)
         self._lock = threading.Lock()
-        try:
+        with input_errors(path, "a NetCDF file"):
             self._file = library.Dataset(self.path)
-        except OSError as error:
-            told = error.strerror or error
-            raise FormatError(path, found=told, expected="a NetCDF file") from error
         try:
             # Masking and scaling would turn integers into floating-point numbers.
             self._file.set_auto_maskandscale(False)
@@ -187,11 +185,8 @@ class NetCdfWriter(RowWriter):
         library = load_package("netCDF4", _PURPOSE)
         super().__init__(path, layout)
         self._output = HiddenOutput(path)
-        try:
+        with input_errors(path, "a NetCDF file that can be written"):
             self._file = library.Dataset(os.fspath(self._output.hidden), "w")
-        except OSError as error:
-            found = error.strerror or error
-            raise FormatError(path, found=found, expected="a NetCDF file that can be written") from error
         try:
             with description_errors(path, _PURPOSE):
                 self._describe(metadata)

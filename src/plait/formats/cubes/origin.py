@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import write_json
+from plait.formats.atomic import bad_output, write_json
 from plait.formats.cubes.layout import CubeLayout
 from plait.formats.json_text import read_json
 
@@ -197,12 +197,9 @@ def check_beside(stream: str | os.PathLike[str]) -> None:
     """
     path = origin_path(stream)
     if os.path.lexists(path) and not _is_origin(path):
-        raise InvalidInput(
-            "output",
-            found=f"{str(path)!r}, which is no description of a cube by plait",
-            expected="room for one beside the stream",
-            hint="move that file away, or choose another output",
-        )
+        hint = "move that file away, or choose another output"
+        why = ", which is no description of a cube by plait"
+        raise bad_output(path, why, "room for one beside the stream", hint)
 
 
 def _is_origin(path: Path) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.atomic import AtomicFile, check_not_input, check_output, output_errors
+from plait.formats.atomic import AtomicFile, bad_output, check_not_input, check_output, output_errors
 from plait.formats.cubes.envi import DATA_SUFFIXES, header_name, new_envi_header
 from plait.formats.cubes.input import GEOTIFF_SUFFIXES, NETCDF_SUFFIXES
 from plait.formats.cubes.layout import (
@@ -256,12 +256,8 @@ def _check_free(paths: list[Path], inputs: Iterable[str | os.PathLike[str]], ove
     for path in paths:
         check_not_input(path, inputs)
         if not overwrite and os.path.lexists(path):
-            raise InvalidInput(
-                "output",
-                found=f"{str(path)!r}, which is there already",
-                expected="a name that is free",
-                hint="with --force (overwrite=True in Python) it is replaced",
-            )
+            hint = "with --force (overwrite=True in Python) it is replaced"
+            raise bad_output(path, ", which is there already", "a name that is free", hint)
 
 
 def _npy(
