@@ -37,9 +37,8 @@ from plait.reports.figures_sharing import (
 from plait.reports.page import as_given, as_read, report_page
 from plait.reports.plain_text import aligned, paragraph, percent
 from plait.reports.study_inputs import Results, StudyTable, read_study
-from plait.vdj.convergence.claims import as_text
+from plait.vdj.convergence.claims import as_text, number, read_table
 from plait.vdj.convergence.study import Study
-from plait.vdj.convergence.table_text import number, read_table
 
 _MOST_GENES = 70
 _MOST_SUBJECTS = 24

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import translate
 from plait.stats.contingency import Pairs, Tally, counted_quantiles
+from plait.vdj.convergence.claims import write_table
 from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables, FigureSettings
 from plait.vdj.convergence.pgen_tables import (
     PGEN_COLUMNS,
@@ -28,7 +29,6 @@ from plait.vdj.convergence.pgen_tables import (
     PgenTables,
     SweepCounts,
 )
-from plait.vdj.convergence.table_text import write_table
 from plait.vdj.results import STATUS_MEANINGS
 
 #: Columns of n_composition.tsv.
