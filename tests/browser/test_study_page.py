@@ -16,7 +16,7 @@ pytest.importorskip("vl_convert", reason="reports are drawn with vl-convert, of 
 from support.study_folder import write_study_folder
 
 from plait.reports.figure import THEMES
-from plait.reports.study_inputs import read_study
+from plait.reports.page import read_study
 from plait.reports.study_report import study_figures, write_study_report
 
 SIZES = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.width, box.height])"

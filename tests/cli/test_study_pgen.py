@@ -16,7 +16,7 @@ import pytest
 from plait.errors import InvalidInput
 from plait.vdj import count_paths, study
 from plait.vdj.convergence import pgen_tables as pgen_columns
-from plait.vdj.convergence.table_text import read_table
+from plait.vdj.convergence.claims import read_table
 from plait.vdj.germline import load_germline
 from plait.vdj.model import GenerationProbability, load_model, write_model
 from plait.vdj.models import PathModel

@@ -31,9 +31,9 @@ from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database
 from plait.align.scoring import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
-from plait.reports.study_inputs import read_study
+from plait.reports.page import read_study
 from plait.stats.design_file import DesignFile, DesignWriter
-from plait.vdj.convergence.sample_sheet import read_sample_sheet
+from plait.vdj.convergence.settings import read_sample_sheet
 from plait.vdj.model.inference import InferenceState, StateStore
 
 

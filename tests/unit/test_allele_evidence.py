@@ -25,7 +25,7 @@ from plait.vdj.alleles.sites import (
     unpack,
 )
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import booleans, integers, read_cigars, text_bytes, texts
+from plait.vdj.reads.columns import booleans, integers, letters_of, read_cigars, texts
 
 V = "GATTACAGATTACCAGATGCATGTGCCAGC"
 J = "AACTTTGGAGGTGGCACCCGA"
@@ -209,7 +209,7 @@ def test_columns_of_any_type() -> None:
     assert booleans(table, "d").tolist() == [True, False, False, True]
     assert booleans(table, "z").tolist() == [False] * 4
     assert texts(table, "a").to_pylist() == ["3", None, "12.0", None]
-    data, starts = text_bytes(texts(table.slice(2), "a"))
+    data, starts = letters_of(texts(table.slice(2), "a"))
     assert (bytes(data), starts.tolist()) == (b"12.0", [0, 4, 4])
 
 
@@ -234,9 +234,9 @@ def test_cigars(cigar: str, expected: tuple[int, ...]) -> None:
 def test_hashes_depend_on_text_and_number_alone() -> None:
     words = ["ACGT", "ACTG", "", "ACGT", "A" * 700, "A" * 701]
     salts = np.array([1, 1, 1, 2, 1, 1], np.int64)
-    found = salted(text_sums(text_bytes(texts(batch(w=["x", *words]).slice(1), "w"))), salts)
+    found = salted(text_sums(letters_of(texts(batch(w=["x", *words]).slice(1), "w"))), salts)
     assert len(set(found.tolist())) == len(words)
-    alone = salted(text_sums(text_bytes(texts(batch(w=[words[1]]), "w"))), salts[:1])
+    alone = salted(text_sums(letters_of(texts(batch(w=[words[1]]), "w"))), salts[:1])
     assert alone[0] == found[1]
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from plait.errors import FormatError, InvalidInput
+from plait.vdj.convergence.claims import number, read_table, write_table
 from plait.vdj.convergence.correlations import FigureSettings
 from plait.vdj.convergence.figure_tables import Composition, FigureTables
-from plait.vdj.convergence.table_text import number, read_table, write_table
 
 
 def test_composition_intervals_are_those_of_the_bootstrap() -> None:

@@ -25,7 +25,7 @@ from plait.reports.figure import (
     paint,
     short_names,
 )
-from plait.reports.study_inputs import PAGES, Results, read_study
+from plait.reports.page import PAGES, Results, read_study
 from plait.reports.study_report import study_figures, write_study_report
 from plait.stats.contingency import wilson_interval
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import FormatError
-from plait.vdj.convergence.sample_sheet import read_sample_sheet
+from plait.vdj.convergence.settings import read_sample_sheet
 
 
 def written(folder: Path, text: str, name: str = "sheet.csv") -> Path:

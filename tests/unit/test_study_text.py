@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plait.reports.study_report import study_text
+from plait.vdj.convergence.claims import write_table
 from plait.vdj.convergence.study import Study
-from plait.vdj.convergence.table_text import write_table
 
 LEVELS = ("subjects", "clonotypes", "path_count_q25", "path_count_q50", "path_count_q75", "n2_length_mean")
 STATUSES = (("ok", 1, "counted"), ("a", 2, "no such V gene"), ("b", 1, "the junction is empty"))

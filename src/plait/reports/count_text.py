@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from plait.reports.plain_text import WIDTH, aligned, paragraph, percent
+from plait.reports.plain_text import WIDTH, aligned, paragraph, percent, run_text, share_table
 from plait.run.rows import FinishedRun
 from plait.vdj.calls import BLAMED, STATUS_MEANINGS
 from plait.vdj.count_files import CountSummary
@@ -25,31 +25,13 @@ _MOST_CALLS = 6
 def count_text(counted: FinishedRun[CountSummary], *, seconds: float) -> str:
     """What came of a run, in lines that fit a terminal."""
     summary = counted.summary
-    rate = f", {summary.rows / seconds:,.0f} rows/s" if summary.rows and seconds > 0 else ""
-    lines = [f"{summary.rows:,} rows in {seconds:.1f} s{rate}"]
-    if summary.rows:
-        lines += ["", *_status_lines(summary), "", *_zero_lines(summary, counted.remarks)]
-    else:
-        lines += paragraph("The input has a header and no rows; so has the output.")
-    lines += [""]
-    for name, new in counted.renamed.items():
-        lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
-    if counted.blank_lines:
-        lines += paragraph(f"{counted.blank_lines:,} blank lines of the input were passed over.")
-    if counted.resumed_blocks:
-        lines += paragraph(f"{counted.resumed_blocks:,} blocks were taken over from the stopped run.")
-    lines += [f"table    {counted.output}", f"summary  {counted.summary_path}"]
-    return "\n".join(lines) + "\n"
-
-
-def _status_lines(summary: CountSummary) -> list[str]:
-    rows = [["rows", "share", "status", ""]]
-    for status, meaning in MEANINGS.items():
-        n = summary.statuses[status]
-        if n:
-            rows.append([f"{n:,}", percent(n, summary.rows), status, meaning])
-    lines = aligned(rows, ">><<")
-    return lines + blamed_lines(summary.blamed_calls)
+    if not summary.rows:
+        told = paragraph("The input has a header and no rows; so has the output.")
+        return run_text(counted, told, seconds=seconds)
+    statuses = [(status, summary.statuses[status]) for status in MEANINGS if summary.statuses[status]]
+    lines = ["", *share_table(("rows", "status"), statuses, MEANINGS, summary.rows)]
+    lines += [*blamed_lines(summary.blamed_calls), "", *_zero_lines(summary, counted.remarks)]
+    return run_text(counted, lines, seconds=seconds)
 
 
 def blamed_lines(calls_of: Callable[[str], Mapping[str, int]]) -> list[str]:

@@ -9,8 +9,9 @@ import importlib.metadata
 import os
 import platform
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait._version import __version__
 from plait.devices.choice import devices_of
@@ -35,7 +36,8 @@ _LIBRARIES = ("numba-cuda", "cuda-bindings", "cuda-core", "nvidia-nvvm", "nvidia
 _TOLD = ("avx2", "avx512bw", "avx512vbmi", "neon", "sve")
 
 
-class CacheFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CacheFacts:
     """The folder of compiled code: its files, their bytes, and why nothing can be kept there, or empty."""
 
     path: str
@@ -44,7 +46,8 @@ class CacheFacts(NamedTuple):
     problem: str
 
 
-class DeviceFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
     """A GPU, named as for ``--device``; memory in bytes.
 
     `problem`: why it cannot be used, or empty.
@@ -59,7 +62,8 @@ class DeviceFacts(NamedTuple):
     problem: str
 
 
-class CudaFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CudaFacts:
     """CUDA on this machine: whether ``--device cuda`` works, or why not and what to do.
 
     `driver` is its release, `serves` the newest version of CUDA that it serves, where known; `libraries` are
@@ -76,7 +80,8 @@ class CudaFacts(NamedTuple):
     devices: tuple[DeviceFacts, ...]
 
 
-class ExtraFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ExtraFacts:
     """An extra, as in ``pip install 'plait[NAME]'``: versions of its packages found, and those missing."""
 
     name: str
@@ -84,7 +89,8 @@ class ExtraFacts(NamedTuple):
     missing: tuple[str, ...]
 
 
-class Machine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Machine:
     """What `examine` has found.
 
     `packages` are versions of what the core needs, None where one is missing; `features` the instruction sets
@@ -107,18 +113,8 @@ class Machine(NamedTuple):
     extras: tuple[ExtraFacts, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain dictionaries and lists, ready for JSON."""
-        plain: dict[str, Any] = _plain(self)
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        fields = getattr(value, "_fields", None)
-        if fields is None:
-            return [_plain(part) for part in value]
-        return {name: _plain(part) for name, part in zip(fields, value, strict=True)}
-    return value
+        """Plain dictionaries, ready for JSON."""
+        return asdict(self)
 
 
 def examine(*, try_devices: bool = True) -> Machine:

@@ -9,7 +9,7 @@ import math
 from typing import Any, Final
 
 from plait.reports.figure import GROUP_COLOURS, Spec, StudyFigure, absent, drawn, number_text
-from plait.reports.study_inputs import Results, StudyTable
+from plait.reports.page import Results, StudyTable
 
 _WHY_NOT: Final = "The study has no regression: it was left out, or there was nothing to tell apart."
 #: Models of predictor groups, as tables name them and as people do.

@@ -21,7 +21,7 @@ from plait.reports.figure import (
     grouped_levels,
     number_text,
 )
-from plait.reports.study_inputs import Results, StudyTable
+from plait.reports.page import Results, StudyTable
 from plait.stats.contingency import wilson_interval
 
 _POWERS: Final[dict[str, Any]] = {"labelExpr": "format(pow(10, datum.value), '~s')", "tickMinStep": 1}

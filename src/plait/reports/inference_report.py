@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,7 @@ from plait._version import __version__
 from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.reports.figure import StudyFigure, absent, check_report_drawing, drawn, drawn_with, gene_order
-from plait.reports.page import as_given, report_page
-from plait.reports.study_inputs import Results, StudyTable, read_results
+from plait.reports.page import Results, StudyTable, as_given, listed, read_results, report_page
 from plait.vdj.model.inference_tables import INFERENCE_COLUMNS, selection_warning
 
 
@@ -84,17 +83,13 @@ def _methods(result: Results) -> list[dict[str, Any]]:
         ["converged", as_given(described.get("converged"))],
     ]
     parts = [
-        {"title": "Parameters", "rows": _listed(result.entries("parameters"))},
-        {"title": "Start", "rows": _listed(result.entries("start"))},
+        {"title": "Parameters", "rows": listed(result.entries("parameters"))},
+        {"title": "Start", "rows": listed(result.entries("start"))},
         {"title": "Versions and provenance", "rows": made},
-        {"title": "Rows by kind", "rows": _listed(result.entries("rows_by_kind"))},
+        {"title": "Rows by kind", "rows": listed(result.entries("rows_by_kind"))},
     ]
-    unknown = _listed(result.entries("unknown_calls"))
+    unknown = listed(result.entries("unknown_calls"))
     return [*parts, {"title": "Calls that the model does not know", "rows": unknown or [["none", ""]]}]
-
-
-def _listed(entries: Mapping[str, Any]) -> list[list[str]]:
-    return [[name.replace("_", " "), as_given(value)] for name, value in entries.items()]
 
 
 #: Genes that a figure has room for.

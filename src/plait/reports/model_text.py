@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plait.reports.count_text import MEANINGS, blamed_lines
-from plait.reports.plain_text import aligned, paragraph, percent
+from plait.reports.plain_text import aligned, paragraph, plural, rate_text, run_text, share_table
 from plait.run.rows import FinishedRun
 from plait.vdj.calls import BlamedCalls
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
@@ -60,30 +60,10 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 def pgen_text(made: FinishedRun[PgenTotals], *, calls: str, seconds: float) -> str:
     """What came of a run of generation probabilities, in lines that fit a terminal."""
-    rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
-    lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
-    if not made.rows:
-        lines += paragraph("The input has no rows; nor has the output.")
-    for kind, summary in made.summary.items():
-        if made.rows:
-            lines += ["", *_kind_lines(kind, calls, summary, made.remarks[kind])]
-    lines += ["", *run_lines(made.renamed, made.blank_lines, made.resumed_blocks)]
-    return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
-
-
-def run_lines(renamed: Mapping[str, str], blank_lines: int, resumed_blocks: int) -> list[str]:
-    """What a user should know of a run over tables besides its results.
-
-    `renamed`: input columns with new names.
-    """
-    lines: list[str] = []
-    for name, new in renamed.items():
-        lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
-    if blank_lines:
-        lines += paragraph(f"{blank_lines:,} blank lines of the input were passed over.")
-    if resumed_blocks:
-        lines += paragraph(f"{resumed_blocks:,} blocks were taken over from the stopped run.")
-    return lines
+    lines = [] if made.rows else paragraph("The input has no rows; nor has the output.")
+    for kind, summary in made.summary.items() if made.rows else ():
+        lines += ["", *_kind_lines(kind, calls, summary, made.remarks[kind])]
+    return run_text(made, lines, seconds=seconds)
 
 
 def status_lines(
@@ -93,11 +73,8 @@ def status_lines(
 
     `meanings`: every status in plain words.
     """
-    whole = sum(statuses.values())
-    rows = [["rows", "share", column, ""]]
-    for status, n in sorted(statuses.items(), key=lambda item: (-item[1], item[0])):
-        rows.append([f"{n:,}", percent(n, whole), status, meanings[status]])
-    return aligned(rows, ">><<") + blamed_lines(blamed.of)
+    ordered = sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
+    return share_table(("rows", column), ordered, meanings, sum(statuses.values())) + blamed_lines(blamed.of)
 
 
 def _kind_lines(kind: str, calls: str, summary: PgenSummary, remarks: Sequence[str]) -> list[str]:
@@ -125,13 +102,11 @@ _MEANINGS = {
 def scenario_text(made: FinishedRun[ScenarioSummary], *, calls: str, seconds: float) -> str:
     """What came of a search for scenarios, in lines that fit a terminal."""
     summary = made.summary
-    rate = f", {made.rows / seconds:,.0f} rows/s" if made.rows and seconds > 0 else ""
-    lines = [f"{made.rows:,} rows in {seconds:.1f} s{rate}"]
     if made.rows:
-        lines += ["", f"Scenarios {CALLS_WORDS[calls]}:".replace("summed over", "among")]
+        lines = ["", f"Scenarios {CALLS_WORDS[calls]}:".replace("summed over", "among")]
         lines += status_lines("status", _MEANINGS, summary.statuses, summary.blamed)
     else:
-        lines += paragraph("The input has no rows; nor has the output.")
+        lines = paragraph("The input has no rows; nor has the output.")
     n = summary.explained
     if n:
         best, listed = summary.best_share / n, summary.listed_share / n
@@ -139,22 +114,16 @@ def scenario_text(made: FinishedRun[ScenarioSummary], *, calls: str, seconds: fl
             f"{summary.scenarios:,} scenarios. Of the generation probability of a row the best one has "
             f"{100 * best:.1f} % on average, all that are listed {100 * listed:.1f} %."
         )
-    lines += ["", *run_lines({}, made.blank_lines, made.resumed_blocks)]
-    return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"
+    return run_text(made, lines, seconds=seconds)
 
 
 def inference_text(made: InferredFiles, *, seconds: float, page: Path | None) -> str:
     """What came of an inference, in lines that fit a terminal; `page` is its report, if there is one."""
     facts = made.facts
     rows = facts["rows"]
-    rate = f", {rows / seconds:,.0f} rows/s" if rows and seconds > 0 else ""
-    files = f"{len(facts['inputs']):,} file{'' if len(facts['inputs']) == 1 else 's'}"
-    lines = [f"{rows:,} rows of {files} in {seconds:.1f} s{rate}", ""]
-    table = [["rows", "share", "status", ""]]
-    used = rows - sum(facts["left_out"].values())
-    for status, n in [("ok", used), *facts["left_out"].items()]:
-        table.append([f"{n:,}", percent(n, rows), status, EVIDENCE_STATUSES[status]])
-    lines += [*aligned(table, ">><<"), ""]
+    lines = [f"{rows:,} rows of {plural(len(facts['inputs']), 'file')} {rate_text(rows, seconds)}", ""]
+    statuses = [("ok", rows - sum(facts["left_out"].values())), *facts["left_out"].items()]
+    lines += [*share_table(("rows", "status"), statuses, EVIDENCE_STATUSES, rows), ""]
     warning = selection_warning(facts)
     if warning:
         lines += [*paragraph(f"Take care: {warning}."), ""]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.run.rows import FinishedRun
 
 #: Columns of the narrowest terminal that is written for.
 WIDTH = 80
@@ -64,3 +68,49 @@ def percent(part: int, whole: int) -> str:
     if share < 0.05:
         return "< 0.1 %"
     return "> 99.9 %" if share > 99.95 else f"{share:.1f} %"
+
+
+def share_table(
+    head: tuple[str, str], counts: Iterable[tuple[str, int]], meanings: Mapping[str, str], whole: int
+) -> list[str]:
+    """Lines of a table of numbers by status, with their share and what they mean in plain words.
+
+    `head` is what is counted, and what it is counted by.
+    """
+    rows = [[head[0], "share", head[1], ""]]
+    rows += [[f"{n:,}", percent(n, whole), name, meanings[name]] for name, n in counts]
+    return aligned(rows, ">><<")
+
+
+def plural(n: int, word: str) -> str:
+    """So many of something.
+
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def large_number(value: float | None) -> str:
+    """A path count; a hyphen where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value < 1e12 else f"{value:.3g}"
+
+
+def rate_text(n: int, seconds: float, unit: str = " rows/s") -> str:
+    """How long something took, and how many of it that is a second."""
+    rate = f", {n / seconds:,.0f}{unit}" if n and seconds > 0 else ""
+    return f"in {seconds:.1f} s{rate}"
+
+
+def run_text(made: FinishedRun[Any], told: Sequence[str], *, seconds: float) -> str:
+    """What came of a run over rows: what is `told` of them, what a user should know, and where files are."""
+    lines = [f"{made.rows:,} rows {rate_text(made.rows, seconds)}", *told, ""]
+    for name, new in made.renamed.items():
+        lines += paragraph(f"The input column {name} is now {new}: {name} is a result.")
+    if made.blank_lines:
+        lines += paragraph(f"{made.blank_lines:,} blank lines of the input were passed over.")
+    if made.resumed_blocks:
+        lines += paragraph(f"{made.resumed_blocks:,} blocks were taken over from the stopped run.")
+    return "\n".join([*lines, f"table    {made.output}", f"summary  {made.summary_path}"]) + "\n"

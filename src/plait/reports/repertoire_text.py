@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from plait.reports.plain_text import aligned, paragraph, percent
+from plait.reports.plain_text import aligned, large_number, paragraph, percent, plural, rate_text, share_table
 
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
@@ -51,8 +51,8 @@ def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
     """What came of an annotation, in lines that fit a terminal."""
     total = found.total
     paired = any(file.mate_path for file in found.files)
-    rate = f", {total.reads / seconds:,.0f}/s" if total.reads and seconds > 0 else ""
-    lines = [f"{total.reads:,} {'pairs of reads' if paired else 'reads'} in {seconds:.1f} s{rate}"]
+    what = "pairs of reads" if paired else "reads"
+    lines = [f"{total.reads:,} {what} {rate_text(total.reads, seconds, '/s')}"]
     if not total.reads:
         lines += paragraph("The input has no reads, and the output no rows.")
     else:
@@ -84,12 +84,9 @@ def lost_text(found: AnnotatedFiles) -> str | None:
 
 
 def _status_lines(total: ReadSummary, umis: bool) -> list[str]:
-    rows = [["molecules" if umis else "reads", "share", "status", ""]]
-    for status, meaning in STATUS_MEANINGS.items():
-        n = total.statuses[status]
-        if n:
-            rows.append([f"{n:,}", percent(n, total.sequences), status, meaning])
-    return aligned(rows, ">><<")
+    head = "molecules" if umis else "reads", "status"
+    found = [(status, total.statuses[status]) for status in STATUS_MEANINGS if total.statuses[status]]
+    return share_table(head, found, STATUS_MEANINGS, total.sequences)
 
 
 def _junction_lines(total: ReadSummary) -> list[str]:
@@ -202,7 +199,7 @@ def alleles_text(
     rows = found.candidates.to_pylist()
     new = [row for row in rows if row["status"] == "candidate"]
     others = [row for row in rows if row["status"] != "candidate"]
-    lines += [f"{len(new)} new allele{'' if len(new) == 1 else 's'}"]
+    lines += [plural(len(new), "new allele")]
     if new:
         lines += _table(new)
     if others:
@@ -264,14 +261,8 @@ def distribution_lines(found: SharingTable, subject: str) -> list[str]:
     for entry in table:
         row = [str(entry["subjects"]), f"{entry['clonotypes']:,}"]
         if counted:
-            row += [_number(entry["path_count_median"])]
-            row += [f"{_number(entry['path_count_q25'])} - {_number(entry['path_count_q75'])}"]
+            row += [large_number(entry["path_count_median"])]
+            row += [f"{large_number(entry['path_count_q25'])} - {large_number(entry['path_count_q75'])}"]
             row += [f"{entry['zero_counts']:,}"]
         rows.append(row)
     return aligned(rows, ">" * len(rows[0]))
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value < 1e12 else f"{value:.3g}"

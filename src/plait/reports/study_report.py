@@ -34,12 +34,10 @@ from plait.reports.figures_sharing import (
     pgen_sweep_figures,
     sweep_figures,
 )
-from plait.reports.page import as_given, as_read, report_page
-from plait.reports.plain_text import aligned, paragraph, percent
-from plait.reports.study_inputs import Results, StudyTable, read_study
-from plait.vdj.convergence.claims import as_text
+from plait.reports.page import Results, StudyTable, as_given, as_read, listed, read_study, report_page
+from plait.reports.plain_text import aligned, large_number, paragraph, percent, plural, rate_text
+from plait.vdj.convergence.claims import as_text, number, read_table
 from plait.vdj.convergence.study import Study
-from plait.vdj.convergence.table_text import number, read_table
 
 _MOST_GENES = 70
 _MOST_SUBJECTS = 24
@@ -242,7 +240,7 @@ def _methods(study: Results) -> list[dict[str, Any]]:
     described = study.description
     parts: list[dict[str, Any]] = []
     for key, title in (("parameters", "Parameters"), ("provenance", "Versions and provenance")):
-        rows = [[name.replace("_", " "), as_given(value)] for name, value in study.entries(key).items()]
+        rows = listed(study.entries(key))
         if key == "provenance":
             made = [["study made by plait", as_given(described.get("version", "unknown"))]]
             rows = [*made, ["report made by plait", __version__], ["figures drawn with", drawn_with()], *rows]
@@ -257,17 +255,12 @@ def _methods(study: Results) -> list[dict[str, Any]]:
     parts.append({"title": f"Inputs ({len(inputs):,})", "rows": inputs[:_MOST_INPUTS]})
     if len(inputs) > _MOST_INPUTS:
         parts[-1]["rows"].append([f"{len(inputs) - _MOST_INPUTS:,} more", "in study.json"])
-    left = [[name.replace("_", " "), f"{as_given(n)} rows"] for name, n in study.entries("left_out").items()]
+    left = listed(study.entries("left_out"), lambda n: f"{as_given(n)} rows")
     parts.append({"title": "Rows left out", "rows": left or [["none", ""]]})
-    regression = [
-        [k.replace("_", " "), as_read(v)] for k, v in study.entries("regression").items() if k != "warnings"
-    ]
-    if regression:
-        parts.append({"title": "Regression", "rows": regression})
-    timings = [[k.replace("_", " "), f"{as_read(v)} s"] for k, v in study.entries("timings").items()]
-    if timings:
-        parts.append({"title": "Time taken", "rows": timings})
-    return parts
+    regression = {name: value for name, value in study.entries("regression").items() if name != "warnings"}
+    timings = listed(study.entries("timings"), lambda seconds: f"{as_read(seconds)} s")
+    others = (("Regression", listed(regression, as_read)), ("Time taken", timings))
+    return [*parts, *({"title": title, "rows": rows} for title, rows in others if rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,15 +347,14 @@ def study_text(found: Study, *, seconds: float) -> str:
     """The study in lines that fit a terminal."""
     facts = found.facts
     reused = sum(entry["counts_reused"] for entry in facts["inputs"])
-    rate = f", {facts['rows'] / seconds:,.0f} rows/s" if facts["rows"] and seconds > 0 else ""
     lines = [
-        f"{facts['rows']:,} rows of {_plural(len(facts['inputs']), 'file')}, "
-        f"{_plural(facts['subjects'], 'subject')} in {seconds:.1f} s{rate}",
-        f"{_plural(facts['clonotypes'], 'clonotype')}, {facts['shared_clonotypes']:,} of them shared by "
+        f"{facts['rows']:,} rows of {plural(len(facts['inputs']), 'file')}, "
+        f"{plural(facts['subjects'], 'subject')} {rate_text(facts['rows'], seconds)}",
+        f"{plural(facts['clonotypes'], 'clonotype')}, {facts['shared_clonotypes']:,} of them shared by "
         f"{facts['shared_by']} subjects or more",
     ]
     if reused:
-        lines += paragraph(f"Path counts of {_plural(reused, 'file')} were there already.")
+        lines += paragraph(f"Path counts of {plural(reused, 'file')} were there already.")
     lines += _left_out_lines(found)
     for note in facts["notes"]:
         lines += paragraph(f"Note: {note}")
@@ -370,7 +362,8 @@ def study_text(found: Study, *, seconds: float) -> str:
         lines += ["", *_level_lines(found)]
     for answer in facts["answers"]:
         lines += ["", *paragraph(answer["headline"]), *paragraph(_short(answer), indent=2)]
-    lines += _regression_lines(facts["regression"])
+    for warning in facts["regression"].get("warnings", ()):
+        lines += ["", *paragraph(f"Regression: {warning}")]
     lines += ["", f"tables   {found.folder / 'tables'}", f"answers  {found.folder / 'study.json'}"]
     lines += [f"report   plait vdj report {found.folder}"]
     return "\n".join(lines) + "\n"
@@ -386,21 +379,17 @@ def _short(answer: Mapping[str, Any]) -> str:
     return f"Spearman's rho {as_text(rho)}{interval}, n = {figures['n']:,}"
 
 
-def _plural(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
-
-
 def _left_out_lines(found: Study) -> list[str]:
     facts = found.facts
     lines = []
     for reason, rows in sorted(facts["left_out"].items()):
         share = percent(rows, facts["rows"])
-        are = f"{_plural(rows, 'row')} ({share}) {'is' if rows == 1 else 'are'}"
+        are = f"{plural(rows, 'row')} ({share}) {'is' if rows == 1 else 'are'}"
         lines += paragraph(f"{are} in no clonotype: {reason.replace('_', ' ', 1)}.")
     uncounted = facts["clonotypes"] - facts["counted_clonotypes"]
     if uncounted:
         share = percent(uncounted, facts["clonotypes"])
-        have = f"{_plural(uncounted, 'clonotype')} ({share}) {'has' if uncounted == 1 else 'have'}"
+        have = f"{plural(uncounted, 'clonotype')} ({share}) {'has' if uncounted == 1 else 'have'}"
         lines += paragraph(f"{have} no path count; statuses.tsv says why{_most_often(found)}.")
     return lines
 
@@ -411,21 +400,21 @@ def _most_often(found: Study) -> str:
     if not statuses:
         return ""
     most = max(statuses, key=lambda row: int(row["rows"]))
-    return f"; most often: {most['meaning']} ({_plural(int(most['rows']), 'row')})"
+    return f"; most often: {most['meaning']} ({plural(int(most['rows']), 'row')})"
 
 
 def _level_lines(found: Study) -> list[str]:
     levels = read_table(found.tables["sharing_levels"])
     rows = [["subjects", "clonotypes", "median count", "middle half of counts", "mean N2"]]
     for level in levels[:_MOST_LEVELS]:
-        ends = [_count(level[f"path_count_q{q}"]) for q in (25, 75)]
+        ends = [large_number(number(level[f"path_count_q{q}"])) for q in (25, 75)]
         middle = "-" if ends == ["-", "-"] else " - ".join(ends)
         length = number(level.get("n2_length_mean"))
         rows.append(
             [
                 level["subjects"],
                 f"{int(level['clonotypes']):,}",
-                _count(level["path_count_q50"]),
+                large_number(number(level["path_count_q50"])),
                 middle,
                 "-" if length is None else f"{length:.2f}",
             ]
@@ -433,20 +422,6 @@ def _level_lines(found: Study) -> list[str]:
     lines = aligned(rows, ">>>>>")
     if len(levels) > _MOST_LEVELS:
         lines += [f"  and {len(levels) - _MOST_LEVELS} more, in sharing_levels.tsv"]
-    return lines
-
-
-def _count(cell: str) -> str:
-    value = number(cell)
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value < 1e12 else f"{value:.3g}"
-
-
-def _regression_lines(summary: Mapping[str, Any]) -> list[str]:
-    lines: list[str] = []
-    for warning in summary.get("warnings", ()):
-        lines += ["", *paragraph(f"Regression: {warning}")]
     return lines
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.run.executor import Executor
+from plait.run.local import LocalExecutor
 from plait.stats.contingency import wilson_interval
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import CHOICES, NO_ROWS, AdaptiveLassoSettings, FitProgress, PathFit
@@ -33,7 +34,6 @@ from plait.stats.regression_data import (
     adaptive_weights,
     initial_estimates,
     prepare_regression,
-    running_executor,
 )
 from plait.stats.rows import RowDraws, StandardRows, Values
 
@@ -149,8 +149,7 @@ def roc_area(counts: NDArray[np.int64], confidence: float) -> Area:
     negatives, positives = without.sum(), having.sum()
     if not (negatives and positives):
         return Area(math.nan, math.nan, math.nan)
-    below = (np.cumsum(without) - 0.5 * without) / negatives
-    above = 1.0 - (np.cumsum(having) - 0.5 * having) / positives
+    above, below = placement_values(counts)
     area = float((having * below).sum() / positives)
     if min(negatives, positives) < 2:
         return Area(area, math.nan, math.nan)
@@ -204,22 +203,20 @@ def calibration_table(counts: NDArray[np.int64], confidence: float) -> pa.Table:
     groups = np.minimum(np.floor(middle / max(total, 1) * _GROUPS), _GROUPS - 1).astype(np.int64)
     score = (filled + 0.5) / _PER_UNIT - _REACH
     probability = 1.0 / (1.0 + np.exp(-score))
-    found: dict[str, list[float | int]] = {
-        name: [] for name in ("bin", "predicted", "observed", "low", "high", "n")
-    }
+    found: list[tuple[float, ...]] = []
     z = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
     for group in np.unique(groups).tolist():
         own = filled[groups == group]
         n, events = int(rows[own].sum()), int(counts[1, own].sum())
         low, high = wilson_interval(events, n, z)
         predicted = float((probability[groups == group] * rows[own]).sum()) / n
-        row = (len(found["bin"]) + 1, predicted, events / n, low, high, n)
-        for values, value in zip(found.values(), row, strict=True):
-            values.append(value)
-    types = (pa.int64(), *(pa.float64(),) * 4, pa.int64())
-    return pa.table(
-        {name: pa.array(values, kind) for (name, values), kind in zip(found.items(), types, strict=True)}
-    )
+        found.append((len(found) + 1, predicted, events / n, low, high, n))
+    kinds = {
+        "bin": "int64",
+        **dict.fromkeys(("predicted", "observed", "low", "high"), "float64"),
+        "n": "int64",
+    }
+    return _table_of(found, kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,9 +256,8 @@ def compare_groups(
         if name not in groups:
             raise InvalidInput("pairs", found=repr(name), expected=f"models among {', '.join(groups)}")
     chosen = replace(settings or AdaptiveLassoSettings(), halves=0)
-    with running_executor(executor, threads) as running:
-        data = prepare_regression(design, chosen, running, progress or _silent)
-        return _compare(data, {name: set(group) for name, group in groups.items()}, reference, pairs)
+    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent)
+    return _compare(data, {name: set(group) for name, group in groups.items()}, reference, pairs)
 
 
 def _check(design: DesignFile, groups: Mapping[str, Sequence[str]], reference: str) -> None:
@@ -349,11 +345,15 @@ def _paired(
                 value + side * z * one for value, one in ((less, spread), (more, error)) for side in (-1, 1)
             ]
             rows.append((*pair, less, *ends[:2], more, *ends[2:], n))
-    fields = [(name, pa.string()) for name in ("model", "other")]
-    for name in ("deviance_less", "deviance_low", "deviance_high", "auc_more", "auc_low", "auc_high"):
-        fields.append((name, pa.float64()))
-    schema = pa.schema([*fields, ("n", pa.int64())])
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+    names = ("deviance_less", "deviance_low", "deviance_high", "auc_more", "auc_low", "auc_high")
+    kinds = {"model": "string", "other": "string", **dict.fromkeys(names, "float64"), "n": "int64"}
+    return _table_of(rows, kinds)
+
+
+def _table_of(rows: Sequence[Sequence[object]], kinds: Mapping[str, str]) -> pa.Table:
+    """A table from its rows, and types of its columns by name."""
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in kinds.items()])
+    return pa.Table.from_pylist([dict(zip(kinds, row, strict=True)) for row in rows], schema=schema)
 
 
 def _mean_and_error(total: float, squares: float, n: int) -> tuple[float, float]:
@@ -392,42 +392,29 @@ def lasso_tables(fit: AdaptiveLassoFit) -> dict[str, pa.Table]:
     rules = [",".join(rule for rule, at in fit.chosen.items() if at == k) for k in range(fit.lambdas.size)]
     dropped = ~np.isfinite(fit.vif)
     at_min = fit.coefficients[fit.chosen["cv_min"]]
-    chosen = {rule: _numbers(fit.coefficients[at], dropped) for rule, at in fit.chosen.items()}
+
+    def columns(*names: str) -> dict[str, pa.Array]:
+        return {name: _numbers(getattr(fit, name)) for name in names}
+
     path = {
         "index": pa.array(np.arange(fit.lambdas.size)),
         "lambda": pa.array(fit.lambdas),
         "nonzero": pa.array(fit.nonzero),
-        "deviance_explained": _numbers(fit.deviance_explained),
-        "bic": _numbers(fit.bic),
-        "cv_deviance": _numbers(fit.cv_deviance),
-        "cv_se": _numbers(fit.cv_se),
+        **columns("deviance_explained", "bic", "cv_deviance", "cv_se"),
         "chosen": pa.array(rules, pa.string()),
     }
-    columns = [_numbers(fit.coefficients[:, j]) for j in range(len(fit.predictors))]
+    coefficients = {
+        "predictor": names,
+        **columns("mle", "mle_low", "mle_high"),
+        **{rule: _numbers(fit.coefficients[fit.chosen[rule]], dropped) for rule in CHOICES},
+        **columns("stability"),
+        "odds_ratio_per_sd": _numbers(np.exp(at_min), dropped),
+    }
+    along = [_numbers(fit.coefficients[:, j]) for j in range(len(fit.predictors))]
     return {
-        "predictors": pa.table(
-            {
-                "predictor": names,
-                "mean": _numbers(fit.mean),
-                "sd": _numbers(fit.sd),
-                "vif": _numbers(fit.vif),
-                "note": notes,
-            }
-        ),
-        "lambda_path": pa.Table.from_arrays([*path.values(), *columns], [*path, *fit.predictors]),
-        "coefficients": pa.table(
-            {
-                "predictor": names,
-                "mle": _numbers(fit.mle),
-                "mle_low": _numbers(fit.mle_low),
-                "mle_high": _numbers(fit.mle_high),
-                "cv_min": chosen["cv_min"],
-                "cv_1se": chosen["cv_1se"],
-                "bic": chosen["bic"],
-                "stability": _numbers(fit.stability),
-                "odds_ratio_per_sd": _numbers(np.exp(at_min), dropped),
-            }
-        ),
+        "predictors": pa.table({"predictor": names, **columns("mean", "sd", "vif"), "note": notes}),
+        "lambda_path": pa.Table.from_arrays([*path.values(), *along], [*path, *fit.predictors]),
+        "coefficients": pa.table(coefficients),
         "calibration": fit.calibration,
         "roc": fit.roc,
     }
@@ -611,9 +598,8 @@ def fit_adaptive_lasso(
     there are no rows, all of them have the same outcome, or no predictor varies.
     """
     chosen = settings or AdaptiveLassoSettings()
-    with running_executor(executor, threads) as running:
-        data = prepare_regression(design, chosen, running, progress or _silent)
-        return _fit(data)
+    data = prepare_regression(design, chosen, executor or LocalExecutor(threads), progress or _silent)
+    return _fit(data)
 
 
 def _silent(told: FitProgress) -> None:

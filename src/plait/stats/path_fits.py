@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ NO_ROWS = -1
 
 @dataclass(frozen=True, slots=True)
 class GradientPass:
-    """Work on a piece: losses and gradients of many models (models, width). Picklable.
+    """Work on a piece: gradients, losses and, where `curved`, curvatures of many models. Picklable.
 
     `kinds`, int64 (models, 2): kind of weight with which each model is fitted, and with which it is judged.
     """
@@ -61,10 +61,14 @@ class GradientPass:
     draws: RowDraws
     coefficients: NDArray[np.float64]
     kinds: NDArray[np.int64]
+    curved: bool = False
 
     def __call__(self, start: int, stop: int) -> Values:
-        """Sums of the gradients, shape (models, width), and of the losses, shape (models, 2)."""
+        """Sums of gradients (models, width), losses (models, 2) and curvatures (models, width, width)."""
         data, kinds = _observations(self.rows, self.draws, self.kinds, start, stop)
+        if self.curved:
+            found = [curvature_of(data, *model) for model in zip(self.coefficients, kinds, strict=True)]
+            return tuple(np.stack(part) for part in zip(*found, strict=True))
         models = _packed(self.coefficients, kinds)
         count, width = models.coefficients.shape
         sums = _sums(count, width, curvature=False)
@@ -72,23 +76,6 @@ class GradientPass:
         size = len(self.coefficients)
         gradients = folded(sums.gradients).reshape(count, width)[:size]
         return gradients, folded(sums.losses).reshape(count, 2)[:size]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvaturePass:
-    """Work on a piece: as `GradientPass`, with the curvature of a few models besides. Picklable."""
-
-    rows: StandardRows
-    draws: RowDraws
-    coefficients: NDArray[np.float64]
-    kinds: NDArray[np.int64]
-
-    def __call__(self, start: int, stop: int) -> Values:
-        """Sums of gradients, losses and curvature, the last one of shape (models, width, width)."""
-        data, kinds = _observations(self.rows, self.draws, self.kinds, start, stop)
-        found = [curvature_of(data, beta, own) for beta, own in zip(self.coefficients, kinds, strict=True)]
-        gradients, losses, curvature = (np.stack(part) for part in zip(*found, strict=True))
-        return gradients, losses, curvature
 
 
 def curvature_of(
@@ -171,6 +158,10 @@ class PathSpec:
     start: NDArray[np.float64]
     fixed: bool = False
 
+    def scaled(self, penalty: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Penalties of the coefficients, (width,), or (lambdas, width) for a column of them."""
+        return np.where(np.isfinite(self.penalties), penalty * np.minimum(self.penalties, 1e300), np.inf)
+
 
 class RoughPath(NamedTuple):
     """Coefficients (models, width) that are nearly right for the sample, and the mean curvature there.
@@ -246,17 +237,13 @@ class SampleSolver:
         beta = spec.start
         state = None
         for at, penalty in enumerate(spec.lambdas.tolist()):
-            shares = _shares(spec, penalty)
+            shares = spec.scaled(penalty)
             if state is not None:
                 beta = _step(spec, *state, beta, shares)
             beta, state = _descend(spec, data, total, beta, shares)
             coefficients[at] = _step(spec, *state, beta, shares)
             curvatures[at] = state[1]
         return RoughPath(coefficients, curvatures)
-
-
-def _shares(spec: PathSpec, penalty: float) -> NDArray[np.float64]:
-    return np.where(np.isfinite(spec.penalties), penalty * np.minimum(spec.penalties, 1e300), np.inf)
 
 
 def _step(
@@ -435,7 +422,7 @@ class LogisticFits:
         starts = [spec.start for spec in specs]
         for first in range(0, models, together):
             part = [
-                _part(spec, start, slice(first, first + together))
+                replace(spec, lambdas=spec.lambdas[first : first + together], start=start)
                 for spec, start in zip(specs, starts, strict=True)
             ]
             for k, fit in enumerate(self._fit_part(part, what)):
@@ -445,7 +432,7 @@ class LogisticFits:
 
     def curvature(self, beta: NDArray[np.float64], kind: int) -> NDArray[np.float64]:
         """Curvature of the log-likelihood of a model (width,), summed over all rows of a kind."""
-        work = CurvaturePass(self.rows, self.draws, beta[None], np.array([[kind, kind]]))
+        work = GradientPass(self.rows, self.draws, beta[None], np.array([[kind, kind]]), curved=True)
         found: NDArray[np.float64] = self.sums(work, "curvature")[2][0]
         return found
 
@@ -487,15 +474,11 @@ class LogisticFits:
         sizes = [spec.lambdas.size for spec in specs]
         beta = np.concatenate([found[0] for found in rough])
         count = len(beta)
-        penalties = [
-            np.where(np.isfinite(s.penalties), s.lambdas[:, None] * np.minimum(s.penalties, 1e300), np.inf)
-            for s in specs
-        ]
         kinds = np.array([(spec.fitted, spec.judged) for spec in specs])
         return _Models(
             kinds=np.repeat(kinds, sizes, axis=0),
             rows=np.repeat(self.counts[kinds[:, 0], 0].astype(np.float64), sizes),
-            penalties=np.concatenate(penalties),
+            penalties=np.concatenate([spec.scaled(spec.lambdas[:, None]) for spec in specs]),
             ridge=np.repeat([spec.ridge for spec in specs], sizes),
             fixed=np.repeat([spec.fixed for spec in specs], sizes),
             beta=beta,
@@ -547,21 +530,9 @@ class LogisticFits:
         together = max(1, min(_EXACT_AT_ONCE, _EXACT_BYTES // (8 * self.rows.width**2)))
         for first in range(0, models.size, together):
             own = models[first : first + together]
-            work = CurvaturePass(self.rows, self.draws, every.beta[own], every.kinds[own])
+            work = GradientPass(self.rows, self.draws, every.beta[own], every.kinds[own], curved=True)
             curvature = self.sums(work, f"exact curvature of {models.size} models")[2]
             every.curvature[own] = curvature / np.maximum(every.rows[own], 1.0)[:, None, None]
-
-
-def _part(spec: PathSpec, start: NDArray[np.float64], part: slice) -> PathSpec:
-    return PathSpec(
-        fitted=spec.fitted,
-        judged=spec.judged,
-        penalties=spec.penalties,
-        lambdas=spec.lambdas[part],
-        ridge=spec.ridge,
-        start=start,
-        fixed=spec.fixed,
-    )
 
 
 def _paid(every: _Models, models: NDArray[np.int64]) -> NDArray[np.float64]:

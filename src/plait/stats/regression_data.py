@@ -6,8 +6,7 @@ them. Beside `adaptive_lasso`, its one importer, because both together would be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.run.executor import Executor, LocalExecutor
+from plait.run.executor import Executor
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import NO_ROWS, AdaptiveLassoSettings, FitProgress, LogisticFits, PathFit, PathSpec
 from plait.stats.rows import ALL_ROWS, Moments, RowDraws, StandardRows, draw_sample, find_moments
@@ -223,12 +222,6 @@ def prepare_regression(
     return RegressionData(
         design=design, settings=settings, moments=moments, collinearity=collinearity, fits=fits
     )
-
-
-@contextmanager
-def running_executor(executor: Executor | None, threads: int | None) -> Generator[Executor, None, None]:
-    """The executor that was given, or threads of this process; as many as the settings say where None."""
-    yield executor if executor is not None else LocalExecutor(threads)
 
 
 #: Coefficients are named whose last step is at least this share of the longest one.

@@ -25,7 +25,7 @@ from plait.vdj.alleles.sites import (
 )
 from plait.vdj.calls import CallResolver
 from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.columns import booleans, integers, read_cigars, text_bytes, texts
+from plait.vdj.reads.columns import booleans, integers, letters_of, read_cigars, texts
 
 UNKNOWN = 4
 
@@ -381,9 +381,9 @@ class _Shared:
         self.batch = batch
         self.source = source
         self.junction = pc.utf8_upper(texts(batch, "junction"))
-        self.junction_sums = text_sums(text_bytes(self.junction))
+        self.junction_sums = text_sums(letters_of(self.junction))
         self.reverse = booleans(batch, "rev_comp")
-        letters, self.starts = text_bytes(texts(batch, "sequence"))
+        letters, self.starts = letters_of(texts(batch, "sequence"))
         self.letters = BASE_CODE[letters]
         self.lengths = np.diff(self.starts)
         counts: NDArray[np.int64] = np.full(batch.num_rows, -1, np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import Rows, TextBytes, text_bytes
+from plait.vdj.reads.columns import Rows, TextBytes, letters_of
 
 BASES = "ACGT"
 #: Code of a base that is not known, or of a place that an allele does not have.
@@ -368,7 +368,7 @@ def satellites(
     many reads, the one with the larger hash is the satellite. `partner`: gene of the other segment.
     """
     order = np.lexsort((hashes, -reads))
-    row, masked = masked_hashes(text_bytes(junction.take(pa.array(order))), partner[order])
+    row, masked = masked_hashes(letters_of(junction.take(pa.array(order))), partner[order])
     # Stable: within equal hashes, the rows stay in the order of their reads.
     by_hash = np.argsort(masked, kind="stable")
     again = np.flatnonzero(masked[by_hash][1:] == masked[by_hash][:-1]) + 1
@@ -386,7 +386,7 @@ def clonotype_bases(group: AlleleGroup, sample: GroupSample) -> ClonotypeBases:
     place = np.full(reads.size, -1, np.int64)
     place[kept] = np.arange(kept.size)
     bases = _consensus(group, sample, place, kept.size)
-    lengths = np.diff(text_bytes(facts.junction).starts)[kept]
+    lengths = np.diff(letters_of(facts.junction).starts)[kept]
     partner = facts.partner[kept]
     return ClonotypeBases(
         group,

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.formats.sorted_runs import run_starts
-from plait.vdj.reads.columns import edges_of, letters_of, text_array
+from plait.vdj.reads.columns import edges_of, letters_of, take_groups, text_array
 
 #: Texts with one letter changed that are looked up at a time.
 _PROBES: Final = 1 << 20
@@ -152,9 +152,7 @@ def _pairs(texts: Texts, ratio: float) -> Iterator[tuple[NDArray[np.int64], NDAr
     for first, last in pairwise(edges):
         part = able[first:last]
         parent = np.repeat(part, lengths[part])
-        at = np.arange(parent.size) + np.repeat(
-            texts.starts[part] - (np.cumsum(lengths[part]) - lengths[part]), lengths[part]
-        )
+        at, _ = take_groups(texts.starts, part)
         for letter in alphabet:
             other = np.flatnonzero(texts.letters[at] != letter)
             change = letter.astype(np.uint64) - texts.letters[at[other]]
@@ -215,12 +213,10 @@ def _checked(
         parent, copy = parent[doubtful], copy[doubtful]
     if parent.size == 0:
         return parent, copy
-    lengths = np.diff(texts.starts)[parent]
-    ends = np.cumsum(lengths)
-    within = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-    one = texts.letters[np.repeat(texts.starts[parent], lengths) + within]
-    other = texts.letters[np.repeat(texts.starts[copy], lengths) + within]
-    different = np.add.reduceat((one != other).astype(np.int64), ends - lengths)
+    one, edges = take_groups(texts.starts, parent)
+    other, _ = take_groups(texts.starts, copy)
+    unlike = texts.letters[one] != texts.letters[other]
+    different = np.add.reduceat(unlike.astype(np.int64), edges[:-1])
     return parent[different == 1], copy[different == 1]
 
 

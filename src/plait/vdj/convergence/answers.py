@@ -17,6 +17,7 @@ from plait.vdj.convergence.claims import (
     estimate_of,
     few_text,
     interval_text,
+    number,
     percent,
     strength,
     verdict,
@@ -24,7 +25,6 @@ from plait.vdj.convergence.claims import (
 )
 from plait.vdj.convergence.correlations import FREQUENCIES, SHARING
 from plait.vdj.convergence.pgen_answers import pgen_answer
-from plait.vdj.convergence.table_text import number
 
 #: Spearman's rank correlation of path count and frequency in the published study, for which no interval was
 #: given.

@@ -21,14 +21,12 @@ from plait.formats.layouts import assign_roles, layout_named
 from plait.formats.rearrangements import open_rearrangements
 from plait.run.executor import Executor
 from plait.run.rows import Progress
-from plait.vdj.convergence.sample_sheet import Sample
-from plait.vdj.convergence.settings import StudySettings
+from plait.vdj.convergence.settings import Sample, StudySettings
 from plait.vdj.count_files import CountPlan, CountSummary, count_files, plan_on
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet
 
-#: Facts of a count's provenance that its numbers do not depend on: they are equal on every device, and a
-#: germline set is told by its digest, not by its name.
+#: Facts of a provenance that numbers do not depend on: they are equal on every device.
 _WITHOUT_EFFECT = ("device", "schedule", "algebra")
 _PROVENANCE = b"plait.provenance"
 _LAYOUT = b"plait.layout"
@@ -217,20 +215,23 @@ def _same_counts(stored: Mapping[str, Any], plan: CountPlan) -> bool:
     if not isinstance(stored["provenance"], dict) or not isinstance(stored["layout"], str):
         return False
     wanted = {"status", "path_count"} | set(plan.counter.columns.schema.names)
-    return _effective(stored["provenance"]) == _counted_as(plan) and wanted <= set(stored["columns"])
+    return effective_facts(stored["provenance"], "germline") == _counted_as(plan) and wanted <= set(
+        stored["columns"]
+    )
 
 
 def _counted_as(plan: CountPlan) -> dict[str, Any]:
     # As it will be read back: tuples become lists.
     found: dict[str, Any] = json.loads(json.dumps(plan.provenance.as_dict()))
-    return _effective(found)
+    return effective_facts(found, "germline")
 
 
-def _effective(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def effective_facts(provenance: Mapping[str, Any], named: str) -> dict[str, Any]:
+    """What numbers depend on: a set or model, the parameter `named`, is told by its digest, not its name."""
     facts = {name: value for name, value in provenance.items() if name not in _WITHOUT_EFFECT}
     parameters = facts.get("parameters")
     if isinstance(parameters, dict):
-        facts["parameters"] = {name: value for name, value in parameters.items() if name != "germline"}
+        facts["parameters"] = {name: value for name, value in parameters.items() if name != named}
     return facts
 
 

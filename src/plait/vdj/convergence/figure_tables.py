@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from plait.alphabets import translate
 from plait.stats.contingency import Pairs, Tally, counted_quantiles
 from plait.vdj.calls import STATUS_MEANINGS
+from plait.vdj.convergence.claims import write_table
 from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables, FigureSettings
 from plait.vdj.convergence.pgen_tables import (
     PGEN_COLUMNS,
@@ -30,6 +31,7 @@ from plait.vdj.convergence.pgen_tables import (
     SweepCounts,
 )
 from plait.vdj.convergence.table_text import write_table
+from plait.vdj.results import STATUS_MEANINGS
 
 #: Columns of n_composition.tsv.
 COMPOSITION_COLUMNS: Final = ("span", "shared", "base", "nucleotides", "share", "low", "high")

@@ -15,12 +15,12 @@ from plait.vdj.convergence.claims import (
     ends_text,
     estimate_of,
     few_text,
+    number,
     percent,
     verdict,
     whole,
 )
 from plait.vdj.convergence.pgen_tables import FEWEST_SUBJECTS
-from plait.vdj.convergence.table_text import number
 
 _Row = Mapping[str, Any]
 

@@ -26,6 +26,7 @@ from plait.stats.rank_correlation import PAIRED_MEASURES, Triples, paired_differ
 from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.clonotype_names import CLONOTYPE
 from plait.vdj.convergence.correlations import FREQUENCIES, SHARING, FigureSettings, GeneStrata, strata_of
+from plait.vdj.convergence.count_cache import effective_facts
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
 
@@ -35,9 +36,6 @@ ModelCalls: TypeAlias = Literal["use", "ignore"]
 
 #: What is added to the table of clonotypes.
 PGEN_FIELDS: Final = (pa.field("pgen_nt", pa.float64()), pa.field("pgen_status", pa.string()))
-
-#: Facts of the provenance that the numbers do not depend on.
-_WITHOUT_EFFECT: Final = ("device", "schedule", "algebra")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +87,7 @@ class PgenColumns:
 
     def _key(self, clonotypes: pa.Table, engine: GenerationProbability) -> str:
         used = self.calls == "use"
-        facts = engine.provenance("nt", used, used).as_dict()
-        facts = {name: value for name, value in facts.items() if name not in _WITHOUT_EFFECT}
-        facts["parameters"] = {k: v for k, v in facts["parameters"].items() if k != "model"}
+        facts = effective_facts(engine.provenance("nt", used, used).as_dict(), "model")
         found = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
         for name in CLONOTYPE:
             for data in _content(clonotypes[name].combine_chunks()):

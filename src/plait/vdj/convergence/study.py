@@ -19,6 +19,7 @@ from plait.formats.atomic import AtomicFile, output_errors
 from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
+from plait.vdj.convergence.claims import read_table, write_table
 from plait.vdj.convergence.count_cache import (
     CountedSample,
     PlannedSample,
@@ -28,8 +29,7 @@ from plait.vdj.convergence.count_cache import (
 )
 from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
 from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
-from plait.vdj.convergence.sample_sheet import SampleSheet, read_sample_sheet
-from plait.vdj.convergence.settings import DEFAULT_MODEL, StudySettings
+from plait.vdj.convergence.settings import DEFAULT_MODEL, SampleSheet, StudySettings, read_sample_sheet
 from plait.vdj.convergence.stages import (
     DealtRows,
     Grouped,
@@ -37,7 +37,6 @@ from plait.vdj.convergence.stages import (
     StudyFolder,
     StudyProgress,
 )
-from plait.vdj.convergence.table_text import read_table, write_table
 from plait.vdj.count_files import CountPlan, CountSummary
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.findings import anchor_faults

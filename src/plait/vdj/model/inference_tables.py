@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.formats.atomic import output_errors
-from plait.vdj.convergence.table_text import write_table
+from plait.vdj.convergence.claims import write_table
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.expectations import Evidence
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel

@@ -199,8 +199,8 @@ class GermlineAligner:
         max_j_evalue: float = 1e-2,
     ) -> None:
         if not 0 < len(germlines) <= _MOST_SETS:
-            expected = f"1 to {_MOST_SETS} germline sets"
-            raise InvalidInput("germlines", found=str(len(germlines)), expected=expected)
+            found = str(len(germlines)) if germlines else "no germline set"
+            raise InvalidInput("germlines", found=found, expected=f"1 to {_MOST_SETS} germline sets")
         for own in germlines:
             if not (own.v and own.j):
                 found = f"no {'V' if own.j else 'J'} allele"
@@ -292,7 +292,9 @@ class ReadAnnotator:
         settings: AnnotationSettings | None = None,
         device: str = "auto",
     ) -> None:
-        _check_germlines(germlines)
+        for number, one in enumerate(germlines):
+            if one in germlines[:number]:
+                raise InvalidInput("germline", found=f"{one.name} twice", expected="different germline sets")
         self.germlines = tuple(germlines)
         limits = AnnotationSettings() if settings is None else settings
         self._aligner = GermlineAligner(self.germlines, device=device, threads=1)
@@ -340,19 +342,6 @@ class ReadAnnotator:
         )
         summary.add_rows(rows)
         return rows, summary
-
-
-def _check_germlines(germlines: Sequence[GermlineSet]) -> None:
-    if not germlines:
-        raise InvalidInput("germline", found="no germline set", expected="at least one")
-    for number, one in enumerate(germlines):
-        if one in germlines[:number]:
-            raise InvalidInput("germline", found=f"{one.name} twice", expected="different germline sets")
-        for segment in ("V", "J"):
-            if not one.alleles(segment):
-                raise InvalidInput(
-                    "germline", found=f"no {segment} alleles in {one.name}", expected="at least one"
-                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,14 +22,25 @@ from plait.errors import FormatError, Unsupported
 from plait.lang.compile import kernel, shared
 
 
-def letters_of(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of all rows of a column without nulls, not to be changed, and their (n + 1,) offsets."""
+class TextBytes(NamedTuple):
+    """A column of texts as bytes, not to be changed; `starts`, int64 (n + 1,), are offsets into `data`."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+def letters_of(column: pa.Array) -> TextBytes:
+    """A column of texts or bytes, large or not, as bytes; a null is an empty text."""
+    if column.null_count:
+        column = pc.coalesce(column, pa.scalar("", column.type))
     if len(column) == 0:
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+        return TextBytes(np.zeros(0, np.uint8), np.zeros(1, np.int64))
     _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    ends = np.frombuffer(offsets, np.int64 if large else np.int32)[column.offset :][: len(column) + 1]
+    starts = ends.astype(np.int64)
     letters = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    return letters[ends[0] : ends[-1]], ends - ends[0]
+    return TextBytes(letters[starts[0] : starts[-1]], starts - starts[0])
 
 
 #: Offsets of a column are 32-bit.
@@ -173,13 +184,6 @@ def _kinds() -> NDArray[np.uint8]:
 _KIND = _kinds()
 
 
-class TextBytes(NamedTuple):
-    """A column of texts as bytes; `starts`, int64 (n + 1,), are offsets into `data`."""
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-
-
 class Cigars(NamedTuple):
     """What the cigars of AIRR rows say, in bases; int64, shape (n,) each.
 
@@ -200,18 +204,6 @@ def texts(batch: pa.RecordBatch, name: str) -> pa.Array:
         return pa.nulls(batch.num_rows, pa.large_string())
     column = batch.column(place).cast(pa.large_string())
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.large_string()), column)
-
-
-def text_bytes(column: pa.Array) -> TextBytes:
-    """A column of large strings as bytes; a null is an empty text."""
-    filled = pc.fill_null(column, "")
-    n = len(filled)
-    if n == 0:
-        return TextBytes(np.zeros(0, np.uint8), np.zeros(1, np.int64))
-    _, offsets, data = filled.buffers()
-    starts = np.frombuffer(offsets, np.int64)[filled.offset : filled.offset + n + 1]
-    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return TextBytes(raw[starts[0] : starts[-1]], starts - starts[0])
 
 
 def integers(batch: pa.RecordBatch, name: str, *, source: str = "the table") -> NDArray[np.int64]:
@@ -247,7 +239,7 @@ def booleans(batch: pa.RecordBatch, name: str) -> NDArray[np.bool_]:
 
 def read_cigars(column: pa.Array) -> Cigars:
     """Read a column of cigars, whether or not they begin with what lies before the alignment."""
-    data, starts = text_bytes(column)
+    data, starts = letters_of(column)
     n = starts.size - 1
     digit = (data >= ord("0")) & (data <= ord("9"))
     ends = np.flatnonzero(~digit)

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -145,145 +146,30 @@ class Column(NamedTuple):
     airr: bool = True
 
 
-_TEXT: Final = pa.string()
-_FLAG: Final = pa.bool_()
-_NUMBER: Final = pa.int32()
-_REAL: Final = pa.float64()
-_SEGMENTS: Final = (("v", "V"), ("d", "D"), ("j", "J"))
-
-
-def _columns(kind: pa.DataType, **meanings: str) -> list[Column]:
-    """Columns of one type, by name."""
-    return [Column(name, kind, meaning) for name, meaning in meanings.items()]
-
-
-def _places() -> list[Column]:
-    parts = (
-        ("sequence", "`sequence`"),
-        ("germline", "the first {} allele"),
-        ("alignment", "`sequence_alignment`"),
+def _columns(given: str) -> tuple[Column, ...]:
+    """Columns of ``data/columns.tsv``: those that are given ``always``, or with ``parts`` of alignments."""
+    text = (files("plait.vdj.reads") / "data" / "columns.tsv").read_text("utf-8")
+    rows = (line.split("\t") for line in text.splitlines()[1:])
+    return tuple(
+        Column(name, pa.type_for_alias(kind), meaning, airr == "airr")
+        for name, kind, airr, when, meaning in rows
+        if when == given
     )
-    ends = (("start", "first"), ("end", "last"))
-    return [
-        Column(
-            f"{letter}_{part}_{end}", _NUMBER, f"{what} aligned position of {name} in {where.format(name)}"
-        )
-        for letter, name in _SEGMENTS
-        for part, where in parts
-        for end, what in ends
-    ]
 
 
 #: Columns that repeat parts of others, which are given where they are asked for.
-ALIGNMENT_PARTS: Final[tuple[Column, ...]] = (
-    *(
-        Column(f"{letter}_{kind}_alignment", _TEXT, f"the part of `{kind}_alignment` that is {name}")
-        for letter, name in _SEGMENTS
-        for kind in ("sequence", "germline")
-    ),
-    *_columns(
-        _TEXT,
-        sequence_alignment_aa="translation of the aligned read in the frame of V",
-        germline_alignment_aa="translation of the aligned germline in the frame of V",
-    ),
-)
-#: Columns up to the alignments; `ALIGNMENT_PARTS`, if asked for, stand behind these.
-_FIRST: Final[tuple[Column, ...]] = (
-    *_columns(
-        _TEXT,
-        sequence_id="name of the read",
-        sequence="the read on the strand of the genes: reverse-complemented where `rev_comp`",
-        quality="its Phred qualities, 33 added, as characters; a first one of 1 is given as 2",
-    ),
-    *_columns(
-        _FLAG,
-        rev_comp="whether the read as given is the other strand",
-        productive="junction in frame, no stop codon, and V in frame with the junction",
-        vj_in_frame="whether the junction is whole codons",
-        stop_codon="whether there is a stop codon in the frame of the junction, V to J",
-        complete_vdj="whether the alignment goes from the first codon of V to the last of J",
-        v_frameshift="whether gaps in V shift the frame between its start and the Cys codon",
-        j_frameshift="whether gaps in J shift the frame between the Phe or Trp codon and its end",
-    ),
-    *_columns(
-        _TEXT,
-        locus="locus of the germline set",
-        v_call="V alleles with the best score, with commas between",
-        d_call="D alleles with the longest match, that of the coordinates first",
-        j_call="J alleles with the best score, with commas between",
-        sequence_alignment="the read from the start of V to the end of J, `-` for missing bases",
-        germline_alignment="the germline there, `-` for inserted bases, N between the genes",
-    ),
-)
+ALIGNMENT_PARTS: Final = _columns("parts")
 #: All columns but `ALIGNMENT_PARTS`, in output order.
-COLUMNS: Final[tuple[Column, ...]] = (
-    *_FIRST,
-    *_columns(
-        _TEXT,
-        junction="from the conserved Cys codon to the conserved Phe or Trp codon, with both",
-        junction_aa="its translation; an incomplete last codon is left out",
-    ),
-    *_columns(_NUMBER, junction_length="bases of `junction`", junction_aa_length="letters of `junction_aa`"),
-    *_columns(_TEXT, cdr3="the junction without its first and last codon", cdr3_aa="its translation"),
-    *_columns(
-        _NUMBER,
-        cdr3_start="first position of the CDR3 in `sequence`",
-        cdr3_end="last position of the CDR3",
-    ),
-    *_columns(
-        _TEXT,
-        fwr4="from the conserved Phe or Trp codon to the end of J or of its alignment",
-        fwr4_aa="its translation",
-    ),
-    *_columns(
-        _NUMBER,
-        fwr4_start="first position of framework 4 in `sequence`",
-        fwr4_end="last position of framework 4",
-    ),
-    Column("np1", _TEXT, "bases between V and D, or between V and J without a D"),
-    Column("np1_length", _NUMBER, "bases of `np1`"),
-    Column("np2", _TEXT, "bases between D and J"),
-    *_columns(
-        _NUMBER,
-        np2_length="bases of `np2`",
-        n1_length="bases of `np1` that are not palindromic",
-        n2_length="bases of `np2` that are not palindromic",
-        p3v_length="palindromic bases behind an untrimmed V",
-        p5d_length="palindromic bases before a D untrimmed there",
-        p3d_length="palindromic bases behind a D untrimmed there",
-        p5j_length="palindromic bases before an untrimmed J",
-        v_score="score of the V alignment",
-    ),
-    Column("v_identity", _REAL, "equal bases / columns of the V alignment"),
-    Column("v_support", _REAL, "expected number of V alignments as good by chance"),
-    Column("v_cigar", _TEXT, "V alignment of the whole read: S N = X I D"),
-    Column("d_score", _NUMBER, "matching bases of D"),
-    Column("d_identity", _REAL, "1 where D is called: its match is exact"),
-    Column("d_support", _REAL, "expected number of D matches as long by chance, in random bases"),
-    Column("d_cigar", _TEXT, "the match with D"),
-    Column("d_frame", _NUMBER, "frame of D that is read, 1 being that of its first base"),
-    Column("j_score", _NUMBER, "score of the J alignment"),
-    Column("j_identity", _REAL, "equal bases / columns of the J alignment"),
-    Column("j_support", _REAL, "expected number of J alignments as good by chance"),
-    Column("j_cigar", _TEXT, "J alignment of the whole read"),
-    *_places(),
-    *_columns(
-        pa.int64(),
-        consensus_count="reads behind the sequence, if given",
-        duplicate_count="copies of the sequence, if given",
-        umi_count="unique molecular identifiers of the sequence, if given",
-    ),
-    Column("repertoire_id", _TEXT, "repertoire that the read belongs to, if given"),
-    Column("merged_mates", _FLAG, "whether the sequence was merged from two mates, if given", False),
-    Column("annotation_status", _TEXT, "`ok`, or why the read gives no rearrangement", False),
-)
+COLUMNS: Final = _columns("always")
 
 
 def schema_of(alignment_parts: bool) -> pa.Schema:
     """Schema of the batches; `ALIGNMENT_PARTS`, if asked for, stand behind the alignments."""
-    parts = ALIGNMENT_PARTS if alignment_parts else ()
-    columns = (*_FIRST, *parts, *COLUMNS[len(_FIRST) :])
-    return pa.schema([pa.field(column.name, column.type) for column in columns])
+    fields = [pa.field(column.name, column.type) for column in COLUMNS]
+    place = [column.name for column in COLUMNS].index("germline_alignment") + 1
+    if alignment_parts:
+        fields[place:place] = [pa.field(column.name, column.type) for column in ALIGNMENT_PARTS]
+    return pa.schema(fields)
 
 
 #: Schema of the batches without parts of the alignments.
