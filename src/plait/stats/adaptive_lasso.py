@@ -23,8 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.run.executor import Executor
-from plait.run.local import LocalExecutor
+from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import wilson_interval
 from plait.stats.design_file import DesignFile
 from plait.stats.path_fits import CHOICES, NO_ROWS, AdaptiveLassoSettings, FitProgress, PathFit

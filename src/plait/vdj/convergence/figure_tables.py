@@ -30,8 +30,6 @@ from plait.vdj.convergence.pgen_tables import (
     PgenTables,
     SweepCounts,
 )
-from plait.vdj.convergence.table_text import write_table
-from plait.vdj.results import STATUS_MEANINGS
 
 #: Columns of n_composition.tsv.
 COMPOSITION_COLUMNS: Final = ("span", "shared", "base", "nucleotides", "share", "low", "high")
