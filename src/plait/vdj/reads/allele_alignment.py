@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import pack_texts
-from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST, BlockBatch, ListBatch
-from plait.dp.pairs.lists import PairList, make_setup
+from plait.dp.pairs.blocks import BlockBatch, pack_texts
+from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST
+from plait.dp.pairs.lists import ListBatch, PairList, make_setup
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
 from plait.vdj.reads.columns import Groups, Rows, edges_of
