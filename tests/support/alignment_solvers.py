@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from support.alignment import BestAlignment, rescore
-from support.alignment_batches import AlignmentBatch
+from support.alignment import BestAlignment
+from support.alignment_batches import AlignmentBatch, rescore
 from support.alignment_runs import swept
 
 from plait.align.aligner import make_aligner

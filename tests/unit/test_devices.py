@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from plait.devices import choice as devices
+from plait.devices import target as devices
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.driver import DriverDevice, DriverFacts
 from plait.devices.target import DEVICES, check_device, resolve, used_devices
