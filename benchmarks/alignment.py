@@ -35,9 +35,9 @@ from plait.align.codes import ALPHABETS
 from plait.align.database import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, free_ends_of, make_scoring
 from plait.devices.target import CpuTarget
-from plait.dp.pairs.blocks import TargetBlocks
+from plait.dp.pairs.blocks import BlockBatch, TargetBlocks
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.formats.fasta import Sequences, read_fasta
 
 OPEN, EXTEND = 11, 1

@@ -133,6 +133,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_configure(config: pytest.Config) -> None:
     if _without_compiler():
         _watch_kernels()
+    else:
+        from support.specialisations import Specialisations
+
+        config.pluginmanager.register(Specialisations(), "specialisations")
     if missing_simulator() is None:
         from support.simulator import quicken
 

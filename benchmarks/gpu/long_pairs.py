@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.alignment import rescore
 
 from plait.align import align, score
-from plait.align.results import rescore
-from plait.devices.choice import resolve
+from plait.devices.target import resolve
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 AFFINE, LINEAR = {"gap_open": 5, "gap_extend": 2}, {"gap_open": 3, "gap_extend": 3}

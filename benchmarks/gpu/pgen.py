@@ -38,8 +38,7 @@ import pyarrow.parquet as pq
 
 from plait._version import __version__
 from plait.devices.cuda import cuda
-from plait.devices.cuda_devices import device_facts
-from plait.devices.cuda_memory import Slot, uploaded
+from plait.devices.cuda_devices import Slot, device_facts, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
 from plait.dp.chain.graphs import CodedJunctions

@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 from pgen import CASES, Recorder, arguments_of, columns_of, compute, facts_of, median, rows_of, tiled, timed
 
+from plait.devices.cuda_devices import Slot, on_device, uploaded
 from plait.devices.cuda_devices import devices as all_devices
-from plait.devices.cuda_devices import on_device
-from plait.devices.cuda_memory import Slot, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain import gpu_weigh_launch as cuda_weighted
 from plait.vdj.model import GenerationProbability, RecombinationModel, load_model

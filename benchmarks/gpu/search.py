@@ -31,10 +31,10 @@ from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.dp.pairs import gpu_search as cuda_search
 from plait.dp.pairs import gpu_search as cuda_search_slots
-from plait.dp.pairs.blocks import TargetBlocks
+from plait.dp.pairs.blocks import BlockBatch, TargetBlocks
 from plait.dp.pairs.gpu_packed import PackedTargets, packed_scores
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.formats.fasta import Sequences
 
 #: Residues in the order of ARNDCQEGHILKMFPSTWYV, and how often they occur in Swiss-Prot, in thousandths.

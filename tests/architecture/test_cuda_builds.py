@@ -26,7 +26,7 @@ if importlib.util.find_spec("numba_cuda") is None:
     )
 
 from support import cuda_build
-from support.cuda_build import assemble
+from support.cuda_build import assemble, ptx_of_each
 
 from plait.devices import cuda
 from plait.devices.cuda import KERNELS, SIMULATED
@@ -90,7 +90,7 @@ def test_loaded_code_is_not_given_back_twice() -> None:
 def test_it_compiles(name: str, number: int) -> None:
     kernel = KERNELS[name]
     most = kernel.options.get("max_registers")
-    texts = kernel.ptx_of_each(kernel.examples()[number], CAPABILITIES)
+    texts = ptx_of_each(kernel, kernel.examples()[number], CAPABILITIES)
     for (major, minor), ptx in zip(CAPABILITIES, texts, strict=True):
         assert f".target sm_{major}{minor}" in ptx
         assert ".entry" in ptx

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from support.alignment_batches import rescore
 
-from plait.align import Alignment, align, score
-from plait.align.results import rescore
-from plait.dp.pairs import launches
+from plait.align import Alignment, align, batches, score
 from plait.dp.pairs import tiles as tile_grid
+from plait.dp.pairs.tiles import LongPair
 
 MODES = ("global", "local", "overlap", "extension", "semiglobal")
 Pair = tuple[str, str]
@@ -23,8 +24,8 @@ def small_tiles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tile_grid, "_LEAST_TILE", 100)
         patch.setattr(tile_grid, "_LARGEST_TILE", 500)
-        patch.setattr(launches, "CHOICES_OF_A_TILE", 1 << 17)
-        patch.setattr(launches, "_CHECKPOINTS", 1 << 17)
+        limited = partial(LongPair, choice_limit=1 << 17, checkpoint_limit=1 << 17)
+        patch.setattr(batches, "LongPair", limited)
         yield
 
 

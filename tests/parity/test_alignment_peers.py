@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.alignment_batches import rescore
 
 from plait.align import align_pairs, load_matrix, match_mismatch, score_many, score_pairs
-from plait.align.results import rescore
 from plait.align.scoring import END_NAMES, make_scoring
 
 BASES = "ACGT"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.alignment_batches import rescore
 
 from plait.align import Alignment, align, align_many, align_pairs, match_mismatch, score, score_many
-from plait.align.results import rescore
 from plait.formats.fasta import read_fasta
 
 PROTEINS = ("*.fa", "*.faa")

@@ -12,7 +12,7 @@ from support.germline_matches import read_block
 from plait.align import Alignment, align_pairs
 from plait.align.scoring import SubstitutionMatrix
 from plait.alphabets import MASK_SYMBOL, decode, encode, reverse_complement
-from plait.devices.choice import resolve
+from plait.devices.target import resolve
 from plait.vdj.germline import load_germline
 from plait.vdj.reads.allele_alignment import (
     NOWHERE,

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.alignment_batches import rescore
+from support.cuda_build import ptx_of
 
 from plait.align import SubstitutionMatrix, align, score
 from plait.align import batches as whole_pairs
-from plait.align.results import rescore
 from plait.dp.pairs import launches as pair_launches
 from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
 from plait.dp.pairs.tiles import Grid, Tile
@@ -175,7 +176,7 @@ def test_no_loop_is_split_for_threads_that_differ() -> None:
     from plait.dp.pairs.gpu_stripes import sweep_stripes
 
     # Two exchanges a step, for whole stripes and for the last one. Split loops run one after the other.
-    ptx = sweep_stripes.ptx(sweep_stripes.examples()[0], (9, 0))
+    ptx = ptx_of(sweep_stripes, sweep_stripes.examples()[0], (9, 0))
     assert ptx.count("shfl.sync.up") == 4
 
 

@@ -18,9 +18,9 @@ from plait.align.search import search_files
 from plait.align.settings import SearchSettings
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.dp.pairs.blocks import TargetBlocks, arrange, packed_columns
+from plait.dp.pairs.blocks import BlockBatch, TargetBlocks, arrange, packed_columns
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.dp.pairs.lists import FreeEnds
 from plait.errors import DeviceMemoryError, Unsupported
 

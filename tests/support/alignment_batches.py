@@ -8,13 +8,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from support.alignment import AlignmentCase
 
 from plait.align.codes import PairBatch, code_list
+from plait.align.results import (
+    DELETION,
+    INSERTION,
+    MATCH,
+    MISMATCH,
+    Alignment,
+    aligned_regions,
+    column_blocks,
+)
 from plait.align.scoring import END_NAMES, Scoring, SubstitutionMatrix, free_ends_of
 from plait.dp.pairs.lists import FreeEnds
+from plait.errors import InvalidInput
 
-__all__ = ["AlignmentBatch", "alignment_batches", "batch_of", "edge_batches", "long_batches"]
+__all__ = ["AlignmentBatch", "alignment_batches", "batch_of", "edge_batches", "long_batches", "rescore"]
 
 _Codes = tuple[int, ...]
 _Scores = tuple[tuple[int, ...], ...]
@@ -274,3 +285,32 @@ def alignment_batches(draw: st.DrawFn, mode: str, *, longest: int = 14, most: in
         mode=mode,
         free_ends=_free_ends(mode, draw(st.integers(0, 15))),
     )
+
+
+def rescore(
+    alignment: Alignment,
+    query_codes: NDArray[np.uint8],
+    target_codes: NDArray[np.uint8],
+    scoring: Scoring,
+) -> int:
+    """Score of an alignment, worked out from its coordinates and CIGAR alone.
+
+    A gap of g residues costs ``gap_open + (g - 1) * gap_extend``. Codes are the whole sequences as indices
+    into the matrix. `InvalidInput` if CIGAR and coordinates contradict each other or the sequences, or a run
+    of ``=`` or ``X`` covers a column that is not one.
+    """
+    runs, query, target = aligned_regions(alignment, query_codes, target_codes)
+    operations, lengths = runs
+    gaps = lengths[(operations == DELETION) | (operations == INSERTION)]
+    score = -int(len(gaps) * scoring.gap_open + int((gaps - 1).sum()) * scoring.gap_extend)
+    table = scoring.matrix.scores
+    for block in column_blocks(runs, query, target, gap=0):
+        same = block.query == block.target
+        wrong = np.where(same, block.operations == MISMATCH, block.operations == MATCH)
+        if wrong.any():
+            raise InvalidInput(
+                "cigar", found="= or X in a wrong column", expected="= for equal letters, X for others"
+            )
+        paired = (block.operations == MATCH) | (block.operations == MISMATCH)
+        score += int(table[block.query[paired], block.target[paired]].sum(dtype=np.int64))
+    return score

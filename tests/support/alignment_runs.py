@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from support.alignment import AlignmentCase, BestAlignment
 
+from plait.align.scoring import free_ends_of
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.dp.pairs.states import SumTask
 from plait.errors import InvalidInput
@@ -28,8 +29,7 @@ def prepare(case: AlignmentCase, *, interpreted: bool = False) -> RowSweep:
         np.array(case.scores, np.int64),
         gap_open=case.gap_open,
         gap_extend=case.gap_extend,
-        mode=case.mode,
-        free_ends=case.free_ends,
+        free=free_ends_of(case.mode, case.free_ends if case.mode == "semiglobal" else None),
         band=case.band,
         x_drop=case.x_drop,
         interpreted=interpreted,

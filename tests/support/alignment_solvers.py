@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from support.alignment import BestAlignment
-from support.alignment_batches import AlignmentBatch
+from support.alignment_batches import AlignmentBatch, rescore
 from support.alignment_runs import swept
 
 from plait.align.aligner import make_aligner
 from plait.align.batches import block_query
-from plait.align.results import Alignment, rescore
-from plait.devices.target import Target
-from plait.dp.pairs.blocks import TargetBlocks, run_blocks, trace_targets
+from plait.align.results import Alignment
+from plait.devices.target import CpuTarget, Target
+from plait.dp.pairs.blocks import TargetBlocks, TraceBatch, run_blocks, trace_targets
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.inter_sequence import COLUMNS, PAD, BlockSetup, TraceMemory, block_memory, block_setup
-from plait.dp.pairs.launches import PAIR_LIST, ListBatch
-from plait.dp.pairs.lists import PairList, PairResults, PairSetup, make_setup
+from plait.dp.pairs.launches import PAIR_LIST
+from plait.dp.pairs.lists import ListBatch, PairList, PairResults, PairSetup, make_setup
 from plait.dp.pairs.scores import ROWS, PairTable, SkewedProfile
 from plait.dp.pairs.tiles import LongPair, TileSteps, align_long, score_long
 from plait.dp.pairs.traceback import Costs
@@ -228,7 +228,7 @@ def solve_lanes(
 
     task = pair_list(batch)
     task = task._replace(query=pairs.queries[0], query_starts=np.array([0, query.rows.size], np.int64))
-    return _answers(trace_targets(forced, query, task, threads))
+    return _answers(trace_targets(forced, TraceBatch(query, task), CpuTarget(threads)))
 
 
 # --- pairs ----------------------------------------------------------------------------------------------

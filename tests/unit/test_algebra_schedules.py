@@ -27,8 +27,8 @@ from plait.devices.target import CpuTarget, ReferenceTarget
 from plait.dp.pairs.choices import ScoresOnly
 from plait.dp.pairs.gaps import AffineGap, GapStates, LinearGap
 from plait.dp.pairs.inter_sequence import Block, BlockScratch, EveryCell, RowEnds, block_scores
-from plait.dp.pairs.launches import PAIR_LIST, ListBatch
-from plait.dp.pairs.lists import make_setup
+from plait.dp.pairs.launches import PAIR_LIST
+from plait.dp.pairs.lists import ListBatch, make_setup
 from plait.dp.pairs.rows import Drop, NoDirections, Rows, _sweep_rows, sweep_rows
 from plait.dp.pairs.states import COLUMNS, Paired, Plain, Scope, StatePair, _sweep_states, sweep_states
 from plait.dp.pairs.states import Forget as ForgetVertices

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.alignment_batches import rescore
 
-from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar, rescore
+from plait.align.results import Alignment, make_alignment, make_alignments, parse_cigar
 from plait.align.scoring import Scoring, load_matrix, match_mismatch
 from plait.dp.pairs.paths import Paths
 from plait.errors import InvalidInput

@@ -20,11 +20,10 @@ from plait.align.search import search
 from plait.align.search_sources import FastaSource, lone_lanes, matrix_columns, open_source
 from plait.align.settings import SearchSettings
 from plait.align.sweeps import LOCAL, Found, Ranking, align_long_target, distinct, reach_of
-from plait.devices.choice import resolve
-from plait.devices.target import CpuTarget
+from plait.devices.target import CpuTarget, resolve
 from plait.dp.pairs import blocks as pair_blocks
-from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, TargetBlocks
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, BlockBatch, TargetBlocks
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.fasta import read_fasta
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.alignment_batches import rescore
 
-from plait.align.results import Alignment, aligned_strings, alignment_lines, make_alignment, rescore
+from plait.align.results import Alignment, aligned_strings, alignment_lines, make_alignment
 from plait.align.scoring import Scoring, load_matrix, match_mismatch
 from plait.errors import InvalidInput
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, devices, free_memory, on_device, over_devices
-from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_devices import Slot, device_facts, devices, free_memory, on_device, over_devices
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 

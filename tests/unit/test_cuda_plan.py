@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.devices.cuda_memory import plan
+from plait.devices.cuda_devices import plan
 from plait.errors import DeviceMemoryError
 
 GIB = 1 << 30

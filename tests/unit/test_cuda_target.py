@@ -14,13 +14,13 @@ from plait.devices import cuda_target
 from plait.devices.cuda_target import CudaTarget, Told
 from plait.devices.target import CpuTarget, Problem, Target
 from plait.dp.chain.launches import ENUMERATION, PATH_COUNTS, WEIGHTS, CountBatch, EnumerationBatch
+from plait.dp.pairs.blocks import BlockBatch
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
     BLOCK_TRACES,
     LONG_ALIGNMENT,
     LONG_SCORE,
     PAIR_LIST,
-    BlockBatch,
 )
 from plait.errors import DeviceFailure, DeviceMemoryError, Unsupported
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from plait.devices import choice as devices
-from plait.devices.choice import DEVICES, check_device, resolve, used_devices
+from plait.devices import target as devices
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.driver import DriverDevice, DriverFacts
+from plait.devices.target import DEVICES, check_device, resolve, used_devices
 from plait.errors import InvalidInput, TargetUnavailable
 from plait.types import Availability
 
@@ -111,7 +111,7 @@ def test_the_simulator_serves_those_who_ask_for_it(monkeypatch: pytest.MonkeyPat
 
 def test_choosing_a_device_loads_no_compiler() -> None:
     program = (
-        "import sys; from plait.devices.choice import resolve; resolve('auto'); resolve('cpu')\n"
+        "import sys; from plait.devices.target import resolve; resolve('auto'); resolve('cpu')\n"
         "print(*(name for name in ('numba', 'numba_cuda', 'cuda') if name in sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

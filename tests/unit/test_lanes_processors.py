@@ -19,8 +19,8 @@ from plait.lang import compile as _jit
 from plait.lang import instructions
 from plait.lang import instructions as shuffles
 from plait.lang.compile import host_features, types
+from plait.lang.instructions import LaneGroup, LaneMask, element_type, vector_type
 from plait.lang.lanes import host_lanes, lanes_of
-from plait.lang.registers import LaneGroup, LaneMask, element_type, vector_type
 
 
 class Processor(NamedTuple):

@@ -87,7 +87,7 @@ def test_a_device_that_does_not_run(have: Any, trial: Any, told: str) -> None:
 
 
 def test_the_device_that_a_name_means_has_to_run(have: Any) -> None:
-    """As for `plait.devices.choice.resolve`, which takes the first one, whatever the others do."""
+    """As for `plait.devices.target.resolve`, which takes the first one, whatever the others do."""
     have(DriverFacts((13, 0), (H200, H200._replace(number=1))), Availability(True), "it stopped")
     text = lines_of(doctor_text(examine()))
     assert "--device cuda no: cuda:0: it stopped; use --device cuda:1 or --device cpu" in text

@@ -13,7 +13,9 @@ from support.alignment import AlignmentCase, BestAlignment, best_by_enumeration,
 from support.alignment_runs import prepare, swept
 from support.alignment_strategies import alignment_cases
 
-from plait.dp.pairs.rows import FREE_ENDS, row_sweep
+from plait.align.aligner import make_aligner
+from plait.align.scoring import END_NAMES, free_ends_of, make_scoring
+from plait.dp.pairs.rows import row_sweep
 from plait.errors import InvalidInput
 
 LETTERS = "ACGT"
@@ -198,7 +200,9 @@ def test_x_drop_bounds_the_work() -> None:
     target = rng.integers(0, 4, 30_000).astype(np.uint8)
     target[:2_000] = query[:2_000]
     scores = np.array(SIMPLE)
-    sweep = row_sweep(query, target, scores, gap_open=7, gap_extend=2, mode="extension", x_drop=40)
+    sweep = row_sweep(
+        query, target, scores, gap_open=7, gap_extend=2, free=free_ends_of("extension"), x_drop=40
+    )
     path = sweep.align()
     assert path[:5] == (path.score, 0, path.query_end, 0, path.target_end)
     assert path.score >= 4_000
@@ -230,9 +234,10 @@ def test_x_drop_by_hand() -> None:
     ],
 )
 def test_bad_arguments(how: dict[str, Any], what: str) -> None:
-    how = {"gap_open": 7, "gap_extend": 2} | how
     with pytest.raises(InvalidInput) as caught:
-        row_sweep(np.zeros(3, np.uint8), np.zeros(3, np.uint8), np.array(SIMPLE), **how)
+        if "gap_open" in how:
+            row_sweep(np.zeros(3, np.uint8), np.zeros(3, np.uint8), np.array(SIMPLE), **how)
+        make_aligner(make_scoring(), **how)
     assert caught.value.what == what
 
 
@@ -247,7 +252,7 @@ def test_read_only_codes() -> None:
 #: What may be left out in each of parasail's semi-global functions.
 FLAVOURS = {
     "nw": (),
-    "sg": FREE_ENDS,
+    "sg": END_NAMES,
     "sg_qb": ("query_start",),
     "sg_qe": ("query_end",),
     "sg_qx": ("query_start", "query_end"),
@@ -315,7 +320,7 @@ def biopython_aligner(case: AlignmentCase) -> Any:
 
 @pytest.mark.parametrize("ends", range(16))
 def test_all_free_ends_are_those_of_biopython(ends: int) -> None:
-    free = frozenset(end for bit, end in enumerate(FREE_ENDS) if ends >> bit & 1)
+    free = frozenset(end for bit, end in enumerate(END_NAMES) if ends >> bit & 1)
     rng = random.Random(ends)
     for _ in range(40):
         query = drawn(rng, 1, 25)

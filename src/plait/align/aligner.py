@@ -15,7 +15,7 @@ from plait.align.codes import CodeList, PairBatch, code_list, common_kind, count
 from plait.align.results import Alignment, make_alignment
 from plait.align.scoring import Scoring, SubstitutionMatrix, free_ends_of, make_scoring
 from plait.align.settings import FreeEnd, Kind, Mode, Traceback
-from plait.devices.choice import resolve
+from plait.devices.target import resolve
 from plait.dp.pairs.rows import RowSweep, row_sweep
 from plait.errors import InvalidInput, Unsupported
 
@@ -188,8 +188,7 @@ class Aligner(PairSweep):
             self.scoring.matrix.scores,
             gap_open=self.scoring.gap_open,
             gap_extend=self.scoring.gap_extend,
-            mode=self.mode,
-            free_ends=("target_start", "target_end") if self.free_ends is None else self.free_ends,
+            free=self.free,
             band=self.band,
             x_drop=self.x_drop,
             interpreted=self.target.name == "reference",

@@ -13,22 +13,26 @@ from plait.align.codes import CodeList, PairBatch, code_list
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import NO_CODE, Scoring
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BLOCK_LANES, arrange, packed_blocks, trace_bytes
+from plait.dp.pairs.blocks import (
+    BLOCK_LANES,
+    BlockBatch,
+    TraceBatch,
+    arrange,
+    gap_cost,
+    packed_blocks,
+    trace_bytes,
+)
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import (
     BLOCK_SCORES,
     BLOCK_TRACES,
-    CHOICES_OF_A_TILE,
     LONG_ALIGNMENT,
     LONG_SCORE,
     PAIR_LIST,
-    BlockBatch,
-    ListBatch,
-    LongBatch,
-    TraceBatch,
 )
-from plait.dp.pairs.lists import FreeEnds, PairList, PairResults, choice_bytes, make_setup
+from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, PairResults, choice_bytes, make_setup
 from plait.dp.pairs.paths import Paths
+from plait.dp.pairs.tiles import CHOICES_OF_A_TILE, LongPair
 from plait.dp.pairs.traceback import Costs
 
 #: Cells from which a single pair is cut into tiles, so that threads share it.
@@ -50,10 +54,6 @@ def ignore_progress(cells: int) -> None:
     """Nobody watches."""
 
 
-def _gap_cost(scoring: Scoring, residues: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(residues > 0, scoring.gap_open + (residues - 1) * scoring.gap_extend, 0)
-
-
 def _with_empty(batch: PairBatch, scoring: Scoring, free: FreeEnds, results: PairResults) -> None:
     """Fill in the pairs of which a sequence is empty: the other is a gap, or left out."""
     rows, columns = batch.queries.sizes, batch.targets.sizes
@@ -61,9 +61,9 @@ def _with_empty(batch: PairBatch, scoring: Scoring, free: FreeEnds, results: Pai
     anywhere = bool(free.anywhere)
     query_gap = 0 if anywhere or free.query_start or free.query_end else 1
     target_gap = 0 if anywhere or free.target_start or free.target_end else 1
-    results.scores[empty] = -(
-        query_gap * _gap_cost(scoring, rows) + target_gap * _gap_cost(scoring, columns)
-    )[empty]
+    results.scores[empty] = -(query_gap * gap_cost(scoring, rows) + target_gap * gap_cost(scoring, columns))[
+        empty
+    ]
     # What is left out lies before the alignment if the start is free, else behind it.
     for residues, gap, at_start, k in (
         (rows, query_gap, free.query_start and not free.query_end, 0),
@@ -158,10 +158,10 @@ class PairSweep:
         costs = scoring.matrix.scores, scoring.gap_open, scoring.gap_extend
         return PairList(queries.codes, queries.starts, targets.codes, targets.starts, *costs, self.free)
 
-    def _long(self, batch: PairBatch, progress: _Progress) -> LongBatch:
+    def _long(self, batch: PairBatch, progress: _Progress) -> LongPair:
         task = self._task(batch.queries, batch.targets)
         costs = Costs(task.query, task.target, task.matrix, task.gap_open, task.gap_extend, self.free.local)
-        return LongBatch(make_setup(task, keep=False), costs, self.free, progress)
+        return LongPair(make_setup(task, keep=False), costs, self.free, progress)
 
     def results(
         self, batch: PairBatch, keep: bool, progress: _Progress = ignore_progress, tiled: bool = True

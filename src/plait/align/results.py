@@ -422,32 +422,3 @@ def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -
             (query_start, target_start, matches, mismatches, similar, gaps, gap_openings),
         ) in zip(found.cigars, *columns, strict=True)
     ]  # fmt: skip
-
-
-def rescore(
-    alignment: Alignment,
-    query_codes: NDArray[np.uint8],
-    target_codes: NDArray[np.uint8],
-    scoring: Scoring,
-) -> int:
-    """Score of an alignment, worked out from its coordinates and CIGAR alone.
-
-    A gap of g residues costs ``gap_open + (g - 1) * gap_extend``. Codes are the whole sequences as indices
-    into the matrix. `InvalidInput` if CIGAR and coordinates contradict each other or the sequences, or a run
-    of ``=`` or ``X`` covers a column that is not one.
-    """
-    runs, query, target = aligned_regions(alignment, query_codes, target_codes)
-    operations, lengths = runs
-    gaps = lengths[(operations == DELETION) | (operations == INSERTION)]
-    score = -int(len(gaps) * scoring.gap_open + int((gaps - 1).sum()) * scoring.gap_extend)
-    table = scoring.matrix.scores
-    for block in column_blocks(runs, query, target, gap=0):
-        same = block.query == block.target
-        wrong = np.where(same, block.operations == MISMATCH, block.operations == MATCH)
-        if wrong.any():
-            raise InvalidInput(
-                "cigar", found="= or X in a wrong column", expected="= for equal letters, X for others"
-            )
-        paired = (block.operations == MATCH) | (block.operations == MISMATCH)
-        score += int(table[block.query[paired], block.target[paired]].sum(dtype=np.int64))
-    return score

@@ -46,7 +46,7 @@ from plait.align.sweeps import (
     sweep_all,
 )
 from plait.align.writers import AlignedPair, AlignmentWriter, hit_columns, hit_format, open_hits
-from plait.devices.choice import resolve
+from plait.devices.target import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import check_output

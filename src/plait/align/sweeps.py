@@ -16,7 +16,7 @@ from plait.align.results import Alignment
 from plait.align.scoring import Scoring, free_ends_of
 from plait.align.search_sources import LoneTarget, Source, TargetChunk, TargetPart, matrix_columns
 from plait.devices.target import Target
-from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, SweepShape, TargetBlocks, sweep_shape
+from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, BlockBatch, SweepShape, TargetBlocks, sweep_shape
 from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
 from plait.run.executor import LocalExecutor

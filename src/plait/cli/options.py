@@ -47,7 +47,7 @@ def _whole_number(kind: object, tokens: Sequence[Token]) -> int:
 
 
 def _device(kind: object, tokens: Sequence[Token]) -> str:
-    from plait.devices.choice import check_device
+    from plait.devices.target import check_device
 
     name = tokens[0].value
     try:

@@ -3,16 +3,15 @@
 It is imported when something is launched on a GPU, and not before. Kernels stand in other modules of plait,
 with `cuda` from here for threads, barriers and shared memory, with `plait.lang.warps` for what lanes of a
 warp exchange, and with the algebras and recurrences that serve all targets. numba-cuda compiles them for the
-device on which they are launched, or to PTX for any (`CudaKernel.ptx`), for which no device is needed.
+device on which they are launched.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -134,30 +133,6 @@ class CudaKernel:
                 fix="use device='cpu', and please report it: it is an error of plait",
             )
 
-    def ptx(self, arguments: tuple[Any, ...], capability: tuple[int, int]) -> str:
-        """The kernel for arguments of these types as PTX for a compute capability; needs no device."""
-        return self.ptx_of_each(arguments, (capability,))[0]
-
-    def ptx_of_each(self, arguments: tuple[Any, ...], capabilities: Sequence[tuple[int, int]]) -> list[str]:
-        """The same for several capabilities; types are inferred once where the code is the same for all."""
-        teach()
-        kinds = tuple(numba.typeof(value) for value in arguments)
-        # The number of registers is for the assembler.
-        options = {name: value for name, value in self.options.items() if name != "max_registers"}
-        found: dict[tuple[int, int], str] = {}
-        for capability in capabilities:
-            if capability in found:
-                continue
-            if _NoDevice.kept:
-                _forget()
-            with _capability(capability) as asked, _libraries() as made:
-                text, _ = cuda.compile_ptx(self.py_func, kinds, cc=capability, **options)
-            found[capability] = str(text)
-            if not asked.capability_matters:
-                for other in capabilities:
-                    found.setdefault(other, made[-1].get_asm_str(cc=other))
-        return [found[capability] for capability in capabilities]
-
 
 def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """What tells the types of arguments apart, found faster than the types."""
@@ -170,13 +145,14 @@ def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def capability_of_code() -> tuple[int, ...]:
-    """The compute capability that is compiled for, asked while an instruction is generated."""
+    """The compute capability that is compiled for, asked while an instruction is generated.
+
+    What stands for a device where there is none has it under this function's name, to learn that it matters.
+    """
     from numba.cuda import dispatcher
 
     device = dispatcher.get_current_device()
-    if isinstance(device, _NoDevice):
-        device.capability_matters = _NoDevice.kept = True
-    return tuple(device.compute_capability)
+    return tuple(getattr(device, capability_of_code.__name__, device.compute_capability))
 
 
 def cuda_kernel(examples: Examples, **options: Any) -> Callable[[Callable[..., Any]], CudaKernel]:
@@ -188,59 +164,6 @@ def cuda_kernel(examples: Examples, **options: Any) -> Callable[[Callable[..., A
         return made
 
     return decorate
-
-
-class _NoDevice:
-    """What the compiler asks a device for, where there is none to ask."""
-
-    #: Whether Numba keeps functions whose code depends on a capability.
-    kept = False
-
-    def __init__(self, capability: tuple[int, int]) -> None:
-        self.compute_capability = capability
-        #: Whether the generated code depends on it.
-        self.capability_matters = False
-
-
-@contextlib.contextmanager
-def _capability(capability: tuple[int, int]) -> Iterator[_NoDevice]:
-    """Let functions that a kernel calls compile for this capability where there is no device to ask."""
-    from numba.cuda import dispatcher
-
-    before, asked = dispatcher.get_current_device, _NoDevice(capability)
-    dispatcher.get_current_device = lambda: asked
-    try:
-        yield asked
-    finally:
-        dispatcher.get_current_device = before
-
-
-def _forget() -> None:
-    """Compile the functions that kernels call anew: Numba keeps them, whatever capability they are for."""
-    from numba.core.typing.templates import builtin_registry
-
-    for template in builtin_registry.functions:
-        if getattr(getattr(template, "_overload_func", None), "__module__", "") == "plait.lang.compile":
-            template._impl_cache.clear()
-    _NoDevice.kept = False
-
-
-@contextlib.contextmanager
-def _libraries() -> Iterator[list[Any]]:
-    """What is compiled meanwhile: the libraries of code from which PTX is taken, the last one last."""
-    from numba.cuda.codegen import CUDACodeLibrary
-
-    before, made = CUDACodeLibrary.get_asm_strs, []
-
-    def take(self: Any, cc: tuple[int, int] | None = None) -> Any:
-        made.append(self)
-        return before(self, cc=cc)
-
-    CUDACodeLibrary.get_asm_strs = take
-    try:
-        yield made
-    finally:
-        CUDACodeLibrary.get_asm_strs = before
 
 
 @functools.cache

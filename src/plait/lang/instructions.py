@@ -8,21 +8,79 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from plait.lang import lanes as bits
 from plait.lang import lanes as groups
-from plait.lang.compile import host_features, intrinsic, ir, specialise, types
-from plait.lang.registers import (
-    INDEX,
-    LaneGroup,
-    LaneMask,
-    alignment,
-    call,
-    element_type,
-    in_rows,
-    indices,
-    undefined,
-    vector_type,
-)
+from plait.lang.compile import host_features, intrinsic, ir, models, register_model, specialise, types
+
+#: Type of the lane numbers in LLVM's instructions.
+INDEX = ir.IntType(32)
+
+
+class LaneGroup(types.Type):  # type: ignore[misc]  # Numba is untyped
+    """Numba type of a group of more than one lane; `element` is an integer or a floating-point type."""
+
+    def __init__(self, element: Any, width: int) -> None:
+        self.element = element
+        self.width = width
+        super().__init__(name=f"lanes({element} x {width})")
+
+
+class LaneMask(types.Type):  # type: ignore[misc]  # Numba is untyped
+    """Numba type of a mask over a group of more than one lane."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(name=f"mask({width})")
+
+
+def element_type(kind: Any) -> Any:
+    """LLVM's type of a number."""
+    if isinstance(kind, types.Float):
+        return ir.DoubleType() if kind.bitwidth == 64 else ir.FloatType()
+    return ir.IntType(kind.bitwidth)
+
+
+def vector_type(kind: LaneGroup) -> Any:
+    """LLVM's type of a group."""
+    return ir.VectorType(element_type(kind.element), kind.width)
+
+
+def in_rows(array: Any) -> bool:
+    """Whether the memory contract allows an array of this type: rows of C order."""
+    return bool(array.ndim == 2 and array.layout == "C")
+
+
+def alignment(array: Any) -> int:
+    """Bytes that places in an array are a multiple of: those of a lane, or one in a mapped file."""
+    return array.dtype.bitwidth // 8 if array.aligned else 1
+
+
+def undefined(vector: Any) -> Any:
+    """A vector of any values."""
+    return ir.Constant(vector, ir.Undefined)
+
+
+def indices(numbers: Any) -> Any:
+    """Lane numbers for a shuffle."""
+    listed = list(numbers)
+    return ir.Constant(ir.VectorType(INDEX, len(listed)), listed)
+
+
+def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
+    """Call one of LLVM's intrinsic functions by its full name."""
+    kind = ir.FunctionType(result, [a.type for a in args])
+    return builder.call(builder.module.declare_intrinsic(name, (), kind), args)
+
+
+@register_model(LaneGroup)
+class _GroupModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba is untyped
+    def __init__(self, manager: Any, kind: LaneGroup) -> None:
+        super().__init__(manager, kind, vector_type(kind))
+
+
+@register_model(LaneMask)
+class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba is untyped
+    def __init__(self, manager: Any, kind: LaneMask) -> None:
+        super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.width))
 
 
 def _width(lanes: Any) -> int:
@@ -160,28 +218,24 @@ vector_and = _arithmetic("and_", None)
 vector_or = _arithmetic("or_", None)
 
 
-@intrinsic
-def vector_shift_left(typing_context: Any, a: Any, b: Any) -> Any:
-    """Shift left, by less than the bits of a lane."""
-    if a != b or not _is_integer(a):
-        return None
+def _shift(signed: str, unsigned: str) -> Any:
+    """Shift lanes, each by less than its bits."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.shl(*args)
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any) -> Any:
+        if a != b or not _is_integer(a):
+            return None
 
-    return a(a, b), generate
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return getattr(builder, signed if _signed(a) else unsigned)(*args)
+
+        return a(a, b), generate
+
+    return operation
 
 
-@intrinsic
-def vector_shift_right(typing_context: Any, a: Any, b: Any) -> Any:
-    """Shift right, by less than the bits of a lane."""
-    if a != b or not _is_integer(a):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ashr(*args) if _signed(a) else builder.lshr(*args)
-
-    return a(a, b), generate
+vector_shift_left = _shift("shl", "shl")
+vector_shift_right = _shift("ashr", "lshr")
 
 
 def _pairwise(signed: str, unsigned: str, floating: str) -> Any:
@@ -527,12 +581,19 @@ def vector_lookup(typing_context: Any, lanes: Any, table: Any, row: Any, index: 
     return kind(lanes, table, types.int64, index), generate
 
 
-def _is_one(lanes: Any) -> bool:
-    return int(lanes.instance_class().width) == 1
+# --- what stands for an operation in compiled code -------------------------------------------------------
 
 
-def _is_group(a: Any) -> bool:
-    return isinstance(a, LaneGroup)
+def _of_one(operation: Any) -> Any:
+    return lambda a: operation(a)
+
+
+def _of_two(operation: Any) -> Any:
+    return lambda a, b: operation(a, b)
+
+
+def _of_three(operation: Any) -> Any:
+    return lambda a, b, c: operation(a, b, c)
 
 
 def _load_group(lanes, rows, row, lane):  # type: ignore[no-untyped-def]
@@ -551,14 +612,6 @@ def _store_one(lanes, rows, row, lane, value):  # type: ignore[no-untyped-def]
     element_store(rows, row, lane, value)
 
 
-def _splat_group(lanes, value):  # type: ignore[no-untyped-def]
-    return vector_splat(lanes, value)
-
-
-def _splat_one(lanes, value):  # type: ignore[no-untyped-def]
-    return value
-
-
 def _lookup_group(lanes, table, row, index):  # type: ignore[no-untyped-def]
     return vector_lookup(lanes, table, row, index)
 
@@ -567,180 +620,82 @@ def _lookup_one(lanes, table, row, index):  # type: ignore[no-untyped-def]
     return table[row, index]
 
 
-def _add_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_add(a, b)
+def _same(a):  # type: ignore[no-untyped-def]
+    return a
 
 
-def _subtract_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_subtract(a, b)
-
-
-def _multiply_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_multiply(a, b)
-
-
-def _and_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_and(a, b)
-
-
-def _or_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_or(a, b)
-
-
-def _shift_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_shift_right(a, b)
-
-
-def _shift_groups_left(a, b):  # type: ignore[no-untyped-def]
-    return vector_shift_left(a, b)
-
-
-def _add_saturating(a, b):  # type: ignore[no-untyped-def]
-    return vector_add_saturating(a, b)
-
-
-def _subtract_saturating(a, b):  # type: ignore[no-untyped-def]
-    return vector_subtract_saturating(a, b)
-
-
-def _maximum_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_maximum(a, b)
+def _second(a, b):  # type: ignore[no-untyped-def]
+    return b
 
 
 def _maximum_numbers(a, b):  # type: ignore[no-untyped-def]
     return a if a > b else b
 
 
-def _minimum_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_minimum(a, b)
-
-
 def _minimum_numbers(a, b):  # type: ignore[no-untyped-def]
     return a if a < b else b
-
-
-def _equal_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_equal(a, b)
 
 
 def _equal_numbers(a, b):  # type: ignore[no-untyped-def]
     return a == b
 
 
-def _greater_groups(a, b):  # type: ignore[no-untyped-def]
-    return vector_greater(a, b)
-
-
 def _greater_numbers(a, b):  # type: ignore[no-untyped-def]
     return a > b
-
-
-def _select_groups(mask, a, b):  # type: ignore[no-untyped-def]
-    return vector_select(mask, a, b)
 
 
 def _select_numbers(mask, a, b):  # type: ignore[no-untyped-def]
     return a if mask else b
 
 
-def _mask_bits_group(mask):  # type: ignore[no-untyped-def]
-    return vector_mask_bits(mask)
-
-
 def _mask_bits_number(mask):  # type: ignore[no-untyped-def]
     return 1 if mask else 0
 
 
-def _any_bits_group(a):  # type: ignore[no-untyped-def]
-    return vector_any_bits(a)
+def _by_width(operation: Any, one: Any, group: Any) -> None:
+    """Say what serves groups of one lane, and others."""
+    specialise(operation, lambda lanes, *rest: one if _width(lanes) == 1 else group)
 
 
-def _largest_lane_group(a):  # type: ignore[no-untyped-def]
-    return vector_largest_lane(a)
+def _by_kind(operation: Any, number: Any, group: Any) -> None:
+    """Say what serves numbers, None for what Numba does, and groups or masks of more than one lane."""
+    specialise(operation, lambda a, *rest: group if isinstance(a, (LaneGroup, LaneMask)) else number)
 
 
-def _same_number(a):  # type: ignore[no-untyped-def]
-    return a
-
-
-def _last_lane_group(a):  # type: ignore[no-untyped-def]
-    return vector_last_lane(a)
-
-
-def _lower_half_group(a):  # type: ignore[no-untyped-def]
-    return vector_lower_half(a)
-
-
-def _upper_half_group(a):  # type: ignore[no-untyped-def]
-    return vector_upper_half(a)
-
-
-def _shift_in_group(a, first):  # type: ignore[no-untyped-def]
-    return vector_shift_in(a, first)
-
-
-def _shift_in_number(a, first):  # type: ignore[no-untyped-def]
-    return first
-
-
-def _widen_group(like, value):  # type: ignore[no-untyped-def]
-    return vector_widen(like, value)
-
-
-def _widen_number(like, value):  # type: ignore[no-untyped-def]
-    return number_widen(like, value)
-
-
-def _highest_bit(word):  # type: ignore[no-untyped-def]
-    return last_one(word)
-
-
-def _lowest_bit(word):  # type: ignore[no-untyped-def]
-    return count_trailing_zeros(word)
-
-
-def _population(word):  # type: ignore[no-untyped-def]
-    return count_ones(word)
-
-
-def _by_width(one: Any, group: Any) -> Any:
-    return lambda lanes, *rest: one if _is_one(lanes) else group
-
-
-def _by_operand(number: Any, group: Any) -> Any:
-    return lambda a, *rest: group if _is_group(a) else number
-
-
-def _by_mask(number: Any, group: Any) -> Any:
-    return lambda mask, *rest: group if isinstance(mask, LaneMask) else number
-
-
-specialise(bits.highest_bit, lambda word: _highest_bit)
-specialise(bits.lowest_bit, lambda word: _lowest_bit)
-specialise(bits.population, lambda word: _population)
-specialise(groups.load, _by_width(_load_one, _load_group))
-specialise(groups.store, _by_width(_store_one, _store_group))
-specialise(groups.splat, _by_width(_splat_one, _splat_group))
-specialise(groups.lookup, _by_width(_lookup_one, _lookup_group))
-specialise(groups.maximum, _by_operand(_maximum_numbers, _maximum_groups))
-specialise(groups.minimum, _by_operand(_minimum_numbers, _minimum_groups))
-specialise(groups.add_saturating, lambda a, b: _add_saturating)
-specialise(groups.subtract_saturating, lambda a, b: _subtract_saturating)
-specialise(groups.equal, _by_operand(_equal_numbers, _equal_groups))
-specialise(groups.greater, _by_operand(_greater_numbers, _greater_groups))
-specialise(groups.select, _by_mask(_select_numbers, _select_groups))
-specialise(groups.mask_bits, _by_mask(_mask_bits_number, _mask_bits_group))
-specialise(groups.any_bits, _by_operand(_same_number, _any_bits_group))
-specialise(groups.largest_lane, _by_operand(_same_number, _largest_lane_group))
-specialise(groups.last_lane, _by_operand(_same_number, _last_lane_group))
-specialise(groups.lower_half, lambda a: _lower_half_group)
-specialise(groups.upper_half, lambda a: _upper_half_group)
-specialise(groups.shift_in, _by_operand(_shift_in_number, _shift_in_group))
-specialise(groups.widen, _by_operand(_widen_number, _widen_group))
-specialise(operator.add, _by_operand(None, _add_groups))
-specialise(operator.sub, _by_operand(None, _subtract_groups))
-specialise(operator.mul, _by_operand(None, _multiply_groups))
-specialise(operator.and_, _by_operand(None, _and_groups))
-specialise(operator.or_, _by_operand(None, _or_groups))
-specialise(operator.lshift, _by_operand(None, _shift_groups_left))
-specialise(operator.rshift, _by_operand(None, _shift_groups))
+_by_width(groups.load, _load_one, _load_group)
+_by_width(groups.store, _store_one, _store_group)
+_by_width(groups.splat, _second, _of_two(vector_splat))
+_by_width(groups.lookup, _lookup_one, _lookup_group)
+_by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
+_by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
+_by_kind(groups.equal, _equal_numbers, _of_two(vector_equal))
+_by_kind(groups.greater, _greater_numbers, _of_two(vector_greater))
+_by_kind(groups.select, _select_numbers, _of_three(vector_select))
+_by_kind(groups.mask_bits, _mask_bits_number, _of_one(vector_mask_bits))
+_by_kind(groups.any_bits, _same, _of_one(vector_any_bits))
+_by_kind(groups.largest_lane, _same, _of_one(vector_largest_lane))
+_by_kind(groups.last_lane, _same, _of_one(vector_last_lane))
+_by_kind(groups.shift_in, _second, _of_two(vector_shift_in))
+_by_kind(groups.widen, _of_two(number_widen), _of_two(vector_widen))
+_WITHOUT_NUMBERS: dict[Any, Any] = {
+    operator.add: vector_add,
+    operator.sub: vector_subtract,
+    operator.mul: vector_multiply,
+    operator.and_: vector_and,
+    operator.or_: vector_or,
+    operator.lshift: vector_shift_left,
+    operator.rshift: vector_shift_right,
+}
+_OF_ALL: dict[Any, Any] = {
+    groups.add_saturating: _of_two(vector_add_saturating),
+    groups.subtract_saturating: _of_two(vector_subtract_saturating),
+    groups.lower_half: _of_one(vector_lower_half),
+    groups.upper_half: _of_one(vector_upper_half),
+    groups.highest_bit: _of_one(last_one),
+    groups.lowest_bit: _of_one(count_trailing_zeros),
+    groups.population: _of_one(count_ones),
+}
+for _operation, _made in _WITHOUT_NUMBERS.items():
+    _by_kind(_operation, None, _of_two(_made))
+for _operation, _made in _OF_ALL.items():
+    specialise(_operation, lambda *kinds, made=_made: made)

@@ -92,16 +92,11 @@ def width_of(lanes: Any) -> int:
     return width
 
 
-_CONSTANT: dict[int, Any] = {
-    1: lambda lanes: 1,
-    2: lambda lanes: 2,
-    4: lambda lanes: 4,
-    8: lambda lanes: 8,
-    16: lambda lanes: 16,
-    32: lambda lanes: 32,
-    64: lambda lanes: 64,
-}
-specialise(width_of, lambda lanes: _CONSTANT[lanes.instance_class().width])
+def _constant(width: int) -> Any:
+    return lambda lanes: width
+
+
+specialise(width_of, lambda lanes: _constant(lanes.instance_class().width))
 
 
 def host_lanes(bits: int = 64) -> Any:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from plait._version import __version__
-from plait.devices.choice import devices_of
 from plait.devices.cuda_target import trial
 from plait.devices.driver import DriverDevice, device_problem, driver_release, free_bytes, probe, usable
+from plait.devices.target import devices_of
 from plait.errors import InvalidInput
 from plait.reports.plain_text import aligned, as_options
 from plait.settings import cache_directory, thread_count

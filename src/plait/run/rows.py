@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from plait.devices.choice import used_devices
+from plait.devices.target import used_devices
 from plait.errors import FormatError
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful

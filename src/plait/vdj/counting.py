@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.choice import resolve
-from plait.devices.target import Target
+from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import over_devices
-from plait.devices.cuda_memory import SLOTS, Plan, Slot, kept, plan_for, slot_of, uploaded
+from plait.devices.cuda_devices import SLOTS, Plan, Slot, kept, over_devices, plan_for, slot_of, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, over_devices
-from plait.devices.cuda_memory import Plan, Slot, kept, plan_for, slot_of, uploaded
+from plait.devices.cuda_devices import (
+    Plan,
+    Slot,
+    device_facts,
+    kept,
+    over_devices,
+    plan_for,
+    slot_of,
+    uploaded,
+)
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_tables import (
     LevelTrees,

@@ -5,7 +5,7 @@ Narrow lanes first, wider ones for what did not fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from plait.dp.pairs.inter_sequence import (
     block_memory,
     block_setup,
 )
-from plait.dp.pairs.lists import PairList, PairResults, read_only
+from plait.dp.pairs.lists import PairList, PairResults, choice_type, read_only
 from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 
@@ -44,8 +44,9 @@ class TargetBlocks(NamedTuple):
     lengths: NDArray[np.int32]
 
 
-def _gap_cost(query: BlockQuery, residues: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.where(residues > 0, query.gap_open + (residues - 1) * query.gap_extend, 0)
+def gap_cost(costs: Any, residues: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What gaps of so many residues cost; `costs` has ``gap_open`` and ``gap_extend``."""
+    return np.where(residues > 0, costs.gap_open + (residues - 1) * costs.gap_extend, 0)
 
 
 def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[np.int64]) -> None:
@@ -59,8 +60,8 @@ def offer_border(query: BlockQuery, lengths: NDArray[np.int32], scores: NDArray[
     if free.anywhere:
         np.maximum(scores, 0, out=scores)
         return
-    query_gap = _gap_cost(query, np.array(query.rows.size))
-    target_gap = _gap_cost(query, columns)
+    query_gap = gap_cost(query, np.array(query.rows.size))
+    target_gap = gap_cost(query, columns)
     if free.query_end:
         np.maximum(scores, 0 * target_gap if free.target_start else -target_gap, out=scores)
     if free.target_end:
@@ -123,6 +124,33 @@ def _score(
 
     over_threads(threads, list(pairwise(edges.tolist())), run)
     return out.astype(np.int64)
+
+
+class BlockBatch(NamedTuple):
+    """Queries, none empty, with the targets of blocks; on the CPU with `threads`, by default the caller's."""
+
+    queries: Sequence[BlockQuery]
+    blocks: TargetBlocks
+    progress: Callable[[int], None] = lambda cells: None
+    threads: int = 1
+
+    @property
+    def cells(self) -> int:
+        """Cells of all matrices."""
+        return sum(query.rows.size for query in self.queries) * int(self.blocks.lengths.sum(dtype=np.int64))
+
+
+class TraceBatch(NamedTuple):
+    """A query with many targets, none empty, in global mode."""
+
+    query: BlockQuery
+    pairs: PairList
+
+
+def score_blocks(call: Callable[..., Any], batch: BlockBatch, target: Target) -> list[NDArray[np.int64]]:
+    """Best scores of each query; `call` and results as for `run_blocks`."""
+    queries, blocks, progress, threads = batch
+    return [run_blocks(call, query, blocks, threads, progress) for query in queries]
 
 
 def run_blocks(
@@ -317,11 +345,7 @@ def trace_bytes(query: BlockQuery, longest: int) -> int | None:
     if setup is None:
         return None
     columns = -(-longest // COLUMNS) * COLUMNS
-    return int(columns * query.rows.size * 4 * _word(setup).itemsize)
-
-
-def _word(setup: BlockSetup) -> Any:
-    return np.dtype(f"u{max(setup.lanes.width, 8) // 8}")
+    return int(columns * query.rows.size * 4 * choice_type(setup.lanes).itemsize)
 
 
 class _Share(NamedTuple):
@@ -345,7 +369,7 @@ def _run_share(
         np.zeros((1, width), kind),
         np.zeros((1, width), kind),
         block_memory(setup),
-        np.empty((columns, rows, 4), _word(setup)),
+        np.empty((columns, rows, 4), choice_type(setup.lanes)),
         np.zeros((rows + columns + 2, 2), np.int64),
         np.zeros(5, np.int64),
     )
@@ -359,14 +383,14 @@ def _run_share(
     return _Share(targets, results._replace(runs=results.runs[:used]))
 
 
-def trace_targets(call: Callable[..., Any], query: BlockQuery, task: PairList, threads: int) -> PairResults:
+def trace_targets(call: Callable[..., Any], batch: TraceBatch, target: Target) -> PairResults:
     """Align a query with many targets in global mode; results are in the order of the targets.
 
-    `call` is `plait.dp.pairs.inter_sequence.trace_targets_kernel` or its definition in Python. `task` has the
-    query once and the targets, none empty; their codes are score columns of `query`, below `PAD`. ValueError
-    if no type of lanes holds the scores, see `trace_bytes`.
+    `call` is `plait.dp.pairs.inter_sequence.trace_targets_kernel` or its definition in Python. The pairs
+    have the query once and the targets, none empty; their codes are score columns of `query`, below `PAD`.
+    ValueError if no type of lanes holds the scores, see `trace_bytes`.
     """
-    task = read_only(task)
+    query, task, threads = batch.query, read_only(batch.pairs), target.threads
     lengths = np.diff(task.target_starts)
     setup = _setup(query, int(lengths.max()))
     if setup is None:

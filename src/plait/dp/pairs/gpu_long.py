@@ -21,7 +21,7 @@ from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.gpu_search import SlotArrays
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
-from plait.dp.pairs.launches import LongBatch, cpu_steps, on_long_pair
+from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long
 from plait.dp.pairs.traceback import Costs
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
@@ -386,9 +386,9 @@ def many_tiles(devices: tuple[int, ...]) -> GpuTiles:
     return GpuTiles(devices)
 
 
-def _find(find: Callable[[LongPair, TileSteps], R], batch: LongBatch, target: CudaTarget) -> R:
+def _find(find: Callable[[LongPair, TileSteps], R], pair: LongPair, target: CudaTarget) -> R:
     """The GPU sweeps a pair, the CPU the tiles on the way of the alignment."""
-    return on_long_pair(find, cpu_steps(target.threads)._replace(many=many_tiles(target.devices)), batch)
+    return on_long_pair(find, cpu_steps(target.threads)._replace(many=many_tiles(target.devices)), pair)
 
 
 #: See `plait.dp.pairs.launches`.

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, free_memory, on_device
-from plait.devices.cuda_memory import Slot
+from plait.devices.cuda_devices import Slot, device_facts, free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
-from plait.dp.pairs.blocks import TargetBlocks, offer_border
+from plait.dp.pairs.blocks import BlockBatch, TargetBlocks, offer_border
 from plait.dp.pairs.gpu_wide import (
     WARPS,
     DeviceTexts,
@@ -28,7 +27,7 @@ from plait.dp.pairs.gpu_wide import (
     wide_setup,
 )
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.errors import DeviceMemoryError
 from plait.settings import thread_count
 

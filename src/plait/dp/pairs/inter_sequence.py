@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plait.dp.pairs.choices import KeepChoices, ScoresOnly, note
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps, in_lanes
 from plait.dp.pairs.lists import FreeEnds
-from plait.dp.pairs.traceback import Costs, LaneBits, close_at_border, walk
+from plait.dp.pairs.traceback import Costs, LaneBits, copy_runs, walk_whole
 from plait.lang.algebras import SaturatingMaxPlus, algebra_in_lanes, choice
 from plait.lang.compile import by_type, kernel, shared
 from plait.lang.lanes import equal, greater, host_lanes, load, lookup, select, splat, store, widen
@@ -446,21 +446,6 @@ def _pack_group(task: Any, targets: Any, memory: Any, pad: int) -> int:
 
 
 @shared
-def _walk_lane(task: Any, target: Any, lane: int, score: int, memory: Any) -> int:
-    """Walk back through the choices of one lane; returns the number of runs, the last of them first."""
-    cursor = memory.cursor
-    costs = Costs(task.query, target, task.matrix, task.gap_open, task.gap_extend, False)
-    cursor[0] = task.query.size - 1
-    cursor[1] = target.size - 1
-    cursor[2] = 0
-    cursor[3] = score
-    cursor[4] = 0
-    walk(LaneBits(0, 0, lane), memory.bits, costs, cursor, memory.runs)
-    close_at_border(False, False, cursor, memory.runs)
-    return int(cursor[4])
-
-
-@shared
 def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results: Any, pad: int) -> int:
     """Align a query, from end to end, with targets, a group of lanes at a time; returns the number of runs.
 
@@ -481,12 +466,12 @@ def trace_some_targets(setup: Any, task: Any, targets: Any, memory: Any, results
             start = task.target_starts[group[lane]]
             target = task.target[start : task.target_starts[group[lane] + 1]]
             score = memory.out[0, lane] - setup.zero
-            count = _walk_lane(task, target, lane, score, memory)
+            costs = Costs(task.query, target, task.matrix, task.gap_open, task.gap_extend, False)
+            place, end = LaneBits(0, 0, lane), (score, task.query.size - 1, target.size - 1)
+            walk_whole(place, memory.bits, costs, end, False, False, memory.cursor, memory.runs)
+            count = copy_runs(memory.cursor, memory.runs, written, results.runs)
             results.scores[first + lane] = score
             results.run_counts[first + lane] = count
-            for k in range(count):
-                results.runs[written + k, 0] = memory.runs[count - 1 - k, 0]
-                results.runs[written + k, 1] = memory.runs[count - 1 - k, 1]
             written += count
     return written
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import over_threads
+from plait.devices.target import Target, over_threads
 from plait.dp.pairs.choices import KeepChoices, ScoresOnly, keeps
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.paths import describe_paths
 from plait.dp.pairs.scores import ROWS, PairTable, ScoreScratch, SkewedProfile, part
-from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, walk
+from plait.dp.pairs.traceback import Costs, StripeBits, close_at_border, copy_runs, walk, walk_whole
 from plait.errors import Unsupported
 from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import host_features, kernel, shared
@@ -158,16 +158,11 @@ def _sweep(lanes: Any, gap: Any, algebra: Any, rules: Any, region: Any, task: An
 @shared
 def _trace(lanes: Any, region: Any, task: Any, query: Any, target: Any, memory: Any) -> None:
     """Walk back from the best cell; the runs stand in ``memory.runs``, the last first."""
-    cursor = memory.cursor
-    cursor[0] = memory.best[1]
-    cursor[1] = memory.best[2]
-    cursor[2] = 0
-    cursor[3] = memory.best[0]
-    cursor[4] = 0
     free = task.free
     costs = Costs(query, target, task.matrix, task.gap_open, task.gap_extend, free.local)
-    walk(StripeBits(0, 0, region.stretch, lanes.width), memory.bits, costs, cursor, memory.runs)
-    close_at_border(free.query_start or free.local, free.target_start or free.local, cursor, memory.runs)
+    place = StripeBits(0, 0, region.stretch, lanes.width)
+    free_query, free_target = free.query_start or free.local, free.target_start or free.local
+    walk_whole(place, memory.bits, costs, memory.best, free_query, free_target, memory.cursor, memory.runs)
 
 
 @shared
@@ -206,11 +201,8 @@ def align_pair(
     cursor = memory.cursor
     results.ends[pair, 0] = cursor[0] + 1
     results.ends[pair, 2] = cursor[1] + 1
-    count = int(cursor[4])
+    count = copy_runs(cursor, memory.runs, written, results.runs)
     results.run_counts[pair] = count
-    for k in range(count):
-        results.runs[written + k, 0] = memory.runs[count - 1 - k, 0]
-        results.runs[written + k, 1] = memory.runs[count - 1 - k, 1]
     return written + count
 
 
@@ -334,11 +326,12 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
 def choice_bytes(setup: PairSetup, rows: int, columns: int) -> int:
     """Bytes of the choices of a pair; `rows` and `columns` are residues of query and target."""
     entries = int(np.prod(_choice_shape(setup, rows, columns), dtype=np.int64))
-    return entries * int(_choice_type(setup).itemsize)
+    return entries * int(choice_type(setup.lanes).itemsize)
 
 
-def _choice_type(setup: PairSetup) -> Any:
-    return np.dtype(f"u{max(setup.lanes.width, 8) // 8}")
+def choice_type(lanes: Any) -> Any:
+    """The type of words that have a bit for each lane."""
+    return np.dtype(f"u{max(lanes.width, 8) // 8}")
 
 
 def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
@@ -381,7 +374,7 @@ def make_memory(setup: PairSetup, rows: int, columns: int, *, edges: bool = True
     return PairMemory(
         Edges(*(np.zeros(size, np.int32) for size in sizes)),
         scratch,
-        np.empty(_choice_shape(setup, rows, columns), _choice_type(setup)),
+        np.empty(_choice_shape(setup, rows, columns), choice_type(setup.lanes)),
         np.zeros((rows + columns + 2 if edges else 0, 2), np.int64),
         np.zeros(5, np.int64),
         np.zeros(3, np.int64),
@@ -429,13 +422,20 @@ def read_only(values: T) -> T:
     return cast(T, made(*kept))
 
 
-def run_pair_list(call: Callable[..., Any], setup: PairSetup, task: PairList, threads: int) -> PairResults:
-    """Align the pairs of a list, none empty, shares of it side by side; results are in its order.
+class ListBatch(NamedTuple):
+    """Pairs of a list, none empty, and how they are swept."""
+
+    setup: PairSetup
+    pairs: PairList
+
+
+def run_pair_list(call: Callable[..., Any], batch: ListBatch, target: Target) -> PairResults:
+    """Align the pairs of a list, shares of it side by side; results are in its order.
 
     `call` is `plait.dp.pairs.lists.align_pairs_kernel` or its definition in Python. ``runs`` has no rows
     beyond those used.
     """
-    task = read_only(task)
+    setup, task, threads = batch.setup, read_only(batch.pairs), target.threads
     rows, columns = np.diff(task.query_starts), np.diff(task.target_starts)
     pairs = rows.size
     scores, counts = np.zeros(pairs, np.int64), np.zeros(pairs, np.int64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, choices, gaps
+from plait.dp.pairs.lists import FreeEnds
 from plait.errors import InvalidInput
 from plait.lang.algebras import MaxPlus, extend, is_better
 from plait.lang.compile import by_type_of, kernel, shared
@@ -405,8 +405,7 @@ def walk_back(keep: Any, border: Any, anew: bool, i: Any, j: Any, runs: Any) -> 
     return at, i, j
 
 
-MODES = ("global", "local", "semiglobal", "overlap", "extension")
-FREE_ENDS = ("query_start", "query_end", "target_start", "target_end")
+_GLOBAL = FreeEnds(False, False, False, False, False, False)
 #: Whole numbers below it are exact in float64.
 _EXACT = 1 << 53
 
@@ -490,30 +489,22 @@ def row_sweep(
     *,
     gap_open: int,
     gap_extend: int,
-    mode: str = "global",
-    free_ends: Iterable[str] = ("target_start", "target_end"),
+    free: FreeEnds = _GLOBAL,
     band: tuple[int, int] | None = None,
     x_drop: int | None = None,
     interpreted: bool = False,
 ) -> RowSweep:
     """Prepare the alignment of one pair of code sequences, unsigned or int64, (m,) and (n,).
 
-    `scores` are whole numbers (K, K), query code and target code; costs are not negative; `mode` is one of
-    `MODES`. For ``"semiglobal"``, `free_ends` says which of `FREE_ENDS` may be left unaligned at no cost;
-    `band` is the least and largest target index minus query index that are aligned; for ``"extension"``,
-    `x_drop` is how far below the best of all rows before it a vertex may be. `interpreted` runs plain Python
-    with Python integers. `InvalidInput` if an argument is wrong, the band holds no alignment, or a score
-    might reach 2^53.
+    `scores` are whole numbers (K, K), query code and target code; costs are not negative; `free` says what
+    may be left unaligned at no cost. `band` is the least and largest target index minus query index that are
+    aligned; where an alignment begins at the starts and may end anywhere, `x_drop` is how far below the best
+    of all rows before it a vertex may be, 0 or more. `interpreted` runs plain Python with Python integers.
+    `InvalidInput` if the band holds no alignment, or a score might reach 2^53.
     """
     m, n = query.size, target.size
-    if mode not in MODES:
-        raise InvalidInput("mode", found=repr(mode), expected=f"one of {', '.join(MODES)}")
-    if x_drop is not None and (mode != "extension" or x_drop < 0):
-        found = f"{x_drop} in mode {mode!r}"
-        raise InvalidInput("x_drop", found=found, expected="0 or more, in mode 'extension'")
-    free = _free_ends(mode, free_ends)
-    ends = Ends(mode in ("local", "extension"), "target_end" in free, "query_end" in free)
-    local = mode == "local"
+    ends = Ends(bool(free.anywhere), bool(free.target_end), bool(free.query_end))
+    local = bool(free.local)
     largest = max(gap_open, int(np.abs(scores.astype(np.float64)).max(initial=0)))
     if (m + n) * largest >= _EXACT:
         found = f"up to {largest} for {m + n} residues"
@@ -521,7 +512,7 @@ def row_sweep(
     kind = object if interpreted else np.float64
     border = borders(
         m, n, gap_open, gap_extend,
-        top_free=local or "target_start" in free, left_free=local or "query_start" in free, dtype=kind,
+        top_free=local or bool(free.target_start), left_free=local or bool(free.query_start), dtype=kind,
     )  # fmt: skip
     if band is not None:
         _check_band(band, m, n, border, ends)
@@ -535,14 +526,6 @@ def row_sweep(
     query, target = (np.require(codes, requirements=["C", "W"]) for codes in (query, target))
     pair = Pair(query, target, scores.astype(kind))
     return RowSweep(gap, algebra, pair, border, ends, row_windows(m, n, band), drop, interpreted)
-
-
-def _free_ends(mode: str, named: Iterable[str]) -> set[str]:
-    free = set(named) if mode == "semiglobal" else set(FREE_ENDS) if mode == "overlap" else set()
-    if free - set(FREE_ENDS):
-        found = ", ".join(map(repr, sorted(free)))
-        raise InvalidInput("free_ends", found=found, expected=f"some of {', '.join(FREE_ENDS)}")
-    return free
 
 
 def _check_band(band: tuple[int, int], m: int, n: int, border: Borders, ends: Ends) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from math import isqrt
 from threading import Event, Lock
 from typing import Any, NamedTuple, Protocol
@@ -44,9 +43,12 @@ class Tile(NamedTuple):
         return rows, slice(self.column - region.column, self.column_end - region.column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongPair:
-    """A pair, and how it is swept.
+#: Bytes of choices of a tile of a long pair.
+CHOICES_OF_A_TILE = 1 << 28
+
+
+class LongPair(NamedTuple):
+    """A pair of which no sequence is empty, and how it is swept.
 
     `setup` is without choices. `choice_limit` is bytes of choices of a tile, `checkpoint_limit` bytes of the
     edges of all tiles; `progress` is told the number of cells done, often.
@@ -55,9 +57,9 @@ class LongPair:
     setup: PairSetup
     costs: Costs
     free: FreeEnds
-    choice_limit: int
-    checkpoint_limit: int
     progress: Callable[[int], None]
+    choice_limit: int = CHOICES_OF_A_TILE
+    checkpoint_limit: int = 1 << 30
 
 
 class Checkpoints(NamedTuple):
@@ -393,7 +395,7 @@ class _Pool:
                 raise _Over
             pair.progress(cells)
 
-        return replace(pair, progress=progress)
+        return pair._replace(progress=progress)
 
     def close(self) -> None:
         """Stop what is not wanted any more, and wait: nothing works on when the walk is over."""

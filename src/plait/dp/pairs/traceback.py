@@ -6,31 +6,12 @@ from typing import Any, NamedTuple
 
 from plait.lang.compile import by_type, shared
 
-#: Operations of an alignment: two residues together, a residue of the target alone, one of the query alone.
-DIAGONAL = 0
-DELETION = 1
-INSERTION = 2
-
-#: States of a walk: in a cell; about to write a gap's residue (`DELETION`, `INSERTION`); about to see whether
-#: the gap was opened here; at the start of the alignment.
-MAIN = 0
-CHECK_DELETION = 3
-CHECK_INSERTION = 4
+# Where a walk is stands in one int64 array, shape (5,), changed in place: row and column of a cell, -1 at the
+# border; a state; the value of the cell in it; the number of runs written. States: 0 in a cell; 1 or 2 about
+# to write a residue of a gap, of the target alone (a deletion) or of the query alone (an insertion), as
+# operations of an alignment are numbered, of which 0 is two residues together; 3 or 4 about to see whether
+# that gap was opened here; 5 at the start of the alignment.
 DONE = 5
-
-
-class Cursor(NamedTuple):
-    """Where a walk is: fields of one int64 array, shape (5,), changed in place.
-
-    `row` and `column` are the cell, -1 the border; `value` is that of the cell in `state`; `runs` the number
-    written.
-    """
-
-    row: int = 0
-    column: int = 1
-    state: int = 2
-    value: int = 3
-    runs: int = 4
 
 
 class Costs(NamedTuple):
@@ -134,8 +115,7 @@ def walk(place: Any, bits: Any, costs: Any, cursor: Any, runs: Any) -> None:
     """Walk back until the alignment begins or the region is left.
 
     `place` is `StripeBits` or `LaneBits`, `bits` what the sweep kept, `costs` those of the whole matrix.
-    Changed in place: `cursor`, int64 (5,), see `Cursor`, and `runs`, (operation, length), last run first,
-    (enough, 2).
+    Changed in place: `cursor`, int64 (5,), and `runs`, (operation, length), last run first, (enough, 2).
     """
     while cursor[0] >= place.row and cursor[1] >= place.column and cursor[2] != 5:
         state = cursor[2]
@@ -169,3 +149,27 @@ def close_at_border(free_query: bool, free_target: bool, cursor: Any, runs: Any)
         _write(runs, cursor, 1, cursor[1] + 1)
         cursor[1] = -1
     cursor[2] = 5
+
+
+@shared
+def walk_whole(
+    place: Any, bits: Any, costs: Any, end: Any, free_query: bool, free_target: bool, cursor: Any, runs: Any
+) -> None:
+    """Walk from `end`, value, row and column of a cell, to the border or wherever the alignment begins."""
+    cursor[0] = end[1]
+    cursor[1] = end[2]
+    cursor[2] = 0
+    cursor[3] = end[0]
+    cursor[4] = 0
+    walk(place, bits, costs, cursor, runs)
+    close_at_border(free_query, free_target, cursor, runs)
+
+
+@shared
+def copy_runs(cursor: Any, runs: Any, written: int, out: Any) -> int:
+    """Append the runs of a walk, first to last, to `out`, which has `written`; returns their number."""
+    count = int(cursor[4])
+    for k in range(count):
+        out[written + k, 0] = runs[count - 1 - k, 0]
+        out[written + k, 1] = runs[count - 1 - k, 1]
+    return count

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.devices.choice import check_device, resolve, used_devices
+from plait.devices.target import check_device, resolve, used_devices
 from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows

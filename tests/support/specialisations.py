@@ -1,0 +1,60 @@
+"""How many combinations of types each compiled kernel was asked for in a run of tests, over all workers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+__all__ = ["MOST", "Specialisations"]
+
+#: Each takes 2 to 16 s of processor to compile.
+MOST = 8
+
+
+class Specialisations:
+    """A plugin: a run in which a kernel was asked for more than `MOST` combinations of types fails."""
+
+    def __init__(self, most: int = MOST) -> None:
+        from plait.lang import compile as _jit
+
+        self._most = most
+        self._kernels: list[Any] = []
+        self._asked: dict[str, set[str]] = defaultdict(set)
+        make: Callable[[Any], Any] = _jit.kernel
+
+        def kernel(function: Any) -> Any:
+            made = make(function)
+            self._kernels.append(made)
+            return made
+
+        _jit.kernel = kernel
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Count those of this process; a worker tells them to the process that has started it."""
+        for kernel in self._kernels:
+            name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+            # There is a lock for every combination, by which threads wait for one that compiles or loads it.
+            self._asked[name] |= set(map(str, kernel._locks))
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["specialisations"] = {name: sorted(types) for name, types in self._asked.items()}
+        elif self._too_many() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over those of a worker."""
+        for name, types in getattr(node, "workeroutput", {}).get("specialisations", {}).items():
+            self._asked[name] |= set(types)
+
+    def _too_many(self) -> list[str]:
+        counts = {name: len(types) for name, types in self._asked.items() if name.startswith("plait.")}
+        return [f"{name}: {count}" for name, count in sorted(counts.items()) if count > self._most]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the kernels that were asked for more."""
+        for told in self._too_many():
+            terminalreporter.write_line(f"kernel with more than {self._most} specialisations: {told}")
