@@ -405,7 +405,7 @@ class ChainCounter:
         found = RawTotals(out.full[:, 0] if d else out.none, np.zeros(n, np.bool_))
         suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
         if suspects.size:
-            again = self._summed(self.run(_take(texts, suspects)))
+            again = self._summed(self.run(texts.take(suspects)))
             found.total[suspects], found.overflow[suspects] = again
         return found
 
@@ -446,9 +446,9 @@ class ChainCounter:
 
     def _recount(self, texts: Junctions, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
         """Count with saturation; returns which of the items reach the limit."""
-        again = self.room(_take(texts, items), np.int64)
+        again = self.room(texts.take(items), np.int64)
         kind = chain_kind(self.model, LANES[1])
-        batch = CountBatch(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
+        batch = CountBatch(kind, SATURATING_COUNT, self._tables, texts.take(items), again)
         self._target.launch(PATH_COUNTS, batch)
         reached = np.zeros(items.size, np.bool_)
         for whole, part in zip(out[:4], again[:4], strict=True):
@@ -458,7 +458,7 @@ class ChainCounter:
 
     def _count_wider(self, texts: Junctions, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
         """Replace the counts of overflowed items by float64 or Python integers."""
-        part = _take(texts, items)
+        part = texts.take(items)
         if self._overflow == "float":
             tables = chain_tables(*self._source, dtype=np.float64)
             again = self.room(part, np.float64)
@@ -481,7 +481,3 @@ class ChainCounter:
         self._target.launch(ENUMERATION, EnumerationBatch(self._tables, texts, self.model.max_n, counts))
         overflow = np.zeros(texts.start.size, np.bool_)
         return RawCounts(counts[:, :d], out.empty, counts[:, d], out.pair, out.regions, overflow)
-
-
-def _take(texts: Junctions, items: NDArray[np.int64]) -> Junctions:
-    return Junctions(texts.symbols, texts.start[items], texts.length[items], texts.v[items], texts.j[items])
