@@ -92,7 +92,7 @@ def load_texts(path: Path, sequences: int) -> Junctions:
 
 def by_dp1(germline: GermlineSet, most: int, texts: Junctions) -> np.ndarray:
     """Counts of the CPU's dynamic programming, as `run_enumeration` lays them out."""
-    raw = ChainCounter(germline, PathModel(name="dp1", max_n=most), "vdj", CpuTarget(), "null").run(texts)
+    raw, _ = ChainCounter(germline, PathModel(name="dp1", max_n=most), "vdj", CpuTarget(), "null").run(texts)
     return np.concatenate([raw.full, raw.none[:, None, :]], axis=1)
 
 

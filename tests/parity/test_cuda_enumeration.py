@@ -59,7 +59,7 @@ def referred(tables: ChainTables, texts: Junctions, most: int) -> np.ndarray:
 
 def by_dp1(germline: GermlineSet, model: PathModel, texts: Junctions) -> np.ndarray:
     chain = "vdj" if germline.d else "vj"
-    raw = ChainCounter(germline, replace(model, name="dp1"), chain, ReferenceTarget(), "null").run(texts)
+    raw, _ = ChainCounter(germline, replace(model, name="dp1"), chain, ReferenceTarget(), "null").run(texts)
     return np.concatenate([raw.full, raw.none[:, None]], axis=1)
 
 

@@ -151,28 +151,43 @@ def encode_junctions(junctions: pa.Array) -> EncodedJunctions:
 
     Spaces around a junction do not occur in any known format and are invalid.
     """
-    column = junctions.cast(pa.large_string())
-    n = len(column)
-    _, offsets_buffer, data = column.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + n + 1] if n else None
-    status = np.zeros(n, np.uint8)
-    if offsets is None:
-        empty = np.zeros(0, np.int64)
-        return EncodedJunctions(np.zeros(0, np.uint8), empty, empty, status)
-    first, last = int(offsets[0]), int(offsets[-1])
-    raw = np.frombuffer(data, np.uint8)[first:last] if data is not None else np.zeros(0, np.uint8)
-    symbols = IUPAC_MASK[raw]
-    start = offsets[:-1] - first
-    length = np.diff(offsets)
-    invalid = np.flatnonzero(symbols == 0)
-    if invalid.size:
-        status[np.searchsorted(start, invalid, side="right") - 1] = STATUSES.index("invalid_symbol")
+    return encode_column(junctions, IUPAC_MASK, 0, SHORTEST_JUNCTION, LONGEST_JUNCTION)
+
+
+def encode_column(
+    junctions: pa.Array, code: NDArray[np.uint8], invalid: int, shortest: int, longest: int
+) -> EncodedJunctions:
+    """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
+    raw, start, length = text_bytes(junctions)
+    symbols = code[raw]
+    wrong = np.flatnonzero(symbols == invalid)
+    status = np.zeros(length.size, np.uint8)
+    if wrong.size:
+        status[np.searchsorted(start, wrong, side="right") - 1] = STATUSES.index("invalid_symbol")
+    return EncodedJunctions(symbols, start, length, length_statuses(status, length, shortest, longest))
+
+
+def text_bytes(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The bytes of n texts, of which null is none, with the start and the length of each, (n,)."""
+    texts = column.cast(pa.large_string()).fill_null("")
+    n = len(texts)
+    _, ends, data = texts.buffers()
+    if not n or data is None:
+        return np.zeros(0, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + n + 1]
+    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return raw, offsets[:-1] - offsets[0], np.diff(offsets)
+
+
+def length_statuses(
+    status: NDArray[np.uint8], length: NDArray[np.int64], shortest: int, longest: int
+) -> NDArray[np.uint8]:
+    """Statuses with those of junctions that are too short, too long or missing."""
     undecided = status == 0
-    status[undecided & (length < SHORTEST_JUNCTION)] = STATUSES.index("too_short")
-    status[undecided & (length > LONGEST_JUNCTION)] = STATUSES.index("too_long")
-    missing = (length == 0) | np.asarray(column.is_null())
-    status[missing] = STATUSES.index("missing_junction")
-    return EncodedJunctions(symbols, start, length, status)
+    status[undecided & (length < shortest)] = STATUSES.index("too_short")
+    status[undecided & (length > longest)] = STATUSES.index("too_long")
+    status[length == 0] = STATUSES.index("missing_junction")
+    return status
 
 
 class Items(NamedTuple):

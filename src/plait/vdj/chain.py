@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def _check_d(genes: Sequence[_Masks], pi: int) -> None:
 def _end_tables(germline: GermlineSet, model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
     """V ends and J ends: the V and J ends, extended; alleles without an anchor have no end."""
     pi = max(model.pis)
-    weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
+    weights = _weights(model, dtype)
     v_ends = [_extended(encode(a.cdr3_end or ""), pi) for a in germline.v]
     j_ends = [_extended(encode(a.cdr3_end or "")[::-1], pi) for a in germline.j]
     return {
@@ -109,7 +109,7 @@ def _d_tables(model: PathModel, genes: Sequence[_Masks], dtype: Any) -> dict[str
     """D genes as they take part in the chain, and as they are called."""
     pi = max(model.pis)
     _check_d(genes, pi)
-    weights = _dp2_weights(model, dtype) if model.name == "dp2" else _dp1_weights(model, dtype)
+    weights = _weights(model, dtype)
     called = [np.concatenate([_palindrome(g[::-1], pi)[::-1], g, _palindrome(g, pi)]) for g in genes]
     joined = [_extended(g, pi) for g in genes] if model.name == "dp2" else called
     rows = _d_rows(model, genes, joined)
@@ -214,8 +214,15 @@ def _d_rows(
     return {"d_row": plain, "palindrome_row": palindrome}
 
 
-def _dp2_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
-    """Weight rows over models; lane ``nu_index * len(pi) + pi_index``."""
+def _weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
+    """Weight rows: dp2, over models, lane ``nu_index * len(pi) + pi_index``; dp1, by N nucleotides.
+
+    In dp1 every match counts once; lane n is the number of N nucleotides.
+    """
+    if model.name != "dp2":
+        table = np.array([[0] * (model.max_n + 1), [1] * (model.max_n + 1)], dtype)
+        levels = np.array([[0] * (model.max_n + 1), [1] + [0] * model.max_n], dtype)
+        return {"end_weights": table, "level_weights": levels, "d_weights": table}
     longest = max(model.pis)
 
     def rows(weight: Callable[[int, int], int], deltas: Sequence[int], repeats: int) -> NDArray[Any]:
@@ -229,19 +236,12 @@ def _dp2_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
         left, right = divmod(index, longest + 1)
         return end(left, pi) * end(right, pi)
 
-    levels = 1 + max(max(limits) for limits in model.limits)
+    most = 1 + max(max(limits) for limits in model.limits)
     return {
         "end_weights": rows(end, range(longest + 1), len(model.nus)),
-        "level_weights": rows(end, range(longest + 1), levels),
+        "level_weights": rows(end, range(longest + 1), most),
         "d_weights": rows(pair, range((longest + 1) ** 2), len(model.nus)),
     }
-
-
-def _dp1_weights(model: PathModel, dtype: Any) -> dict[str, NDArray[Any]]:
-    """Every match counts once; lane n is the number of N nucleotides."""
-    table = np.array([[0] * (model.max_n + 1), [1] * (model.max_n + 1)], dtype)
-    levels = np.array([[0] * (model.max_n + 1), [1] + [0] * model.max_n], dtype)
-    return {"end_weights": table, "level_weights": levels, "d_weights": table}
 
 
 def _with_empty_rows(
@@ -328,30 +328,16 @@ Overflow = Literal["null", "float", "wide"]
 _SAFE = 2.0**62
 
 
-class RawCounts(NamedTuple):
-    """Counts of m items; lanes (M) are models (pi-major) or numbers of N nucleotides.
-
-    `full`, `empty`: (m, D, M); `none`: (m, M); `pair`: (m, D * D, M), D * D being 0 unless pairs are counted;
-    `regions`: int64 (m, len(REGION_FIELDS)); `overflow`: bool (m,), the counts do not fit.
-    """
-
-    full: NDArray[Any]
-    empty: NDArray[Any]
-    none: NDArray[Any]
-    pair: NDArray[Any]
-    regions: NDArray[np.int64]
-    overflow: NDArray[np.bool_]
-
-
-class RawTotals(NamedTuple):
-    """Sums over D genes of m items.
-
-    `total`, (m, M): over the D genes, or the pairs of them; without D genes, the paths there are. `overflow`,
-    bool (m,): a sum does not fit.
-    """
-
-    total: NDArray[Any]
-    overflow: NDArray[np.bool_]
+def checked_sum(
+    add: Callable[[NDArray[Any]], NDArray[Any]], counts: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """A sum of counts, and where it does not fit 64 bits."""
+    total = add(counts)
+    if counts.dtype != np.int64:
+        return total, np.zeros(total.shape, np.bool_)
+    # The halves cannot overflow, and their sum tells exactly what the whole would have been.
+    high, low = add(counts >> 32), add(counts & 0xFFFFFFFF)
+    return total, high + (low >> 32) >= 1 << 31
 
 
 class ChainCounter:
@@ -372,116 +358,92 @@ class ChainCounter:
         self._pairs = len(germline.d) ** 2 if chain == "vddj" else 0
         self._source = (germline, model, chain)
 
-    def run(self, texts: Junctions) -> RawCounts:
-        """Count a batch of items."""
-        if self.model.name == "exhaustive":
-            return self._as_asked(self._enumerate(texts))
-        out = self.room(texts, np.int64)
-        self._fill(out, COUNT, self._tables, texts)
-        overflow = np.zeros(texts.start.size, np.bool_)
-        suspects = np.flatnonzero(out.bound >= _SAFE)
-        if suspects.size:
-            overflow[suspects] = self._recount(texts, suspects, out)
-        result = self._as_asked(RawCounts(out.full, out.empty, out.none, out.pair, out.regions, overflow))
-        items = np.flatnonzero(overflow)
-        if self._overflow == "null" or not items.size:
-            return result
-        return self._count_wider(texts, items, result)
+    def run(self, texts: Junctions) -> tuple[ChainOutput, NDArray[np.bool_]]:
+        """Counts of a batch of items, and which of them do not fit, bool (m,).
 
-    def totals(self, texts: Junctions) -> RawTotals:
-        """Count a batch of items and keep the sums over D genes alone; a device need not send the rest."""
+        Lanes (M) are models (pi-major) or numbers of N nucleotides; there are no pairs unless they are
+        counted.
+        """
+        out, overflow = self._counted(texts), np.zeros(texts.start.size, np.bool_)
+        suspects = np.flatnonzero(out.bound >= _SAFE)
+        if self.model.name == "exhaustive":
+            # Regions come from the chain, which shares its matches with dp1.
+            counts = np.zeros((texts.start.size, out.full.shape[1] + 1, self._lanes), np.int64)
+            self._target.launch(ENUMERATION, EnumerationBatch(self._tables, texts, self.model.max_n, counts))
+            out = out._replace(full=counts[:, :-1], none=counts[:, -1])
+        elif suspects.size:
+            again = self._counted(texts.take(suspects), SATURATING_COUNT, lanes=LANES[1])
+            for part in _put(out, suspects, again):
+                overflow[suspects] |= (part == SATURATING_COUNT.limit).any(axis=tuple(range(1, part.ndim)))
+        if self._overflow == "null":
+            return out, overflow
+        dtype = np.float64 if self._overflow == "float" else object
+        wide = {name: getattr(out, name).astype(dtype) for name in ("full", "empty", "none", "pair")}
+        out, items = out._replace(**wide), np.flatnonzero(overflow)
+        if items.size:
+            how: dict[str, Any] = {"alg": PROBABILITY}
+            if self._overflow == "wide":
+                how = {"alg": BIG_COUNT, "lanes": LANES[1], "target": ReferenceTarget()}
+            tables = chain_tables(*self._source, dtype=dtype)
+            _put(out, items, self._counted(texts.take(items), tables=tables, dtype=dtype, **how))
+        return out, np.zeros_like(overflow)
+
+    def totals(self, texts: Junctions) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Sums over D genes, or pairs of them, (m, M), and which items have one that does not fit, bool (m,).
+
+        Without D genes, the paths there are. A device need not send the rest.
+        """
         if self._pairs or self.model.name == "exhaustive" or self._overflow != "null":
-            return self._summed(self.run(texts))
-        n, m, d = texts.start.size, self._lanes, self._tables.words.length.size
-        out = ChainOutput(
-            full=np.zeros((n, min(d, 1), m), np.int64),
-            empty=np.zeros((n, 0, m), np.int64),
-            none=np.zeros((n, 0 if d else m), np.int64),
-            pair=np.zeros((n, 0, m), np.int64),
-            regions=np.zeros((n, 0), np.int64),
-            bound=np.zeros(n, np.float64),
-        )
-        self._fill(out, COUNT, self._tables, texts)
-        found = RawTotals(out.full[:, 0] if d else out.none, np.zeros(n, np.bool_))
+            return self._summed(texts)
+        d = self._tables.words.length.size
+        out = self._counted(texts, totals=True)
+        total, overflow = out.full[:, 0] if d else out.none, np.zeros(texts.start.size, np.bool_)
         suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
         if suspects.size:
-            again = self._summed(self.run(_take(texts, suspects)))
-            found.total[suspects], found.overflow[suspects] = again
-        return found
+            total[suspects], overflow[suspects] = self._summed(texts.take(suspects))
+        return total, overflow
 
-    def _summed(self, counts: RawCounts) -> RawTotals:
-        """Sums over D genes, watched for overflow."""
-        parts = counts.pair if self._pairs else counts.full if counts.full.shape[1] else counts.none[:, None]
-        overflow = counts.overflow.copy()
-        if parts.dtype == np.int64:
-            # The halves cannot overflow, and their sum tells exactly what the whole would have been.
-            high, low = (parts >> 32).sum(axis=1), (parts & 0xFFFFFFFF).sum(axis=1)
-            overflow |= (high + (low >> 32) >= 1 << 31).any(axis=1)
-        return RawTotals(parts.sum(axis=1), overflow)
+    def _summed(self, texts: Junctions) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Sums over D genes of all counts, watched for overflow."""
+        out, overflow = self.run(texts)
+        parts = out.pair if self._pairs else out.full if out.full.shape[1] else out.none[:, None]
+        total, over = checked_sum(lambda counts: counts.sum(axis=1), parts)
+        return total, overflow | over.any(axis=1)
 
-    def _as_asked(self, counts: RawCounts) -> RawCounts:
-        """The counts in the type that the overflow option asks for."""
-        if self._overflow == "null":
-            return counts
-        dtype = np.float64 if self._overflow == "float" else object
-        full, empty, none, pair = (values.astype(dtype) for values in counts[:4])
-        return RawCounts(full, empty, none, pair, counts.regions, counts.overflow)
-
-    def room(self, texts: Junctions, dtype: Any) -> ChainOutput:
-        """Memory for the counts of a batch."""
+    def room(self, texts: Junctions, dtype: Any = np.int64, *, totals: bool = False) -> ChainOutput:
+        """Memory for the counts of a batch, or for their `totals` over D genes."""
         n, m, d = texts.start.size, self._lanes, self._tables.words.length.size
         return ChainOutput(
-            full=np.zeros((n, d, m), dtype),
-            empty=np.zeros((n, d, m), dtype),
-            none=np.zeros((n, m), dtype),
+            full=np.zeros((n, min(d, 1) if totals else d, m), dtype),
+            empty=np.zeros((n, 0 if totals else d, m), dtype),
+            none=np.zeros((n, 0 if totals and d else m), dtype),
             pair=np.zeros((n, self._pairs, m), dtype),
-            regions=np.zeros((n, len(REGION_FIELDS)), np.int64),
+            regions=np.zeros((n, 0 if totals else len(REGION_FIELDS)), np.int64),
             bound=np.zeros(n, np.float64),
         )
 
-    def _fill(self, out: ChainOutput, alg: Any, tables: ChainTables, texts: Junctions) -> None:
-        """Count into `out` in the lanes of this processor."""
-        batch = CountBatch(chain_kind(self.model, host_lanes()), alg, tables, texts, out)
-        self._target.launch(PATH_COUNTS, batch)
-
-    def _recount(self, texts: Junctions, items: NDArray[np.int64], out: ChainOutput) -> NDArray[np.bool_]:
-        """Count with saturation; returns which of the items reach the limit."""
-        again = self.room(_take(texts, items), np.int64)
-        kind = chain_kind(self.model, LANES[1])
-        batch = CountBatch(kind, SATURATING_COUNT, self._tables, _take(texts, items), again)
-        self._target.launch(PATH_COUNTS, batch)
-        reached = np.zeros(items.size, np.bool_)
-        for whole, part in zip(out[:4], again[:4], strict=True):
-            whole[items] = part
-            reached |= (part == SATURATING_COUNT.limit).any(axis=tuple(range(1, part.ndim)))
-        return reached
-
-    def _count_wider(self, texts: Junctions, items: NDArray[np.int64], result: RawCounts) -> RawCounts:
-        """Replace the counts of overflowed items by float64 or Python integers."""
-        part = _take(texts, items)
-        if self._overflow == "float":
-            tables = chain_tables(*self._source, dtype=np.float64)
-            again = self.room(part, np.float64)
-            self._fill(again, PROBABILITY, tables, part)
-        else:
-            tables = chain_tables(*self._source, dtype=object)
-            again = self.room(part, object)
-            batch = CountBatch(chain_kind(self.model, LANES[1]), BIG_COUNT, tables, part, again)
-            ReferenceTarget().launch(PATH_COUNTS, batch)
-        for whole, wider in zip(result[:4], again[:4], strict=True):
-            whole[items] = wider
-        return result._replace(overflow=np.zeros_like(result.overflow))
-
-    def _enumerate(self, texts: Junctions) -> RawCounts:
-        """Exhaustive counts; regions come from the chain, which shares its matches with dp1."""
-        out = self.room(texts, np.int64)
-        self._fill(out, COUNT, self._tables, texts)
-        d = self._tables.words.length.size
-        counts = np.zeros((texts.start.size, d + 1, self._lanes), np.int64)
-        self._target.launch(ENUMERATION, EnumerationBatch(self._tables, texts, self.model.max_n, counts))
-        overflow = np.zeros(texts.start.size, np.bool_)
-        return RawCounts(counts[:, :d], out.empty, counts[:, d], out.pair, out.regions, overflow)
+    def _counted(
+        self,
+        texts: Junctions,
+        alg: Any = COUNT,
+        *,
+        tables: ChainTables | None = None,
+        dtype: Any = np.int64,
+        lanes: Any = None,
+        target: Target | None = None,
+        totals: bool = False,
+    ) -> ChainOutput:
+        """Counts in an algebra; by default in the lanes of this processor, on the target."""
+        out = self.room(texts, dtype, totals=totals)
+        kind = chain_kind(self.model, lanes or host_lanes())
+        (target or self._target).launch(
+            PATH_COUNTS, CountBatch(kind, alg, tables or self._tables, texts, out)
+        )
+        return out
 
 
-def _take(texts: Junctions, items: NDArray[np.int64]) -> Junctions:
-    return Junctions(texts.symbols, texts.start[items], texts.length[items], texts.v[items], texts.j[items])
+def _put(out: ChainOutput, items: NDArray[np.int64], found: ChainOutput) -> Sequence[NDArray[Any]]:
+    """Put the counts of some items among those of all; returns them."""
+    for whole, part in zip(out[:4], found[:4], strict=True):
+        whole[items] = part
+    return found[:4]

@@ -14,12 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
+from plait.devices.choice import resolve
 from plait.devices.target import Target, resolve
-from plait.dp.chain.tables import REGION_FIELDS
+from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, make_items
-from plait.vdj.chain import ChainCounter, Overflow, RawCounts
+from plait.vdj.chain import ChainCounter, Overflow, checked_sum
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
 from plait.vdj.models import ModelName, PathModel, model_of
@@ -341,11 +342,9 @@ class RowSums:
         return found
 
     def _checked(self, add: Callable[[NDArray[Any]], NDArray[Any]], counts: NDArray[Any]) -> NDArray[Any]:
-        if counts.dtype == np.int64 and counts.size:
-            # The halves cannot overflow, and their sum tells exactly what the whole would have been.
-            high, low = add(counts >> 32), add(counts & 0xFFFFFFFF)
-            self._mark(high + (low >> 32) >= 1 << 31)
-        return add(counts)
+        total, over = checked_sum(add, counts)
+        self._mark(over)
+        return total
 
     def _mark(self, flags: NDArray[np.bool_]) -> None:
         self.overflow |= flags.any(axis=tuple(range(1, flags.ndim)))
@@ -361,7 +360,7 @@ _NAMES = (
 )
 
 
-def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: RawCounts) -> dict[str, NDArray[Any]]:
+def named_counts(model: PathModel, chain: Chain, rows: RowSums, raw: ChainOutput) -> dict[str, NDArray[Any]]:
     """The count attributes of `plait.vdj.counting.PathCounts`; the raw counts are overwritten."""
     full, empty, none, pair = (rows.total(counts) for counts in raw[:4])
     summed = pair if chain == "vddj" else full if full.shape[1] else none[:, None]
@@ -583,8 +582,7 @@ class PathCounter:
         items = self.items(junctions, v_call, j_call)
         # What overflows on the way is found from bounds and counted again: NumPy need not warn of it.
         with np.errstate(over="ignore"):
-            raw = self._counter.run(items.texts)
-        return self._assemble(items, raw)
+            return self._assemble(items, *self._counter.run(items.texts))
 
     def totals(self, junctions: pa.Array, v_call: pa.Array, j_call: pa.Array) -> PathTotals:
         """Count one batch and keep the sums over D alleles alone.
@@ -598,9 +596,9 @@ class PathCounter:
         """
         items = self.items(junctions, v_call, j_call)
         with np.errstate(over="ignore"):
-            raw = self._counter.totals(items.texts)
-        rows = RowSums(items, raw.overflow)
-        total = by_model(self.model, rows.total(raw.total))
+            counts, overflow = self._counter.totals(items.texts)
+        rows = RowSums(items, overflow)
+        total = by_model(self.model, rows.total(counts))
         status = items.status.copy()
         status[rows.overflow] = _OVERFLOW
         total[rows.overflow] = 0
@@ -639,10 +637,10 @@ class PathCounter:
         """
         return make_items(junctions, self._v, v_call, self._j, j_call)
 
-    def _assemble(self, items: Items, raw: RawCounts) -> PathCounts:
+    def _assemble(self, items: Items, raw: ChainOutput, overflow: NDArray[np.bool_]) -> PathCounts:
         """Sum items to rows and put the counts under their names."""
         status = items.status.copy()
-        rows = RowSums(items, raw.overflow)
+        rows = RowSums(items, overflow)
         d_allowed, pairs_allowed = self._allowed
         allowed = rows.any_item(d_allowed[items.texts.j])
         # The order rule looks at the D next to J, the second one of a pair.

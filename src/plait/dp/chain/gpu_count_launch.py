@@ -218,9 +218,8 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
     over_devices(target.devices * cut.slots, cut.pieces, run)
     left = np.flatnonzero(np.isnan(out.bound) | (texts.length > _LONGEST))
     if left.size:
-        part = Junctions(texts.symbols, *(field[left] for field in texts[1:]))
         own = ChainOutput(*(np.empty((left.size, *field.shape[1:]), field.dtype) for field in out))
-        counted = target.host.launch(PATH_COUNTS, batch._replace(texts=part, out=own))
+        counted = target.host.launch(PATH_COUNTS, batch._replace(texts=texts.take(left), out=own))
         for whole, values in zip(out, counted, strict=True):
             whole[left] = values
     return out

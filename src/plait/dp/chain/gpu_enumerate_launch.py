@@ -88,18 +88,14 @@ def arrange(tables: ChainTables, texts: Junctions, layout: Layout) -> list[Group
             why="2 bits hold A, C, G or T: ambiguity codes in a text or a gene need the 8-bit layout",
         )
     groups = [
-        Group(every[chosen], _packed(tables, _take(texts, every[chosen]), symbols, codes, record), d_parts)
+        Group(every[chosen], _packed(tables, texts.take(every[chosen]), symbols, codes, record), d_parts)
         for chosen, record in ((short, _RECORD), (long, _WIDE_RECORD))
         if chosen.any()
     ]
     if not fits.all():
         rest = every[~fits]
-        groups.append(Group(rest, _bytes(tables, _take(texts, rest), symbols), d_parts))
+        groups.append(Group(rest, _bytes(tables, texts.take(rest), symbols), d_parts))
     return groups
-
-
-def _take(texts: Junctions, items: NDArray[np.int64]) -> Junctions:
-    return Junctions(texts.symbols, *(field[items] for field in texts[1:]))
 
 
 def _d_masks(tables: ChainTables) -> list[NDArray[np.uint8]]:

@@ -374,24 +374,9 @@ def weigh_batch(batch: WeighBatch, target: CudaTarget) -> Weights:
     left = run_weighted(target.devices, chain, parts, texts, plain, out)
     used = frozenset({target.description} if left.size < out.size else ())
     if left.size:
-        rest = target.host.launch(WEIGHTS, batch._replace(texts=_taken(texts, left)))
+        rest = target.host.launch(WEIGHTS, batch._replace(texts=texts.take(left)))
         out[left], used = rest.values, used | rest.devices
     return Weights(out, used)
-
-
-def _taken(texts: CodedJunctions, items: _Ints) -> CodedJunctions:
-    """Some of the texts, with the tries of each."""
-
-    def spread(edges: _Ints, roots: NDArray[np.int32]) -> tuple[_Ints, NDArray[np.int32]]:
-        sizes = np.diff(edges)[items]
-        first = np.append(0, np.cumsum(sizes))
-        return first, roots[np.arange(first[-1]) + np.repeat(edges[items] - first[:-1], sizes)]
-
-    lists = (
-        *spread(texts.v_first, texts.v_root),
-        *spread(texts.j_first, texts.j_root),
-    )
-    return CodedJunctions(texts.codes, texts.start[items], texts.length[items], *lists)
 
 
 def run_weighted(

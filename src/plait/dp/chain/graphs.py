@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plait.lang.compile import by_type, shared
 
 
@@ -48,6 +51,23 @@ class CodedJunctions(NamedTuple):
     v_root: Any
     j_first: Any
     j_root: Any
+
+    def take(self, items: NDArray[np.int64]) -> CodedJunctions:
+        """Some of them."""
+        lists = (*taken(self.v_first, self.v_root, items), *taken(self.j_first, self.j_root, items))
+        return CodedJunctions(self.codes, self.start[items], self.length[items], *lists)
+
+
+def taken(
+    first: NDArray[np.int64], values: NDArray[np.int32], lists: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Some lists, one after the other: where each begins, and their values.
+
+    List k is ``values[first[k]:first[k + 1]]``.
+    """
+    sizes = np.diff(first)[lists]
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    return edges, values[np.arange(edges[-1]) + np.repeat(first[lists] - edges[:-1], sizes)]
 
 
 class TextGraph(NamedTuple):

@@ -48,6 +48,10 @@ class Junctions(NamedTuple):
     v: Any
     j: Any
 
+    def take(self, items: Any) -> Junctions:
+        """Some of them."""
+        return Junctions(self.symbols, *(field[items] for field in self[1:]))
+
 
 class DWords(NamedTuple):
     """D genes packed into words: one bit per symbol, an empty bit between two D genes.

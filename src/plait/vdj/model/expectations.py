@@ -27,7 +27,7 @@ from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
 from plait.run.executor import LocalExecutor
-from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder, TextKind, chosen_texts, split_texts
+from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder, TextKind, split_texts
 from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
 from plait.vdj.model.weights import (
     EndShape,
@@ -204,7 +204,7 @@ class Counting(ABC):
         """Add texts `first` to `last` to counts, each `shares` (n,) times; how probable each is."""
         found = np.zeros(last - first)
         for plain, rows in split_texts(parts, texts, first, last):
-            some = chosen_texts(texts, first + rows)
+            some = texts.take(first + rows)
             found[rows] = self._run(parts, some, shares[first + rows], counts, self._nothing, False, plain)
         return found
 
@@ -216,7 +216,7 @@ class Counting(ABC):
         `plain` says whether they are made of codes for one symbol each, or others.
         """
         posterior, ones = self.summary(rows.size), np.ones(rows.size)
-        some = chosen_texts(texts, rows)
+        some = texts.take(rows)
         try:
             counts = self._zeros.pop()
         except IndexError:

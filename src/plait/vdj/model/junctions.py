@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -20,9 +21,9 @@ from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
 from plait.run.rows import rows_per_block
-from plait.vdj.calls import STATUSES
+from plait.vdj.calls import STATUSES, encode_column, length_statuses, text_bytes
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import GeneCalls, ModelShapes, as_column, model_shapes, parts_of, taken
+from plait.vdj.model.weights import GeneCalls, GivenGenes, ModelShapes, as_column, model_shapes, parts_of
 
 TextKind: TypeAlias = Literal["nt", "aa", "motif"]
 
@@ -76,37 +77,17 @@ class EncodedTexts(NamedTuple):
     status: NDArray[np.uint8]
     words: tuple[tuple[str, ...], ...]
 
-    def plain(self) -> NDArray[np.bool_]:
-        """Which junctions are made of codes for one symbol each, (n,); of an invalid one it means nothing."""
-        single = np.zeros(256, np.bool_)
-        single[: self.parts.nodes.size] = self.parts.nodes == 1
-        if not single.any():
-            return np.zeros(self.start.size, np.bool_)
-        others = np.flatnonzero(~single[self.codes])
-        found = np.ones(self.start.size, np.bool_)
-        found[np.searchsorted(self.start, others, side="right") - 1] = False
-        return found
 
-
-def _letters(sets: Mapping[str, Sequence[str]]) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
-    """Parts of an alphabet, the code of each byte, 255 for others, and the words of each code."""
+@cache
+def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
+    """Parts of nucleotides or amino acids, the code of each byte, 255 for others, and the words of codes."""
+    sets: Mapping[str, Sequence[str]] = NUCLEOTIDES
+    if kind != "nt":
+        sets = {letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()}
     code = np.full(256, 255, np.uint8)
     for k, letter in enumerate(sets):
         code[ord(letter)] = code[ord(letter.lower())] = k
     return parts_of(sets.values()), code, tuple(tuple(words) for words in sets.values())
-
-
-_ALPHABETS: dict[str, Any] = {}
-
-
-def _alphabet(kind: TextKind) -> tuple[GraphParts, NDArray[np.uint8], _Words]:
-    if kind not in _ALPHABETS:
-        if kind == "nt":
-            _ALPHABETS[kind] = _letters(NUCLEOTIDES)
-        else:
-            _ALPHABETS[kind] = _letters({letter: _codons(acids) for letter, acids in AMINO_ACIDS.items()})
-    found: tuple[GraphParts, NDArray[np.uint8], _Words] = _ALPHABETS[kind]
-    return found
 
 
 def _codons(acids: str) -> list[str]:
@@ -125,30 +106,8 @@ def encode_texts(junctions: pa.Array, kind: TextKind) -> EncodedTexts:
     if kind == "motif":
         return _encode_motifs(junctions.to_pylist())
     parts, code, words = _alphabet(kind)
-    column = junctions.cast(pa.large_string()).fill_null("")
-    n = len(column)
-    if n == 0:
-        nothing = np.zeros(0, np.int64)
-        return EncodedTexts(parts, np.zeros(0, np.uint8), nothing, nothing, np.zeros(0, np.uint8), words)
-    _, offsets_buffer, data = column.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + n + 1]
-    raw = (
-        np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.zeros(0, np.uint8)
-    )
-    codes, start, length = code[raw], offsets[:-1] - offsets[0], np.diff(offsets)
-    invalid = np.flatnonzero(codes == 255)
-    status = np.zeros(n, np.uint8)
-    if invalid.size:
-        status[np.searchsorted(start, invalid, side="right") - 1] = STATUSES.index("invalid_symbol")
-    return EncodedTexts(parts, codes, start, length, _with_lengths(status, length, kind), words)
-
-
-def _with_lengths(status: NDArray[np.uint8], length: NDArray[np.int64], kind: TextKind) -> NDArray[np.uint8]:
-    undecided = status == 0
-    status[undecided & (length < _SHORTEST[kind])] = STATUSES.index("too_short")
-    status[undecided & (length > _LONGEST[kind])] = STATUSES.index("too_long")
-    status[length == 0] = STATUSES.index("missing_junction")
-    return status
+    raw = encode_column(junctions, code, 255, _SHORTEST[kind], _LONGEST[kind])
+    return EncodedTexts(parts, *raw, words)
 
 
 def _encode_motifs(motifs: Sequence[str | None]) -> EncodedTexts:
@@ -170,7 +129,7 @@ def _encode_motifs(motifs: Sequence[str | None]) -> EncodedTexts:
         )
     sizes = np.array(length, np.int64)
     ok = status == 0
-    status[ok] = _with_lengths(status[ok], sizes[ok], "motif")
+    status[ok] = length_statuses(status[ok], sizes[ok], _SHORTEST["motif"], _LONGEST["motif"])
     words = tuple(tuple(_codons(acids)) for acids in known) or (("A",),)
     parts = parts_of(words)
     return EncodedTexts(parts, np.array(codes, np.uint8), np.cumsum(sizes) - sizes, sizes, status, words)
@@ -194,13 +153,14 @@ class EncodedJunctions(NamedTuple):
     """A batch of n rows; `texts` are the rows that can be used, in order, `rows` which these are.
 
     `parts` is what each code stands for; `status` (n,) are indices into `plait.vdj.calls.STATUSES`, 0 where
-    a row can be used.
+    a row can be used. `columns` are the junctions and the genes of all rows.
     """
 
     parts: GraphParts
     texts: CodedJunctions
     rows: NDArray[np.int64]
     status: NDArray[np.uint8]
+    columns: tuple[EncodedTexts, GivenGenes, GivenGenes]
 
 
 class JunctionEncoder:
@@ -225,8 +185,10 @@ class JunctionEncoder:
         missing: Literal["refused", "any"] = "any",
     ) -> None:
         found = model_shapes(model) if shapes is None else shapes
-        self._v = GeneCalls(model, "v", found.v, missing)
-        self._j = GeneCalls(model, "j", found.j, missing)
+        self.calls = {
+            "v": GeneCalls(model, "v", found.v, missing),
+            "j": GeneCalls(model, "j", found.j, missing),
+        }
 
     def encode(
         self, junctions: Any, v_call: Any = None, j_call: Any = None, *, kind: TextKind = "nt"
@@ -247,18 +209,30 @@ class JunctionEncoder:
         InvalidInput
             If the columns are not of one length.
         """
-        texts = encode_texts(as_column(junctions), kind)
-        n = texts.status.size
-        v, j = self._v.read(v_call, n), self._j.read(j_call, n)
+        columns = self.columns(as_column(junctions), v_call, j_call, kind)
+        texts, *calls = columns
         status = texts.status.copy()
-        for given in (v, j):
+        for given in calls:
             undecided = status == 0
             status[undecided] = given.status[given.codes[undecided]]
         rows = np.flatnonzero(status == 0)
-        batch = CodedJunctions(
-            texts.codes, texts.start[rows], texts.length[rows], *v.spread(rows), *j.spread(rows)
-        )
-        return EncodedJunctions(texts.parts, batch, rows, status)
+        lists = (one for given in calls for one in given.spread(rows))
+        batch = CodedJunctions(texts.codes, texts.start[rows], texts.length[rows], *lists)
+        return EncodedJunctions(texts.parts, batch, rows, status, columns)
+
+    def columns(
+        self, junctions: pa.Array, v_call: Any, j_call: Any, kind: TextKind = "nt"
+    ) -> tuple[EncodedTexts, GivenGenes, GivenGenes]:
+        """What the columns say, row by row; errors as of `encode`.
+
+        Parameters
+        ----------
+        junctions, v_call, j_call, kind
+            As for `encode`; junctions are an array.
+        """
+        n = len(junctions)
+        v, j = self.calls["v"].read(v_call, n), self.calls["j"].read(j_call, n)
+        return encode_texts(junctions, kind), v, j
 
 
 def split_texts(
@@ -267,17 +241,13 @@ def split_texts(
     """Those of `first` to `last` of codes for one symbol each (True), and others, counted from `first`."""
     start, length = texts.start[first:last], texts.length[first:last]
     low, high = (int(start.min()), int((start + length).max())) if start.size else (0, 0)
-    several = np.cumsum(np.concatenate([[0], parts.nodes[texts.codes[low:high]] > 1]))
+    # Between them may be codes of junctions that cannot be used.
+    many = np.zeros(256, np.bool_)
+    many[: parts.nodes.size] = parts.nodes > 1
+    several = np.concatenate([[0], np.cumsum(many[texts.codes[low:high]])])
     plain = several[start - low + length] == several[start - low]
     found = [(kind, np.flatnonzero(plain == kind)) for kind in (True, False)]
     return [(kind, rows) for kind, rows in found if rows.size]
-
-
-def chosen_texts(texts: CodedJunctions, rows: NDArray[np.int64]) -> CodedJunctions:
-    """The texts `rows` of a batch."""
-    v = taken(texts.v_first, texts.v_root, rows)
-    j = taken(texts.j_first, texts.j_root, rows)
-    return CodedJunctions(texts.codes, texts.start[rows], texts.length[rows], *v, *j)
 
 
 #: Which calls of a row are taken for what it was made of: V and J, one of them, or none.
@@ -424,28 +394,24 @@ ACID_OF_CODON: Final = np.frombuffer(
 
 def _translations(column: pa.Array) -> pa.Array:
     """Every junction as by `translated`."""
-    texts = column.cast(pa.large_string()).fill_null("")
-    sizes = pc.binary_length(texts).to_numpy(zero_copy_only=False)
-    _, buffer, data = texts.buffers()
-    if not len(texts) or data is None:
-        return pa.array([None] * len(texts), pa.string())
-    offsets = np.frombuffer(buffer, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    digits = _DIGITS[np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]]
+    raw, start, sizes = text_bytes(column)
+    if not raw.size:
+        return pa.array([None] * len(column), pa.string())
+    digits = _DIGITS[raw]
     foreign = np.concatenate([[0], np.cumsum(digits > 3)])
-    start = offsets - offsets[0]
-    odd = foreign[start[1:]] > foreign[start[:-1]]
+    odd = foreign[start + sizes] > foreign[start]
     framed = (sizes % 3 == 0) & (sizes > 0)
     acids = np.where(framed & ~odd, sizes // 3, 0)
     ends = np.concatenate([[0], np.cumsum(acids)])
-    at = np.repeat(start[:-1] - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
+    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
     letters = ACID_OF_CODON[16 * digits[at] + 4 * digits[at + 1] + digits[at + 2]] if at.size else at
     plain = pa.LargeStringArray.from_buffers(
-        len(texts), pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(letters.astype(np.uint8))
+        len(column), pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(letters.astype(np.uint8))
     )
     found = pc.if_else(pa.array(framed), plain, pa.scalar(None, pa.large_string())).cast(pa.string())
     rest = np.flatnonzero(framed & odd)
     if rest.size:
-        slow = [translated(text) for text in texts.take(pa.array(rest)).to_pylist()]
+        slow = [translated(text) for text in column.take(pa.array(rest)).to_pylist()]
         found = pc.replace_with_mask(found, pa.array(framed & odd), pa.array(slow, pa.string()))
     return found
 

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.devices.choice import resolve, used_devices
 from plait.devices.target import resolve, used_devices
-from plait.dp.chain.graphs import CodedJunctions
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.types import Provenance
 from plait.vdj.calls import STATUSES
-from plait.vdj.model.junctions import EncodedTexts, TextKind, TooManySets, encode_texts
+from plait.vdj.model.junctions import EncodedTexts, JunctionEncoder, TextKind, TooManySets, split_texts
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.weights import (
     EndShape,
-    GeneCalls,
     GivenGenes,
     ModelShapes,
     as_column,
@@ -63,7 +61,7 @@ class ZeroReasons:
             )
         ]
 
-    def reasons(self, texts: EncodedTexts, rows: _Ints, v: GivenGenes, j: GivenGenes) -> NDArray[np.uint8]:
+    def reasons(self, rows: _Ints, texts: EncodedTexts, v: GivenGenes, j: GivenGenes) -> NDArray[np.uint8]:
         """Why the texts `rows` of a column cannot be made of their genes: indices into `PGEN_STATUSES`.
 
         `v` and `j` are the genes that each row of the column may be made of.
@@ -192,10 +190,7 @@ class GenerationProbability:
         self._target = resolve(device, threads)
         self._shapes = model_shapes(model)
         self._chain = weighted_chain(model, self._shapes)
-        self._calls = {
-            "v": GeneCalls(model, "v", self._shapes.v),
-            "j": GeneCalls(model, "j", self._shapes.j),
-        }
+        self._encoder = JunctionEncoder(model, shapes=self._shapes, missing="refused")
         self._reasons = ZeroReasons(model, self._shapes)
 
     def compute(
@@ -224,26 +219,23 @@ class GenerationProbability:
             If columns are not of the same length or hold no texts, or there is no such kind.
         """
         column = as_column(junctions)
-        n = len(column)
-        v, j = self._calls["v"].read(v_call, n), self._calls["j"].read(j_call, n)
         try:
-            texts = encode_texts(column, kind)
+            batch = self._encoder.encode(column, v_call, j_call, kind=kind)
         except TooManySets:
-            if n == 1:
+            if len(column) == 1:
                 raise
             return self._halves(column, v_call, j_call, kind)
-        status = texts.status.copy()
-        for roots in (v, j):
-            undecided = status == 0
-            status[undecided] = roots.status[roots.codes[undecided]]
-        pgen = np.full(n, np.nan)
-        rows = np.flatnonzero(status == 0)
+        status, pgen = batch.status, np.full(len(column), np.nan)
         used: set[str] = set()
-        if rows.size:
-            pgen[rows] = self._run(texts, rows, v, j, used)
+        for plain, some in split_texts(batch.parts, batch.texts, 0, batch.rows.size):
+            texts = batch.texts.take(some)
+            scratch = partial(make_scratch, self._chain, batch.parts, int(texts.length.max()), plain=plain)
+            found = self._target.launch(WEIGHTS, WeighBatch(self._chain, batch.parts, texts, plain, scratch))
+            pgen[batch.rows[some]] = found.values
+            used.update(found.devices)
         zero = np.flatnonzero(pgen == 0)
         if zero.size:
-            status[zero] = self._reasons.reasons(texts, zero, v, j)
+            status[zero] = self._reasons.reasons(zero, *batch.columns)
         made = self.provenance(kind, v_call is not None, j_call is not None)
         return Pgen(status, pgen, replace(made, device=used_devices(used) or made.device))
 
@@ -273,7 +265,7 @@ class GenerationProbability:
             The column; None for no calls: all functional genes.
         """
         n = 0 if calls is None else len(calls)
-        given = self._calls[segment].read(calls, n)
+        given = self._encoder.calls[segment].read(calls, n)
         return lambda row: given.genes[0 if calls is None else int(given.codes[row])]
 
     def knows(self, segment: str, call: str) -> bool:
@@ -286,7 +278,7 @@ class GenerationProbability:
         call
             A name or a list of names.
         """
-        return not self._calls[segment].resolve(call)[0].startswith("unknown_")
+        return not self._encoder.calls[segment].resolve(call)[0].startswith("unknown_")
 
     def provenance(self, kind: TextKind, v_calls: bool, j_calls: bool) -> Provenance:
         """How numbers are made.
@@ -310,35 +302,3 @@ class GenerationProbability:
                 "j_calls": j_calls,
             },
         )
-
-    def _run(
-        self, texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes, used: set[str]
-    ) -> NDArray[np.float64]:
-        found, plain = np.empty(rows.size), texts.plain()[rows]
-        for kind in (True, False):
-            chosen = np.flatnonzero(plain == kind)
-            if chosen.size:
-                found[chosen] = self._weigh(texts, rows[chosen], v, j, kind, used)
-        return found
-
-    def _weigh(
-        self,
-        texts: EncodedTexts,
-        rows: NDArray[np.int64],
-        v: GivenGenes,
-        j: GivenGenes,
-        plain: bool,
-        used: set[str],
-    ) -> NDArray[np.float64]:
-        """Weights of rows; notes in `used` what they were computed on."""
-        batch = _batch(texts, rows, v, j)
-        scratch = partial(make_scratch, self._chain, texts.parts, int(batch.length.max()), plain=plain)
-        found = self._target.launch(WEIGHTS, WeighBatch(self._chain, texts.parts, batch, plain, scratch))
-        used.update(found.devices)
-        return found.values
-
-
-def _batch(texts: EncodedTexts, rows: NDArray[np.int64], v: GivenGenes, j: GivenGenes) -> CodedJunctions:
-    """Some junctions with the trees of their genes."""
-    lists = (*v.spread(rows), *j.spread(rows))
-    return CodedJunctions(texts.codes, texts.start[rows], texts.length[rows], *lists)

@@ -25,6 +25,7 @@ from plait.dp.chain.best import (
     SegmentWeights,
     scenario_kernel,
 )
+from plait.dp.chain.graphs import taken
 from plait.errors import InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
@@ -33,15 +34,15 @@ from plait.vdj.model.junctions import (
     EncodedTexts,
     GivenCalls,
     JunctionColumns,
+    JunctionEncoder,
     JunctionTable,
     choice_columns,
-    encode_texts,
     int32_where,
     open_junctions,
 )
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
-from plait.vdj.model.weights import GeneCalls, GivenGenes, as_column, model_shapes, taken
+from plait.vdj.model.weights import GivenGenes, as_column
 from plait.vdj.reads.columns import edges_of, text_array
 
 _Floats = NDArray[np.float64]
@@ -355,9 +356,8 @@ class BlockScenarios(RowWork[ScenarioSummary]):
         return ScenarioFinder(self.model)
 
     @cached_property
-    def _calls(self) -> tuple[GeneCalls, GeneCalls]:
-        shapes = model_shapes(self.model)
-        return GeneCalls(self.model, "v", shapes.v), GeneCalls(self.model, "j", shapes.j)
+    def _encoder(self) -> JunctionEncoder:
+        return JunctionEncoder(self.model, missing="refused")
 
     def provenance(self) -> dict[str, Any]:
         """How scenarios are found."""
@@ -367,16 +367,14 @@ class BlockScenarios(RowWork[ScenarioSummary]):
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their scenarios."""
         calls = self.places.calls(columns)
-        texts = as_column(self.places.texts(columns))
-        v, j = calls.get("v"), calls.get("j")
-        pgen = self._engine.compute(texts, v, j)
-        encoded = encode_texts(texts, "nt")
+        given = as_column(self.places.texts(columns)), calls.get("v"), calls.get("j")
+        pgen = self._engine.compute(*given)
+        encoded, v_genes, j_genes = self._encoder.columns(*given)
         status = np.array(PGEN_STATUSES, object)[pgen.status]
         odd = np.concatenate([[0], np.cumsum(encoded.codes > 3)])
         ambiguous = odd[encoded.start + encoded.length] > odd[encoded.start]
         status[ambiguous & (status == "ok")] = "invalid_symbol"
         good = np.flatnonzero(status == "ok")
-        v_genes, j_genes = (c.read(given, len(texts)) for c, given in zip(self._calls, (v, j), strict=True))
         found = self._finder.search(encoded, good, v_genes, j_genes, self.best)
         return self._batch(encoded, status, pgen.pgen, good, found), None
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.dp.chain.graphs import GraphParts, PathGraph, TextGraph
+from plait.dp.chain.graphs import GraphParts, PathGraph, TextGraph, taken
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
@@ -140,18 +140,6 @@ def _words(model: RecombinationModel, *, apart: bool) -> EndShape:
     if not grower.child:
         grower.root()
     return grower.shape(roots, together)
-
-
-def taken(
-    first: NDArray[np.int64], values: NDArray[np.int32], lists: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Some lists, one after the other: where each begins, and their values.
-
-    List k is ``values[first[k]:first[k + 1]]``.
-    """
-    sizes = np.diff(first)[lists]
-    edges = np.concatenate([[0], np.cumsum(sizes)])
-    return edges, values[np.arange(edges[-1]) + np.repeat(first[lists] - edges[:-1], sizes)]
 
 
 class GivenGenes(NamedTuple):
