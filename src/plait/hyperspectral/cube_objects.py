@@ -47,18 +47,11 @@ class KeptParts:
             common = own.meets(window)
             if common is None:
                 continue
-            target = found[
-                common.first_row - first : common.last_row - first,
-                common.first_column - left : common.last_column - left,
-            ]
+            target = found[common.within(window)]
             if own.pixels * found.shape[2] * found.itemsize > self._most:
                 self._in_order(part, common, target)
             else:
-                samples = self._whole(part)
-                target[...] = samples[
-                    common.first_row - own.first_row : common.last_row - own.first_row,
-                    common.first_column - own.first_column : common.last_column - own.first_column,
-                ]
+                target[...] = self._whole(part)[common.within(own)]
         return found
 
     def _whole(self, part: int) -> NDArray[Any]:
@@ -79,7 +72,7 @@ class KeptParts:
     def _in_order(self, part: int, common: Window, target: NDArray[Any]) -> None:
         """Fill `target` with rows of a part that is too large to be kept."""
         own = self._cube.windows[part]
-        columns = slice(common.first_column - own.first_column, common.last_column - own.first_column)
+        _, columns = common.within(own)
         with self._lock:
             state = self._under_way
             if state is None or state[0] != part or state[1] > common.first_row:
