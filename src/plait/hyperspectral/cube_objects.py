@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.cubes.input import open_cube
-from plait.formats.cubes.layout import check_sample_type
+from plait.formats.cubes.layout import as_rows, check_sample_type, in_order
 from plait.hyperspectral.chunks import cube_of
 from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cubes import ArrayCube, CubeSource
@@ -137,11 +137,11 @@ class LazyArrayCube:
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
     ) -> NDArray[Any]:
         """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end."""
-        window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
-        found = np.asarray(self._array[tuple(window[axis] for axis in self._axes)])
+        window = in_order(self._axes, slice(first, last), slice(first_column, last_column))
+        found = np.asarray(self._array[window])
         if found.dtype.kind not in "iu":
             check_sample_type(found.dtype, "what the array gave")
-        return found.transpose([self._axes.index(axis) for axis in _AXES])
+        return as_rows(found, self._axes)
 
 
 class _Compressed:
