@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,14 +53,8 @@ class Limits:
         """The settings they ask for."""
         from plait.vdj.reads.rearrangements import AnnotationSettings
 
-        return AnnotationSettings(
-            min_length=self.min_length,
-            max_length=self.max_length,
-            max_error_rate=self.max_error_rate,
-            min_junction_quality=self.min_junction_quality,
-            productive_only=self.productive,
-            alignment_parts=self.alignment_parts,
-        )
+        given = asdict(self)
+        return AnnotationSettings(productive_only=given.pop("productive"), **given)
 
 
 _DEFAULT = Limits()

@@ -50,25 +50,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "SupplementaryTable": "parameters",
-    "as_cube": "cube_objects",
-    "compress": "codec",
-    "compress_cube": "streams",
-    "compress_file": "files",
-    "decompress": "codec",
-    "decompress_file": "files",
-    "open_image": "spectral_image",
-    "open_stream": "streams",
-    "preset_parameters": "presets",
-    "verify_file": "files",
+    "codec": ("compress", "decompress"),
+    "cube_objects": ("as_cube",),
+    "files": ("compress_file", "decompress_file", "verify_file"),
+    "presets": ("preset_parameters",),
+    "spectral_image": ("open_image",),
+    "streams": ("compress_cube", "open_stream"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'parameters')}")
-    return getattr(module, name)
+    module = next((module for module, names in _MODULES.items() if name in names), "parameters")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
 
 
 def __dir__() -> list[str]:

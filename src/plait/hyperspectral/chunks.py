@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.cubes.layout import check_sample_type
+from plait.formats.cubes.layout import as_rows, check_sample_type
 from plait.hyperspectral.containers import BlockGrid, Window
 from plait.hyperspectral.cubes import ArrayCube, image_of
 from plait.hyperspectral.parameters import ImageLayout
@@ -142,7 +142,7 @@ def cube_of(array: NDArray[Any], axes: str) -> NDArray[Any]:
     plain = array.reshape(array.shape[array.ndim - len(axes) :])
     if len(axes) == 2:
         plain, axes = plain[..., None], f"{axes}z"
-    return plain.transpose([axes.index(axis) for axis in "yxz"])
+    return as_rows(plain, axes)
 
 
 def needed_bits(cube: NDArray[Any]) -> int:

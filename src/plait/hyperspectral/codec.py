@@ -243,20 +243,19 @@ class _Stored:
         self._states: dict[int, list[NDArray[np.int64]]] = {}
         self._store = ResidualStore(self._image, rows=last - first)
         self._bits = decoder.reader()
+        coder = make_coder(decoder.parameters, self._bits)
         if isinstance(decoder.parameters.coder, HybridCoder):
             self._first, self._last = 0, self._image.rows
             self._store = ResidualStore(self._image)
-            self._read_backwards(make_coder(decoder.parameters, self._bits))
-        elif start is None:
-            self._read_bands()
+            self._read_backwards(coder)
         else:
-            self._read_parts(start)
+            self._read_bands(coder, start)
 
-    def _steps(self) -> list[tuple[int, int]]:
-        """Stretches of rows that are read at a time."""
+    def _steps(self, last: int) -> list[tuple[int, int]]:
+        """Stretches of rows that are read at a time, up to row `last`."""
         step, row, steps = rows_at_a_time(self._image, bands=1), self._first, []
-        while row < self._last:
-            end = min(row + step, self._last)
+        while row < last:
+            end = min(row + step, last)
             if self._every is not None:
                 end = min(end, row - row % self._every + self._every)
             steps.append((row, end))
@@ -269,42 +268,36 @@ class _Stored:
         self._decoder.check(residuals)
         self._store.put(band, row - self._first, residuals)
 
-    def _bands(self) -> list[tuple[int, int]]:
+    def _bands(self, most: int) -> list[tuple[int, int]]:
         """Bands that are read at a time, and their number; one where there are checkpoints."""
-        step = 1 if self._every is not None else bands_at_a_time(self._image)
+        step = 1 if self._every is not None else min(most, bands_at_a_time(self._image))
         bands = self._image.bands
         return [(band, min(step, bands - band)) for band in range(0, bands, step)]
 
-    def _read_bands(self) -> None:
-        # What follows the last row that is asked for has to be read all the same, but is not kept.
-        wanted, self._last = self._last, self._image.rows
-        coder = make_coder(self._decoder.parameters, self._bits)
-        self._store = ResidualStore(self._image)
-        steps = self._steps()
-        for band, bands in self._bands():
+    def _read_bands(self, coder: ResidualCoder, start: Checkpoint | None) -> None:
+        image = self._image
+        # Without places to begin at, what follows the last row that is asked for has to be read all the same.
+        steps = self._steps(image.rows if start is None else self._last)
+        if start is None:
+            self._store = ResidualStore(image)
+        for band, bands in self._bands(image.bands if start is None else 1):
+            if start is not None:
+                samples = (band * image.rows + start.row) * image.columns
+                bits = self._decoder.reader(start.positions[band])
+                coder.resume(bits, start.coders[band], samples, band)
             for row, end in steps:
-                if self._every is not None and row and row % self._every == 0:
+                if start is None and self._every is not None and row and row % self._every == 0:
                     self._positions.setdefault(row, []).append(self._bits.position)
                     self._states.setdefault(row, []).append(coder.state(band))
                 self._read(coder, band, row, end, bands)
-        self._last = wanted
-        self._decoder.check_end(self._bits.left)
-
-    def _read_parts(self, start: Checkpoint) -> None:
-        image = self._image
-        coder = make_coder(self._decoder.parameters, self._bits)
-        for band in range(image.bands):
-            bits = self._decoder.reader(start.positions[band])
-            samples = (band * image.rows + start.row) * image.columns
-            coder.resume(bits, start.coders[band], samples, band)
-            for row, end in self._steps():
-                self._read(coder, band, row, end)
+        if start is None:
+            self._decoder.check_end(self._bits.left)
 
     def _read_backwards(self, coder: ResidualCoder) -> None:
         image = self._image
         if self._decoder.parameters.order == "bsq":
-            for band, bands in reversed(self._bands()):
-                for row, end in reversed(self._steps()):
+            for band, bands in reversed(self._bands(image.bands)):
+                for row, end in reversed(self._steps(image.rows)):
                     self._read(coder, band, row, end, bands)
             self._check_begin()
             return

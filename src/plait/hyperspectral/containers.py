@@ -48,9 +48,32 @@ class Window(NamedTuple):
         empty = found.first_row >= found.last_row or found.first_column >= found.last_column
         return None if empty else found
 
+    def within(self, outer: Window) -> tuple[slice, slice]:
+        """Where it is in an array that has the samples of `outer`."""
+        rows = slice(self.first_row - outer.first_row, self.last_row - outer.first_row)
+        return rows, slice(self.first_column - outer.first_column, self.last_column - outer.first_column)
+
     def __str__(self) -> str:
         rows = f"rows {self.first_row} to {self.last_row - 1}"
         return f"{rows}, columns {self.first_column} to {self.last_column - 1}"
+
+
+def span(key: Any, size: int) -> tuple[int, int, Any]:
+    """What has to be read along an axis of some size for an index, and what of it is meant."""
+    if isinstance(key, int | np.integer):
+        one = int(key) + (size if key < 0 else 0)
+        return one, one + 1, 0
+    if isinstance(key, slice):
+        wanted = range(*key.indices(size))
+        if not wanted:
+            return 0, 0, slice(0, 0)
+        return min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1]) + 1, slice(None, None, key.step)
+    places = np.asarray(key)
+    places = np.where(places < 0, places + size, places)
+    if not places.size:
+        return 0, 0, places.astype(int)
+    first = int(places.min())
+    return first, int(places.max()) + 1, places - first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +157,7 @@ _ATTACHMENT = struct.Struct("<QQIH")
 _TRAILER = struct.Struct("<QQI8s")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockEntry:
+class BlockEntry(NamedTuple):
     """Where a block is in the file, in bytes; `crc` is CRC-32 of its bytes.
 
     `samples_crc` is CRC-32 of its samples, if the container has such checksums.
@@ -200,7 +222,7 @@ class ContainerWriter:
     def close(self, attachments: Mapping[str, bytes]) -> None:
         """Write the attachments, named bytes, then the index and the trailer."""
         index = [_COUNTS.pack(len(self._entries), len(attachments))]
-        index += [_BLOCK.pack(one.offset, one.length, one.crc, one.samples_crc) for one in self._entries]
+        index += [_BLOCK.pack(*one) for one in self._entries]
         for name, data in attachments.items():
             label = name.encode("utf-8")
             index.append(_ATTACHMENT.pack(self._position, len(data), zlib.crc32(data), len(label)) + label)

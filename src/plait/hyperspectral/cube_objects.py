@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.cubes.input import open_cube
-from plait.formats.cubes.layout import check_sample_type
+from plait.formats.cubes.layout import as_rows, check_sample_type, in_order
 from plait.hyperspectral.chunks import cube_of
 from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cubes import ArrayCube, CubeSource
@@ -47,18 +47,11 @@ class KeptParts:
             common = own.meets(window)
             if common is None:
                 continue
-            target = found[
-                common.first_row - first : common.last_row - first,
-                common.first_column - left : common.last_column - left,
-            ]
+            target = found[common.within(window)]
             if own.pixels * found.shape[2] * found.itemsize > self._most:
                 self._in_order(part, common, target)
             else:
-                samples = self._whole(part)
-                target[...] = samples[
-                    common.first_row - own.first_row : common.last_row - own.first_row,
-                    common.first_column - own.first_column : common.last_column - own.first_column,
-                ]
+                target[...] = self._whole(part)[common.within(own)]
         return found
 
     def _whole(self, part: int) -> NDArray[Any]:
@@ -79,7 +72,7 @@ class KeptParts:
     def _in_order(self, part: int, common: Window, target: NDArray[Any]) -> None:
         """Fill `target` with rows of a part that is too large to be kept."""
         own = self._cube.windows[part]
-        columns = slice(common.first_column - own.first_column, common.last_column - own.first_column)
+        _, columns = common.within(own)
         with self._lock:
             state = self._under_way
             if state is None or state[0] != part or state[1] > common.first_row:
@@ -144,11 +137,11 @@ class LazyArrayCube:
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
     ) -> NDArray[Any]:
         """Samples of a window, shape (rows, columns, bands); ends are exclusive, None reads to the end."""
-        window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
-        found = np.asarray(self._array[tuple(window[axis] for axis in self._axes)])
+        window = in_order(self._axes, slice(first, last), slice(first_column, last_column))
+        found = np.asarray(self._array[window])
         if found.dtype.kind not in "iu":
             check_sample_type(found.dtype, "what the array gave")
-        return found.transpose([self._axes.index(axis) for axis in _AXES])
+        return as_rows(found, self._axes)
 
 
 class _Compressed:

@@ -293,84 +293,52 @@ def _digit(symbol: str, limit: int) -> int:
     return limit + 1 if symbol == "X" else int(symbol, 16)
 
 
-class _Tables:
-    """`WordTables` under way, as lists."""
-
-    def __init__(self) -> None:
-        self.codes: list[list[int]] = []
-        self.nodes: list[list[int]] = []
-        self.words: list[list[int]] = []
-        self.symbols: list[int] = []
-        self.lookup: list[list[int]] = []
-        self.branches: list[list[int]] = []
-        #: Node of each incomplete word of each code, and where its symbols are.
-        self.node_of: list[dict[str, int]] = []
-        self.place_of: list[dict[str, int]] = []
-
-    def add(self, code: HybridCode) -> None:
-        """Append a code."""
-        nodes = {prefix: len(self.nodes) + k for k, prefix in enumerate(code.flush)}
-        places: dict[str, int] = {}
-        self.nodes += [[0] * 16 for _ in nodes]
-        self.codes.append([code.threshold, code.limit, nodes[""]])
-        reversed_words = {}
-        for word, bits in code.words.items():
-            number = -1 - len(self.words)
-            reversed_words[bits[::-1]] = number
-            start = len(self.symbols)
-            for k in range(len(word)):
-                after = nodes.get(word[: k + 1], number)
-                self.nodes[nodes[word[:k]]][_digit(word[k], code.limit)] = after
-                places[word[:k]] = start
-            self.words.append([int(bits, 2), len(bits), start, len(word)])
-            self.symbols += [_digit(symbol, code.limit) for symbol in word]
-        self.node_of.append(nodes)
-        self.place_of.append(places)
-        self._add_lookup(reversed_words)
-
-    def _add_lookup(self, words: dict[str, int]) -> None:
-        own = [0] * (1 << LOOKUP_BITS)
-        roots: dict[str, int] = {}
-        for bits, number in words.items():
-            if len(bits) <= LOOKUP_BITS:
-                low = int(bits[::-1], 2)
-                for entry in range(low, 1 << LOOKUP_BITS, 1 << len(bits)):
-                    own[entry] = number
-                continue
-            root, rest = bits[:LOOKUP_BITS], bits[LOOKUP_BITS:]
-            if root not in roots:
-                roots[root] = self._branch()
-                own[int(root[::-1], 2)] = roots[root]
-            branch = roots[root]
-            for bit in rest[:-1]:
-                if self.branches[branch][int(bit)] == 0:
-                    self.branches[branch][int(bit)] = self._branch()
-                branch = self.branches[branch][int(bit)]
-            self.branches[branch][int(rest[-1])] = number
-        self.lookup.append(own)
-
-    def _branch(self) -> int:
-        # Branch 0 is nobody's, so that 0 says that there is none yet.
-        if not self.branches:
-            self.branches.append([-1, -1])
-        self.branches.append([0, 0])
-        return len(self.branches) - 1
-
-
-@functools.cache
-def _tables() -> _Tables:
-    tables = _Tables()
-    for code in hybrid_codes():
-        tables.add(code)
-    return tables
-
-
 @functools.cache
 def word_tables() -> WordTables:
     """The codes as arrays."""
-    found = _tables()
-    arrays = found.codes, found.nodes, found.words, [found.symbols], found.lookup, found.branches
+    codes, lookup = [], []
+    nodes: list[list[int]] = []
+    words: list[list[int]] = []
+    symbols: list[int] = []
+    # Branch 0 is nobody's, so that 0 says that there is none yet.
+    branches = [[-1, -1]]
+    for code in hybrid_codes():
+        node_of = {prefix: len(nodes) + k for k, prefix in enumerate(code.flush)}
+        nodes += [[0] * 16 for _ in node_of]
+        codes.append([code.threshold, code.limit, node_of[""]])
+        numbers = {}
+        for word, bits in code.words.items():
+            numbers[bits[::-1]] = number = -1 - len(words)
+            for k, symbol in enumerate(word):
+                nodes[node_of[word[:k]]][_digit(symbol, code.limit)] = node_of.get(word[: k + 1], number)
+            words.append([int(bits, 2), len(bits), len(symbols), len(word)])
+            symbols += [_digit(symbol, code.limit) for symbol in word]
+        lookup.append(_looked_up(numbers, branches))
+    arrays = codes, nodes, words, [symbols], lookup, branches
     return WordTables(*(np.array(array, np.int64) for array in arrays))
+
+
+def _looked_up(words: dict[str, int], branches: list[list[int]]) -> list[int]:
+    """Of a code, what the next bits of a stream read backwards mean; longer words get branches."""
+
+    def new_branch() -> int:
+        branches.append([0, 0])
+        return len(branches) - 1
+
+    found = [0] * (1 << LOOKUP_BITS)
+    for bits, number in words.items():
+        root, rest = bits[:LOOKUP_BITS], bits[LOOKUP_BITS:]
+        low = int(root[::-1], 2)
+        if not rest:
+            for entry in range(low, 1 << LOOKUP_BITS, 1 << len(bits)):
+                found[entry] = number
+            continue
+        found[low] = branch = found[low] or new_branch()
+        for bit in rest[:-1]:
+            branches[branch][int(bit)] = branches[branch][int(bit)] or new_branch()
+            branch = branches[branch][int(bit)]
+        branches[branch][int(rest[-1])] = number
+    return found
 
 
 @functools.cache
@@ -380,9 +348,15 @@ def flush_words() -> tuple[tuple[dict[int, str], dict[str, tuple[int, int]]], ..
     The output word of each node; and, for each output word, where the symbols of its input word begin and how
     many there are.
     """
-    found, words = _tables(), []
-    for code, nodes, places in zip(hybrid_codes(), found.node_of, found.place_of, strict=True):
-        out = {node: code.flush[prefix] for prefix, node in nodes.items()}
-        back = {code.flush[prefix]: (places[prefix], len(prefix)) for prefix in nodes}
-        words.append((out, back))
-    return tuple(words)
+    found, node, place = [], 0, 0
+    for code in hybrid_codes():
+        places: dict[str, int] = {}
+        for word in code.words:
+            # The last complete word that begins so; any would do.
+            places |= {word[:k]: place for k in range(len(word))}
+            place += len(word)
+        out = dict(enumerate(code.flush.values(), node))
+        node += len(code.flush)
+        back = {output: (places[prefix], len(prefix)) for prefix, output in code.flush.items()}
+        found.append((out, back))
+    return tuple(found)

@@ -105,20 +105,17 @@ def preset_parameters(
         own.setdefault("accumulator_constant", None)
     if own.get("order", "bi") == "bi":
         own.setdefault("interleaving_depth", image.bands)
-    parts = {name: _taken(own, name_of) for name, name_of in _names(CODER_KINDS[kind]).items()}
+    predictor, coder = ([field.name for field in fields(part)] for part in (Predictor, CODER_KINDS[kind]))
+    known = sorted({"coder", *predictor, *coder, *_STREAM})
+    parts = [{name: own.pop(name) for name in names if name in own} for names in (predictor, coder, _STREAM)]
     if own:
-        known = sorted({"coder"}.union(*_names(CODER_KINDS[kind]).values()))
         raise InvalidInput(
             "parameters",
             found=", ".join(name[:40] or repr(name) for name in sorted(own)[:6]),
             expected=f"some of {', '.join(known)}",
         )
-    return StreamParameters(
-        image=image,
-        predictor=Predictor(**parts["predictor"]),
-        coder=CODER_KINDS[kind](**parts["coder"]),
-        **parts["stream"],
-    )
+    made = {"predictor": Predictor(**parts[0]), "coder": CODER_KINDS[kind](**parts[1])}
+    return StreamParameters(image=image, **made, **parts[2])
 
 
 def check_interoperable(parameters: StreamParameters) -> None:
@@ -140,18 +137,6 @@ def check_interoperable(parameters: StreamParameters) -> None:
     if coder.restricted and depth > 4:
         found = f"restricted code options for samples of {depth} bits"
         raise InvalidInput("restricted", found=found, expected="them for up to 4 bits", hint="leave it out")
-
-
-def _names(kind: type) -> dict[str, tuple[str, ...]]:
-    return {
-        "predictor": tuple(field.name for field in fields(Predictor)),
-        "coder": tuple(field.name for field in fields(kind)),
-        "stream": _STREAM,
-    }
-
-
-def _taken(named: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: named.pop(name) for name in names if name in named}
 
 
 #: Parameters that are made of several numbers.
@@ -256,12 +241,5 @@ def tables_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def outside_tables(parameters: StreamParameters) -> dict[str, Any]:
     """Tables that a stream may use and not carry, out of the parameters it was made with."""
-    predictor, coder = parameters.predictor, parameters.coder
-    found: dict[str, Any] = {
-        "weight_table": predictor.weight_table,
-        "weight_offsets": predictor.weight_offsets,
-        "accumulator_table": getattr(coder, "accumulator_table", None),
-    }
-    if predictor.representatives is not None and not isinstance(predictor.representatives.damping, int):
-        found["damping"] = predictor.representatives.damping
-    return {name: table for name, table in found.items() if table is not None}
+    parts, names = (parameters.predictor, parameters.coder), (*_TABLES, "representatives")
+    return tables_of({name: getattr(part, name) for part in parts for name in names if hasattr(part, name)})

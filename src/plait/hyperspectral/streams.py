@@ -318,13 +318,12 @@ class CompressedCube(Closing):
         common = window.meets(wanted)
         if common is None:
             return
-        columns = slice(common.first_column - window.first_column, common.last_column - window.first_column)
-        place = slice(common.first_column - wanted.first_column, common.last_column - wanted.first_column)
+        target, (_, columns) = found[common.within(wanted)], common.within(window)
         row = window.first_row
         for rows in self.part_rows(part, common.last_row):
             low, high = max(row, common.first_row), min(row + len(rows), common.last_row)
             if low < high:
-                own = found[low - wanted.first_row : high - wanted.first_row, place]
+                own = target[low - common.first_row : high - common.first_row]
                 own[:] = rows[low - row : high - row, columns]
             row += len(rows)
 

@@ -76,47 +76,22 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
         )
         return found
 
-    def _window(self, *bounds: int) -> NDArray[Any]:
-        from plait.hyperspectral.containers import Window
-
-        self.cube()
-        kept = self._kept
-        assert kept is not None
-        return kept.read(Window(*bounds))
-
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+        from plait.hyperspectral.containers import Window, span
+
         bands, rows, columns = key
-        first, last, row_key = _span(rows, self.shape[1])
-        left, right, column_key = _span(columns, self.shape[2])
+        first, last, row_key = span(rows, self.shape[1])
+        left, right, column_key = span(columns, self.shape[2])
         if first >= last or left >= right:
             window = np.empty((last - first, right - left, self.shape[0]), self.dtype)
         else:
-            window = self._window(first, last, left, right).astype(self.dtype, copy=False)
+            self.cube()
+            assert self._kept is not None
+            window = self._kept.read(Window(first, last, left, right)).astype(self.dtype, copy=False)
         # One at a time, because arrays of several axes would be taken in pairs.
         found = window.transpose(2, 0, 1)[:, :, column_key][:, row_key][bands]
         # Of a single sample, `ascontiguousarray` would make a row.
         return np.asarray(found, order="C")
-
-
-def _span(key: Any, size: int) -> tuple[int, int, Any]:
-    """What has to be read along an axis, and what of it is meant."""
-    if isinstance(key, slice):
-        wanted = range(*key.indices(size))
-        if not wanted:
-            return 0, 0, slice(0, 0)
-        first, last = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1]) + 1
-        if key.step is None or key.step > 0:
-            return first, last, slice(None, None, key.step)
-        return first, last, slice(None, None, key.step)
-    if isinstance(key, int | np.integer):
-        one = int(key) + (size if key < 0 else 0)
-        return one, one + 1, 0
-    wanted_rows = np.asarray(key)
-    wanted_rows = np.where(wanted_rows < 0, wanted_rows + size, wanted_rows)
-    if not wanted_rows.size:
-        return 0, 0, wanted_rows.astype(int)
-    first = int(wanted_rows.min())
-    return first, int(wanted_rows.max()) + 1, wanted_rows - first
 
 
 class CubeBackend(BackendEntrypoint):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.core.common import parse_named_configuration
 
 from plait.hyperspectral.chunks import ChunkCoding
-from plait.hyperspectral.containers import MAGIC, Window, read_container, read_extent
+from plait.hyperspectral.containers import MAGIC, Window, read_container, read_extent, span
 from plait.hyperspectral.streams import open_stream
 
 if TYPE_CHECKING:
@@ -175,21 +175,13 @@ class _Part(NamedTuple):
         selection = selection if isinstance(selection, tuple) else (selection,)
         selection += (slice(None),) * (len(shape) - len(selection))
         sizes = dict(zip(coding.axes, shape[len(shape) - len(coding.axes) :], strict=True))
-        bounds = {axis: (0, size) for axis, size in sizes.items()}
+        bounds = {axis: [0, size] for axis, size in sizes.items()}
         inner = []
         for axis, chosen, size in zip(coding.axes.rjust(len(shape), "t"), selection, shape, strict=True):
             if axis in "yx" and isinstance(chosen, slice | int | np.integer):
-                bounds[axis], chosen = _bounds(chosen, size)
+                *bounds[axis], chosen = span(chosen, size)
             inner.append(chosen)
         return cls(Window(*bounds["y"], *bounds["x"]), tuple(inner))
-
-
-def _bounds(chosen: Any, size: int) -> tuple[tuple[int, int], Any]:
-    """What has to be read for a selection along an axis, and the selection within what is read."""
-    if not isinstance(chosen, slice):
-        return (int(chosen), int(chosen) + 1), 0
-    first, last, step = chosen.indices(size)
-    return (first, max(first, last)), slice(None, None, step)
 
 
 def _buffer(found: NDArray[Any], chunk_spec: ArraySpec) -> NDBuffer:

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
-from plait.formats.atomic import HiddenOutput, description_errors
 from plait.formats.cubes.input import FileCube
 from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
-from plait.formats.cubes.output import RowWriter
+from plait.formats.cubes.output import LibraryWriter
 from plait.formats.optional_packages import load_package
 
 _PURPOSE = "GeoTIFF"
@@ -115,7 +114,7 @@ class GeoTiffCube(FileCube):
         self._file.close()
 
 
-class GeoTiffWriter(RowWriter):
+class GeoTiffWriter(LibraryWriter):
     """A GeoTIFF file that appears under its name when complete; rows come in order.
 
     `metadata` is that of a `GeoTiffCube`, or empty. InvalidInput or FormatError if it cannot be written,
@@ -125,7 +124,6 @@ class GeoTiffWriter(RowWriter):
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, metadata: dict[str, Any]) -> None:
         self._rasterio = load_package("rasterio", _PURPOSE)
         super().__init__(path, layout)
-        self._output = HiddenOutput(path)
         profile = _profile(path, metadata.get("profile", {}))
         # A file of strips has no width of tiles that could be asked for.
         if not profile.get("tiled"):
@@ -148,14 +146,7 @@ class GeoTiffWriter(RowWriter):
         except (self._rasterio.errors.RasterioError, ValueError) as error:
             self._output.discard()
             raise FormatError(path, found=error, expected="a GeoTIFF file that can be written") from error
-        try:
-            with description_errors(path, _PURPOSE, self._rasterio.errors.RasterioError):
-                self._describe(metadata)
-            # Whole blocks of the file, because one that is written again takes its place twice.
-            self._step = max(1, int(self._file.block_shapes[0][0]))
-        except BaseException:
-            self.discard()
-            raise
+        self._begin(_PURPOSE, metadata, self._rasterio.errors.RasterioError)
 
     def _describe(self, found: dict[str, Any]) -> None:
         file, rasterio = self._file, self._rasterio
@@ -181,6 +172,8 @@ class GeoTiffWriter(RowWriter):
             points = [make(**dict(zip(names, point, strict=True))) for point in found["gcps"]]
             wkt = found.get("gcps_crs")
             file.gcps = (points, rasterio.crs.CRS.from_wkt(wkt) if wkt else None)
+        # Whole blocks of the file, because one that is written again takes its place twice.
+        self._step = max(1, int(file.block_shapes[0][0]))
 
     def _write(self, row: int, rows: NDArray[Any]) -> None:
         window = self._rasterio.windows.Window(0, row, self.layout.columns, len(rows))
@@ -188,15 +181,6 @@ class GeoTiffWriter(RowWriter):
             self._file.write(np.ascontiguousarray(rows.transpose(2, 0, 1)), window=window)
         except self._rasterio.errors.RasterioError as error:
             raise FormatError(self.path, found=error, expected="room for the output") from error
-
-    def _finish(self) -> None:
-        self._file.close()
-        self._output.close()
-
-    def discard(self) -> None:
-        """Remove the unfinished file."""
-        self._file.close()
-        self._output.discard()
 
 
 def _profile(path: object, found: Any) -> dict[str, Any]:

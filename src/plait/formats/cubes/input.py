@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import input_errors
 from plait.formats.cubes.envi import data_of, header_of, read_envi_header
-from plait.formats.cubes.layout import ByteOrder, CubeLayout, interleave_axes, npy_layout, with_byte_order
+from plait.formats.cubes.layout import (
+    ByteOrder,
+    CubeLayout,
+    as_rows,
+    in_order,
+    interleave_axes,
+    npy_layout,
+    with_byte_order,
+)
 from plait.formats.cubes.origin import MOST_PREFIX, CubeOrigin
 from plait.types import Closing
 
@@ -128,7 +136,6 @@ class FileCube(Closing):
 
 #: A span with samples that are not asked for is read at once up to this size, and in pieces beyond.
 _MOST_SPAN = 1 << 26
-_FILE_AXES = "yxz"
 
 
 def check_file_size(path: str | os.PathLike[str], layout: CubeLayout, found: int | None = None) -> None:
@@ -166,12 +173,8 @@ class CubeFile(FileCube):
         weakref.finalize(self, self._file.close)
 
     def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
-        window = {
-            "y": range(first, last),
-            "x": range(first_column, last_column),
-            "z": range(self.bands),
-        }
-        ranges = [window[axis] for axis in self.layout.axes]
+        axes = self.layout.axes
+        ranges = list(in_order(axes, range(first, last), range(first_column, last_column), range(self.bands)))
         lengths = [len(one) for one in ranges]
         if all(len(one) == size for one, size in zip(ranges[1:], self.layout.shape[1:], strict=True)):
             # All of it lies together: not copied.
@@ -181,7 +184,7 @@ class CubeFile(FileCube):
         else:
             out = np.empty(lengths, self.dtype)
             self._fill(out, ranges, self.layout.shape, 0)
-        return out.transpose([self.layout.axes.index(axis) for axis in _FILE_AXES])
+        return as_rows(out, axes)
 
     def _fill(self, out: NDArray[Any], ranges: list[range], shape: tuple[int, ...], first: int) -> None:
         """Fill an array from a sub-cube that starts `first` samples after the first one."""
@@ -364,17 +367,16 @@ def _open_geotiff(path: Path, raw: RawShape) -> InputCube:
 
     _only_interleave(raw, path, interleave=False)
     source = GeoTiffCube(path)
-    origin = CubeOrigin(
-        format="geotiff", layout=source.layout, names={"data": path.name}, metadata=source.metadata
-    )
-    return InputCube(source, origin, (path,))
+    return _with_metadata(source, path, "geotiff", source.metadata)
 
 
 def _open_netcdf(path: Path, raw: RawShape, variable: str | None) -> InputCube:
     from plait.formats.cubes.netcdf import NetCdfCube
 
     source = NetCdfCube(path, variable, _only_interleave(raw, path, interleave=True))
-    origin = CubeOrigin(
-        format="netcdf", layout=source.layout, names={"data": path.name}, metadata=source.metadata
-    )
+    return _with_metadata(source, path, "netcdf", source.metadata)
+
+
+def _with_metadata(source: FileCube, path: Path, form: str, metadata: dict[str, Any]) -> InputCube:
+    origin = CubeOrigin(format=form, layout=source.layout, names={"data": path.name}, metadata=metadata)
     return InputCube(source, origin, (path,))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 
@@ -58,6 +59,17 @@ def interleave_axes(name: str) -> str:
     raise InvalidInput("interleave", found=repr(name), expected=expected)
 
 
+def in_order(axes: str, y: Any, x: Any, z: Any = slice(None)) -> tuple[Any, ...]:
+    """What belongs to rows, columns and bands, in the order of some axes."""
+    of_axis = {"y": y, "x": x, "z": z}
+    return tuple(of_axis[axis] for axis in axes)
+
+
+def as_rows(samples: NDArray[Any], axes: str) -> NDArray[Any]:
+    """Samples with some axes as (rows, columns, bands), not copied."""
+    return samples.transpose([axes.index(axis) for axis in "yxz"])
+
+
 def with_byte_order(kind: np.dtype[Any], order: ByteOrder) -> np.dtype[Any]:
     """A type of samples in a byte order; a single byte has none."""
     return kind.newbyteorder(order)
@@ -93,8 +105,8 @@ class CubeLayout:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Size in the order of the axes."""
-        sizes = {"y": self.rows, "x": self.columns, "z": self.bands}
-        return (sizes[self.axes[0]], sizes[self.axes[1]], sizes[self.axes[2]])
+        first, second, third = in_order(self.axes, self.rows, self.columns, self.bands)
+        return first, second, third
 
     @property
     def samples(self) -> int:

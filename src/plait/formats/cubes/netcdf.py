@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import HiddenOutput, description_errors
 from plait.formats.compression import input_errors
 from plait.formats.cubes.input import FileCube
-from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
-from plait.formats.cubes.output import RowWriter
+from plait.formats.cubes.layout import CubeLayout, as_rows, check_sample_type, in_order, layout_in
+from plait.formats.cubes.output import LibraryWriter
 from plait.formats.optional_packages import load_package
 
 _PURPOSE = "NetCDF"
@@ -23,7 +22,6 @@ _PURPOSE = "NetCDF"
 _BAND_NAMES: Final = ("band", "channel", "lambda", "spectral", "wavelength", "wl")
 #: Variables beside the cube are kept up to this size.
 _MOST_KEPT = 1 << 20
-_FILE_AXES = "yxz"
 _FILTERS: Final = ("zlib", "shuffle", "complevel")
 
 
@@ -99,15 +97,13 @@ class NetCdfCube(FileCube):
         return left[: found[0]] + "z" + left[found[0] :]
 
     def _read(self, first: int, last: int, first_column: int, last_column: int) -> NDArray[Any]:
-        window = {"y": slice(first, last), "x": slice(first_column, last_column), "z": slice(None)}
+        window = in_order(self.layout.axes, slice(first, last), slice(first_column, last_column))
         try:
             with self._lock:
-                found = np.asarray(self._variable[tuple(window[axis] for axis in self.layout.axes)])
+                found = np.asarray(self._variable[window])
         except (OSError, RuntimeError) as error:
             raise FormatError(self.path, found=error, expected=f"rows {first} to {last}") from error
-        return found.astype(self.dtype, copy=False).transpose(
-            [self.layout.axes.index(axis) for axis in _FILE_AXES]
-        )
+        return as_rows(found.astype(self.dtype, copy=False), self.layout.axes)
 
     def close(self) -> None:
         """Close the file."""
@@ -174,7 +170,7 @@ def _attribute(value: Any) -> Any:
     return found[0] if value["scalar"] else found
 
 
-class NetCdfWriter(RowWriter):
+class NetCdfWriter(LibraryWriter):
     """A NetCDF file that appears under its name when complete; rows come in order.
 
     `metadata` is that of a `NetCdfCube`, or empty. InvalidInput or FormatError if it cannot be written,
@@ -184,15 +180,9 @@ class NetCdfWriter(RowWriter):
     def __init__(self, path: str | os.PathLike[str], layout: CubeLayout, metadata: dict[str, Any]) -> None:
         library = load_package("netCDF4", _PURPOSE)
         super().__init__(path, layout)
-        self._output = HiddenOutput(path)
         with input_errors(path, "a NetCDF file that can be written"):
             self._file = library.Dataset(os.fspath(self._output.hidden), "w")
-        try:
-            with description_errors(path, _PURPOSE):
-                self._describe(metadata)
-        except BaseException:
-            self.discard()
-            raise
+        self._begin(_PURPOSE, metadata)
 
     def _describe(self, found: dict[str, Any]) -> None:
         file = self._file
@@ -232,20 +222,8 @@ class NetCdfWriter(RowWriter):
         return variable
 
     def _write(self, row: int, rows: NDArray[Any]) -> None:
-        window = {"y": slice(row, row + len(rows)), "x": slice(None), "z": slice(None)}
-        axes = self.layout.axes
-        values = rows.transpose([_FILE_AXES.index(axis) for axis in axes])
+        values = rows.transpose(in_order(self.layout.axes, 0, 1, 2))
         try:
-            self._variable[tuple(window[axis] for axis in axes)] = values
+            self._variable[in_order(self.layout.axes, slice(row, row + len(rows)), slice(None))] = values
         except (OSError, RuntimeError) as error:
             raise FormatError(self.path, found=error, expected="room for the output") from error
-
-    def _finish(self) -> None:
-        self._file.close()
-        self._output.close()
-
-    def discard(self) -> None:
-        """Remove the unfinished file."""
-        if self._file.isopen():
-            self._file.close()
-        self._output.discard()

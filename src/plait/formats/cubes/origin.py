@@ -31,6 +31,15 @@ _TYPES: Final = re.compile(r"[<>=|]?[iu][124]")
 _MOST_BYTES: Final = 1 << 28
 
 
+_SIZES: Final = ("rows", "columns", "bands", "offset")
+#: What of a seal stands where.
+_SEAL: Final = {
+    "size": ("stream_bytes", int),
+    "sha256": ("stream_sha256", str),
+    "samples_crc32": ("samples_crc32", int),
+}
+
+
 def origin_path(stream: str | os.PathLike[str]) -> Path:
     """Where the origin of a plain stream stands: ``scene.c123`` has ``scene.c123.json``."""
     return Path(f"{os.fspath(stream)}.json")
@@ -80,12 +89,8 @@ class CubeOrigin:
         found: dict[str, Any] = {
             "plait_origin": _VERSION,
             "format": self.format,
-            "rows": layout.rows,
-            "columns": layout.columns,
-            "bands": layout.bands,
+            **{name: getattr(layout, name) for name in (*_SIZES, "axes")},
             "dtype": layout.dtype.str,
-            "axes": layout.axes,
-            "offset": layout.offset,
             "names": self.names,
             "metadata": self.metadata,
         }
@@ -112,7 +117,7 @@ class CubeOrigin:
             layout = CubeLayout(
                 dtype=np.dtype(dtype),
                 axes=_field(found, "axes", str, path),
-                **{name: _field(found, name, int, path) for name in ("rows", "columns", "bands", "offset")},
+                **{name: _field(found, name, int, path) for name in _SIZES},
             )
             origin = cls(
                 format=_field(found, "format", str, path),
@@ -135,11 +140,7 @@ class CubeOrigin:
 
     def write_beside(self, stream: str | os.PathLike[str], seal: StreamSeal) -> None:
         """Write it beside a stream that is complete, with its seal."""
-        told = {
-            "stream_bytes": seal.size,
-            "stream_sha256": seal.sha256,
-            "samples_crc32": seal.samples_crc32,
-        }
+        told = {name: getattr(seal, key) for key, (name, _) in _SEAL.items()}
         # As it will be read: keys are text then.
         found = json.loads(json.dumps({**self.to_json(), **told}))
         write_json(origin_path(stream), {**found, "crc32": _crc(found)})
@@ -172,11 +173,8 @@ class CubeOrigin:
                     hint=f"{hint}is taken as it is",
                 )
         origin = cls.from_json(found, path)
-        seal = StreamSeal(
-            size=_field(found, "stream_bytes", int, path, None),
-            sha256=_field(found, "stream_sha256", str, path, None),
-            samples_crc32=_field(found, "samples_crc32", int, path, None),
-        )
+        fields = {key: _field(found, name, kind, path, None) for key, (name, kind) in _SEAL.items()}
+        seal = StreamSeal(**fields)
         size = os.stat(stream).st_size
         if seal.size is not None and seal.size != size:
             more = size - seal.size

@@ -7,6 +7,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.atomic import AtomicFile, bad_output, check_not_input, check_output, output_errors
+from plait.formats.atomic import (
+    AtomicFile,
+    HiddenOutput,
+    bad_output,
+    check_not_input,
+    check_output,
+    description_errors,
+    output_errors,
+)
 from plait.formats.cubes.envi import DATA_SUFFIXES, header_name, new_envi_header
 from plait.formats.cubes.input import GEOTIFF_SUFFIXES, NETCDF_SUFFIXES
 from plait.formats.cubes.layout import (
@@ -95,6 +104,40 @@ class RowWriter(WholeOrNot):
     @abstractmethod
     def _finish(self) -> None:
         """Make the complete file appear."""
+
+
+class LibraryWriter(RowWriter):
+    """A file that a library writes under a hidden name; `_file` is what it has open."""
+
+    _file: Any
+
+    def __init__(self, path: str | os.PathLike[str], layout: CubeLayout) -> None:
+        super().__init__(path, layout)
+        self._output = HiddenOutput(path)
+
+    def _begin(self, kind: str, metadata: dict[str, Any], *errors: type[Exception]) -> None:
+        """Describe the cube; `kind` names the format, `errors` are what the library raises."""
+        try:
+            with description_errors(self.path, kind, *errors):
+                self._describe(metadata)
+        except BaseException:
+            self.discard()
+            raise
+
+    @abstractmethod
+    def _describe(self, found: dict[str, Any]) -> None:
+        """Write what the metadata say, and make room for the samples."""
+
+    def _finish(self) -> None:
+        self._file.close()
+        self._output.close()
+
+    def discard(self) -> None:
+        """Remove the unfinished file."""
+        # Closed already, some libraries complain.
+        with suppress(RuntimeError):
+            self._file.close()
+        self._output.discard()
 
 
 def _check_range(rows: NDArray[Any], kind: np.dtype[Any]) -> None:
