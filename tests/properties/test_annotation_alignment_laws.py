@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from support.germline_matches import read_block
+from support.germline_matches import arrays_of, read_block
 
 from plait.alphabets import encode, reverse_complement
 from plait.vdj.germline import load_germline
-from plait.vdj.reads.allele_alignment import J_SCORING, V_SCORING, GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import J_SCORING, V_SCORING, Found, GermlineMatches
 from plait.vdj.reads.annotator import GermlineAligner
 
 TRB = load_germline("mouse_trb")
@@ -42,33 +42,33 @@ def any_read(draw: st.DrawFn) -> str:
     return reverse_complement(read) if draw(st.booleans()) else read
 
 
-def alleles_of(own: SegmentMatches, read: int) -> list[int]:
-    found: list[int] = own.alleles[own.allele_starts[read] : own.allele_starts[read + 1]].tolist()
+def alleles_of(own: Found, read: int) -> list[int]:
+    found: list[int] = own.alleles.take(np.array([read])).values.tolist()
     return found
 
 
 def check_segment(matches: GermlineMatches, name: str, read: int) -> None:
-    own: SegmentMatches = getattr(matches, name)
+    own: Found = getattr(matches, name)
     scoring = {"v": V_SCORING, "j": J_SCORING}[name]
     alleles = alleles_of(own, read)
     assert alleles == sorted(set(alleles))
-    assert (own.score[read] > 0) == bool(alleles)
+    assert (own.scores[read] > 0) == bool(alleles)
     if not alleles:
         nothing = (
             own.read_start,
             own.read_end,
-            own.germline_start,
-            own.germline_end,
-            own.matches,
+            own.paths.germline_start,
+            own.paths.germline_end,
+            own.paths.matches,
             own.support,
         )
         assert not any(column[read] for column in nothing)
-        assert own.run_starts[read] == own.run_starts[read + 1]
+        assert own.paths.runs.starts[read] == own.paths.runs.starts[read + 1]
         return
     letters = encode(matches.reads.sequence(read))
     germline = encode(getattr(TRB, name)[alleles[0]].sequence)
-    at, other, score, alike, pairs = int(own.read_start[read]), int(own.germline_start[read]), 0, 0, 0
-    for kind, length in own.runs[own.run_starts[read] : own.run_starts[read + 1]].tolist():
+    at, other, score, alike, pairs = int(own.read_start[read]), int(own.paths.germline_start[read]), 0, 0, 0
+    for kind, length in own.paths.runs.take(np.array([read])).values.tolist():
         if kind == 0:
             a, b = letters[at : at + length], germline[other : other + length]
             score += int(scoring.scores[a, b].sum())
@@ -77,9 +77,9 @@ def check_segment(matches: GermlineMatches, name: str, read: int) -> None:
         else:
             score -= scoring.gap_open + (length - 1) * scoring.gap_extend
         at, other = at + length * (kind != 1), other + length * (kind != 2)
-    assert (at, other) == (own.read_end[read], own.germline_end[read])
-    assert score == own.score[read]
-    assert (alike, pairs - alike) == (own.matches[read], own.mismatches[read])
+    assert (at, other) == (own.read_end[read], own.paths.germline_end[read])
+    assert score == own.scores[read]
+    assert (alike, pairs - alike) == (own.paths.matches[read], own.paths.mismatches[read])
 
 
 @given(st.lists(any_read(), max_size=4))
@@ -90,7 +90,7 @@ def test_alignments_score_what_they_are_said_to(reads: list[str]) -> None:
         check_segment(matches, "j", read)
         turned = reverse_complement(reads[read])
         assert matches.reads.sequence(read) == (turned if matches.reversed[read] else reads[read])
-        assert (matches.germline[read] >= 0) == (matches.v.score[read] > 0)
+        assert (matches.germline[read] >= 0) == (matches.v.scores[read] > 0)
 
 
 @given(st.lists(any_read(), max_size=3))
@@ -99,8 +99,8 @@ def test_the_other_strand_gives_the_same(reads: list[str]) -> None:
         ALIGNER.align(read_block(block)) for block in (reads, [reverse_complement(read) for read in reads])
     )
     for a, b in ((given.v, turned.v), (given.j, turned.j)):
-        for name in SegmentMatches.__slots__:
-            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+        for one, other in zip(arrays_of(a), arrays_of(b), strict=True):
+            assert np.array_equal(one, other)
     found = given.germline >= 0
     assert np.array_equal(found, turned.germline >= 0)
     assert not (given.reversed & turned.reversed)[found].any()
@@ -112,6 +112,6 @@ def test_known_alleles_are_found(read: tuple[str, int, int, int, int]) -> None:
     matches = ALIGNER.align(read_block([sequence]))
     assert not matches.reversed[0]
     for own, alleles, true, part in ((matches.v, TRB.v, v, bases[0]), (matches.j, TRB.j, j, bases[1])):
-        assert own.score[0] >= part
-        if own.score[0] == part:
+        assert own.scores[0] >= part
+        if own.scores[0] == part:
             assert alleles[true].sequence in {alleles[k].sequence for k in alleles_of(own, 0)}

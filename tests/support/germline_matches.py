@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import Found, GermlineMatches, Paths
+from plait.vdj.reads.columns import Groups
 
-__all__ = ["Hit", "make_matches", "read_block"]
+__all__ = ["Hit", "arrays_of", "make_matches", "read_block"]
 
 _RUN = re.compile("([0-9]+)([MDI])")
 
@@ -91,9 +93,7 @@ def make_matches(
     )
 
 
-def _segment(
-    reads: ReadBlock, alleles: Sequence[tuple[Allele, ...]], hits: Sequence[Hit | None]
-) -> SegmentMatches:
+def _segment(reads: ReadBlock, alleles: Sequence[tuple[Allele, ...]], hits: Sequence[Hit | None]) -> Found:
     n = len(hits)
     # score, read_start, read_end, germline_start, germline_end, matches, mismatches
     facts = np.zeros((7, n), np.int32)
@@ -122,17 +122,17 @@ def _segment(
             facts[:, k] = score, hit.read_start, p, hit.germline_start, q, equal, other
         run_starts.append(len(runs))
         allele_starts.append(len(chosen))
-    return SegmentMatches(
-        score=facts[0],
-        support=support,
-        alleles=np.array(chosen, np.int32),
-        allele_starts=np.array(allele_starts, np.int64),
-        read_start=facts[1],
-        read_end=facts[2],
-        germline_start=facts[3],
-        germline_end=facts[4],
-        runs=np.array(runs, np.int32).reshape(-1, 2),
-        run_starts=np.array(run_starts, np.int64),
-        matches=facts[5],
-        mismatches=facts[6],
+    scores, read_start, read_end, *rest = facts.astype(np.int64)
+    paths = Paths(
+        read_start, read_end, *rest, Groups(np.array(runs, np.int32).reshape(-1, 2), np.array(run_starts))
     )
+    alleles_of = Groups(np.array(chosen, np.int64), np.array(allele_starts))
+    return Found(np.arange(n), scores, support, np.zeros(n, np.int64), paths, alleles_of)
+
+
+def arrays_of(found: Found) -> list[NDArray[Any]]:
+    """All that alignments tell."""
+    paths = found.paths
+    lists = [array for own in (found.alleles, paths.runs) for array in (own.values, own.starts)]
+    places = [found.read_start, found.read_end, paths.germline_start, paths.germline_end]
+    return [found.scores, found.support, *lists, *places, paths.matches, paths.mismatches]

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.germline_matches import read_block
+from support.germline_matches import arrays_of, read_block
 
 from plait.alphabets import reverse_complement
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj import annotate
 from plait.vdj.germline import Allele, GermlineSet, load_germline
-from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import Found, GermlineMatches
 from plait.vdj.reads.annotator import GermlineAligner
 
 TRB = load_germline("mouse_trb")
@@ -51,17 +51,16 @@ class Call(NamedTuple):
     mismatches: int
 
 
-def call_of(own: SegmentMatches, alleles: tuple[Allele, ...], read: int) -> Call:
-    which = own.alleles[own.allele_starts[read] : own.allele_starts[read + 1]]
-    runs = own.runs[own.run_starts[read] : own.run_starts[read + 1]]
+def call_of(own: Found, alleles: tuple[Allele, ...], read: int) -> Call:
+    one = own.take(np.array([read]))
     return Call(
-        [alleles[k].name for k in which],
-        int(own.score[read]),
-        (int(own.read_start[read]), int(own.read_end[read])),
-        (int(own.germline_start[read]), int(own.germline_end[read])),
-        runs.tolist(),
-        int(own.matches[read]),
-        int(own.mismatches[read]),
+        [alleles[k].name for k in one.alleles.values],
+        int(one.scores[0]),
+        (int(one.read_start[0]), int(one.read_end[0])),
+        (int(one.paths.germline_start[0]), int(one.paths.germline_end[0])),
+        one.paths.runs.values.tolist(),
+        int(one.paths.matches[0]),
+        int(one.paths.mismatches[0]),
     )
 
 
@@ -78,7 +77,7 @@ NOTHING = Call([], 0, (0, 0), (0, 0), [], 0, 0)
 
 def same(a: GermlineMatches, b: GermlineMatches) -> bool:
     def arrays(own: GermlineMatches) -> list[NDArray[Any]]:
-        segments = [getattr(part, name) for part in (own.v, own.j) for name in SegmentMatches.__slots__]
+        segments = [*arrays_of(own.v), *arrays_of(own.j)]
         return [own.reads.letters, own.reads.starts, own.reversed, own.germline, *segments]
 
     return all(np.array_equal(x, y) for x, y in zip(arrays(a), arrays(b), strict=True))
@@ -220,7 +219,7 @@ def test_j_without_v() -> None:
     for read, backwards in ((noise + J + BEHIND, False), (reverse_complement(noise + J + BEHIND), True)):
         found = one(read)
         v, j = calls(found)
-        assert v == NOTHING and found.v.run_starts.tolist() == [0, 0]
+        assert v == NOTHING and found.v.paths.runs.starts.tolist() == [0, 0]
         assert (j.names, j.read) == (["TRBJ2-5*01"], (len(noise), len(noise + J)))
         assert found.reversed.tolist() == [backwards]
     assert one(noise + J[:14] + BEHIND).germline.tolist() == [-1], "chance may explain so few bases"
@@ -267,7 +266,7 @@ def test_odd_reads() -> None:
     assert all(calls(matches, k) == (NOTHING, NOTHING) for k in range(5))
     assert calls(matches, 6)[0].read == (30, 97)
     empty = ALIGNER.align(read_block([]))
-    assert len(empty.reads) == 0 and empty.v.allele_starts.tolist() == [0]
+    assert len(empty.reads) == 0 and empty.v.alleles.starts.tolist() == [0]
 
 
 def test_a_long_read_is_as_its_part() -> None:
@@ -286,7 +285,7 @@ def test_random_reads_have_nothing() -> None:
     block = ReadBlock([""] * 5000, letters, np.arange(0, 5001 * 150, 150))
     matches = BOTH.align(block)
     assert not (matches.germline >= 0).any()
-    assert not matches.v.score.any() and not matches.j.score.any()
+    assert not matches.v.scores.any() and not matches.j.scores.any()
 
 
 def mixed_reads() -> list[str]:

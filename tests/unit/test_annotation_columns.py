@@ -246,7 +246,13 @@ def test_arrays_that_cannot_be_written_are_taken_too() -> None:
     builder = RearrangementBuilder([GERMLINE])
     rows = builder.build(matches)
     reads = matches.reads
-    for values in (reads.letters, reads.starts, reads.qualities, matches.v.runs, matches.j.read_start):
+    for values in (
+        reads.letters,
+        reads.starts,
+        reads.qualities,
+        matches.v.paths.runs.values,
+        matches.j.alleles.starts,
+    ):
         assert values is not None
         values.setflags(write=False)
     assert builder.build(matches) == rows

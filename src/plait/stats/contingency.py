@@ -187,12 +187,10 @@ def _order(block: CountedKeys) -> NDArray[np.intp]:
     return np.argsort(packed, kind="stable")
 
 
-def _narrowest(column: NDArray[Any]) -> type[np.signedinteger[Any]]:
+def _narrowest(column: NDArray[Any]) -> np.dtype[Any]:
+    """The narrowest signed type of whole numbers; of a sign that has one value more."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
-            return kind
-    return np.int64
+    return np.min_scalar_type(min(low, -1 - high))
 
 
 #: Name of a stratum, in as many words as it takes.

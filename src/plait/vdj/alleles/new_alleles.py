@@ -34,26 +34,16 @@ _BLOCK_ROWS = 16384
 #: Columns of a table of candidates.
 CANDIDATE_SCHEMA = pa.schema(
     [
-        ("allele", pa.string()),
-        ("gene", pa.string()),
-        ("segment", pa.string()),
-        ("parent", pa.string()),
-        ("changes", pa.string()),
-        ("status", pa.string()),
-        ("reasons", pa.string()),
-        ("clonotypes", pa.int64()),
-        ("exact_clonotypes", pa.int64()),
-        ("gene_clonotypes", pa.int64()),
+        *(
+            (name, pa.string())
+            for name in ("allele", "gene", "segment", "parent", "changes", "status", "reasons")
+        ),
+        *((name, pa.int64()) for name in ("clonotypes", "exact_clonotypes", "gene_clonotypes")),
         ("share", pa.float64()),
         ("sampled", pa.bool_()),
-        ("partner_genes", pa.int64()),
-        ("reads", pa.int64()),
-        ("forward_reads", pa.int64()),
-        ("reverse_reads", pa.int64()),
-        ("covered", pa.string()),
-        ("also_parents", pa.string()),
-        ("p_value", pa.float64()),
-        ("q_value", pa.float64()),
+        *((name, pa.int64()) for name in ("partner_genes", "reads", "forward_reads", "reverse_reads")),
+        *((name, pa.string()) for name in ("covered", "also_parents")),
+        *((name, pa.float64()) for name in ("p_value", "q_value")),
         ("sequence", pa.string()),
     ]
 )
@@ -159,20 +149,16 @@ def new_alleles_of(evidence: AlleleEvidence, *, limits: AlleleLimits | None = No
         germline=evidence.germline,
         rows=evidence.rows,
         left_out=evidence.left_out,
-        clonotypes={name: told.clonotypes for name, told in facts.items()},
-        satellites={name: told.satellites for name, told in facts.items()},
-        error_rate={name: told.error_rate for name, told in facts.items()},
+        clonotypes={name: clonotypes for name, (clonotypes, _, _) in facts.items()},
+        satellites={name: satellites for name, (_, satellites, _) in facts.items()},
+        error_rate={name: error_rate for name, (_, _, error_rate) in facts.items()},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    clonotypes: int
-    satellites: int
-    error_rate: float
-
-
-def _of_segment(evidence: AlleleEvidence, name: str, limits: AlleleLimits) -> tuple[list[Judged], _Facts]:
+def _of_segment(
+    evidence: AlleleEvidence, name: str, limits: AlleleLimits
+) -> tuple[list[Judged], tuple[int, int, float]]:
+    """Candidates; and clonotypes, satellites and the rate of errors."""
     segment, sample = evidence.segments[name], evidence.samples[name]
     sample.merge()
     counts, partners, satellites = [], set[int](), 0
@@ -195,7 +181,7 @@ def _of_segment(evidence: AlleleEvidence, name: str, limits: AlleleLimits) -> tu
     judged = judge(
         candidates, known, exact_share=exact / max(total, 1), partners=len(partners), limits=limits
     )
-    return judged, _Facts(total, satellites, sites.error_rate)
+    return judged, (total, satellites, sites.error_rate)
 
 
 def _table(judged: Sequence[Judged]) -> pa.Table:

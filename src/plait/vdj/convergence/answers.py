@@ -12,9 +12,11 @@ from typing import Any, Final
 from plait.vdj.convergence.claims import (
     Estimate,
     Verdict,
+    answer,
     as_text,
     ends_text,
     estimate_of,
+    few_sentence,
     few_text,
     interval_text,
     number,
@@ -59,12 +61,8 @@ def correlation_answers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
 
     `rows` are those of correlations.tsv.
     """
-    found = []
-    for x, y in _ORDER:
-        of_pair = [row for row in rows if row["x"] == x and _kind(row["y"]) == y]
-        if of_pair:
-            found.append(correlation_answer(x, y, of_pair))
-    return found
+    by_pair = {(x, y): [row for row in rows if row["x"] == x and _kind(row["y"]) == y] for x, y in _ORDER}
+    return [correlation_answer(x, y, of_pair) for (x, y), of_pair in by_pair.items() if of_pair]
 
 
 def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -96,12 +94,7 @@ def correlation_answer(x: str, y: str, rows: Sequence[Mapping[str, Any]]) -> dic
     if (x, y) == ("path_count", "frequency"):
         sentences.append(published_comparison(spearman))
         figures["published_spearman"] = PUBLISHED_CORRELATION
-    return {
-        "id": f"{x}_and_{y}",
-        "headline": _statement(x, y, spearman),
-        "text": " ".join(sentences),
-        "figures": figures,
-    }
+    return answer(f"{x}_and_{y}", _statement(x, y, spearman), sentences, figures)
 
 
 def published_comparison(spearman: Estimate) -> str:
@@ -245,12 +238,8 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
     found = _comparison(groups)
     states = [verdict(one) for one in (found.counts, found.inserted, found.alone)]
     if all(state is Verdict.UNKNOWN for state in states):
-        return {
-            "id": "drivers",
-            "headline": "Path counts and N2 were not compared as predictors of sharing",
-            "text": f"{_NO_REGRESSION} {PUBLISHED_DRIVERS}",
-            "figures": {},
-        }
+        headline = "Path counts and N2 were not compared as predictors of sharing"
+        return answer("drivers", headline, (_NO_REGRESSION, PUBLISHED_DRIVERS), {})
     few = few_text(number(study.get("shared_clonotypes")), number(study.get("clonotypes")))
     headline = f"{_added(found)}; {_alone(states[2], found.group)}{f' ({few})' if few else ''}"
     sentences = [
@@ -261,14 +250,9 @@ def driver_answer(groups: Sequence[Mapping[str, Any]], study: Mapping[str, Any])
         f"{PUBLISHED_DRIVERS} {_beside_published(states[0], states[1], found.group)}",
         _CAUTION,
         _PGEN_TOO if "pgen_only" in found.aucs else "",
-        f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else "",
+        few_sentence(few),
     ]
-    return {
-        "id": "drivers",
-        "headline": headline[0].upper() + headline[1:],
-        "text": " ".join(sentence for sentence in sentences if sentence),
-        "figures": _figures(found),
-    }
+    return answer("drivers", headline[0].upper() + headline[1:], sentences, _figures(found))
 
 
 def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -299,20 +283,14 @@ def chosen_answer(coefficients: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
             )
     if len([row for row in kept if _group(row) == _COUNTS]) > 1:
         text.append("Path counts of different models go together; the sign of a single one means little.")
-    text.append(
-        "What a LASSO leaves out is not shown to have no effect. " + PUBLISHED_DRIVERS,
-    )
-    return {
-        "id": "chosen_predictors",
-        "headline": _chosen_headline(kept, groups, inserted),
-        "text": " ".join(text),
-        "figures": {
-            "kept": len(kept),
-            "predictors": len(known),
-            "path_counts_kept": sum(_group(row) == _COUNTS for row in kept),
-            f"{inserted}_kept": sum(_group(row) == inserted for row in kept),
-        },
+    text += ["What a LASSO leaves out is not shown to have no effect.", PUBLISHED_DRIVERS]
+    figures = {
+        "kept": len(kept),
+        "predictors": len(known),
+        "path_counts_kept": sum(_group(row) == _COUNTS for row in kept),
+        f"{inserted}_kept": sum(_group(row) == inserted for row in kept),
     }
+    return answer("chosen_predictors", _chosen_headline(kept, groups, inserted), text, figures)
 
 
 def _comparison(groups: Sequence[Mapping[str, Any]]) -> _Comparison:
@@ -510,20 +488,19 @@ def answers(
     >>> from plait.vdj.convergence.answers import answers
     >>> row = {"stratum_kind": "all", "stratum": "", "x": "path_count", "y": "subjects"}
     >>> row |= {"method": "spearman", "estimate": 0.02, "low": -0.01, "high": 0.05, "n": 4000}
-    >>> for answer in answers({"subjects": 3, "shared_by": 2}, [row])[:2]:
-    ...     print(answer["headline"])
+    >>> for found in answers({"subjects": 3, "shared_by": 2}, [row])[:2]:
+    ...     print(found["headline"])
     Path counts and N2 were not compared as predictors of sharing
     No association of path count and number of subjects can be told from these data
     """
-    found = [driver_answer(groups, study)]
-    compared = pgen_answer(study, pgen, correlations, pgen_groups)
-    if compared is not None:
-        found.append(compared)
-    found += correlation_answers(correlations)
-    chosen = chosen_answer(coefficients)
-    if chosen is not None:
-        found.append(chosen)
-    return [*found, _limits(study)]
+    found = [
+        driver_answer(groups, study),
+        pgen_answer(study, pgen, correlations, pgen_groups),
+        *correlation_answers(correlations),
+        chosen_answer(coefficients),
+        _limits(study),
+    ]
+    return [one for one in found if one is not None]
 
 
 def _limits(study: Mapping[str, Any]) -> dict[str, Any]:
@@ -539,12 +516,7 @@ def _limits(study: Mapping[str, Any]) -> dict[str, Any]:
         text.append(f"With only {whole(subjects)} subjects, sharing has few levels.")
     if shared_by is not None:
         text.append(f"Shared means: found in {whole(shared_by)} subjects or more.")
-    figures = {"subjects": subjects, "shared_by": shared_by}
-    for name in ("clonotypes", "shared_clonotypes"):
-        figures[name] = number(study.get(name))
-    return {
-        "id": "limits",
-        "headline": "What these figures cannot say",
-        "text": " ".join(text),
-        "figures": {name: None if value is None else int(value) for name, value in figures.items()},
-    }
+    names = ("subjects", "shared_by", "clonotypes", "shared_clonotypes")
+    known = {name: number(study.get(name)) for name in names}
+    figures = {name: None if value is None else int(value) for name, value in known.items()}
+    return answer("limits", "What these figures cannot say", text, figures)

@@ -163,6 +163,12 @@ def strength(estimate: Estimate) -> str:
     return "weak" if max(abs(estimate.low), abs(estimate.high)) < WEAK else ""
 
 
+def answer(name: str, headline: str, sentences: Iterable[str], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer, as study.json holds it; empty sentences are left out."""
+    text = " ".join(sentence for sentence in sentences if sentence)
+    return {"id": name, "headline": headline, "text": text, "figures": dict(figures)}
+
+
 def as_text(value: float) -> str:
     """A figure: three decimals, or two digits where these would say little."""
     return f"{value:.3f}" if abs(value) >= 0.0095 or value == 0 else f"{value:.2g}"
@@ -209,6 +215,11 @@ def few_text(shared: float | None, clonotypes: float | None, what: str = "") -> 
     kind = "shared" if shared == fewer else "not shared"
     noun, verb = ("clonotype", "is") if fewer == 1 else ("clonotypes", "are")
     return f"only {whole(fewer)} {noun}{what} {verb} {kind}"
+
+
+def few_sentence(few: str) -> str:
+    """What few clonotypes mean, from `few_text`."""
+    return f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else ""
 
 
 def _n_text(estimate: Estimate, unit: str) -> str:

@@ -346,13 +346,10 @@ class FigureTables:
             raise ValueError(f"settings {self.settings} and {other.settings}")
         self._found = None
         self._with_duplicates |= other._with_duplicates
-        self._correlations.merge(other._correlations)
-        self._composition.merge(other._composition)
-        self._sweep.merge(other._sweep)
-        self._top.merge(other._top)
         if self._pgen is not None and other._pgen is not None:
             self._pgen.merge(other._pgen)
-        for name in ("_subjects", "_statuses", "_levels", "_usage", "_lengths"):
+        tallies = ("_subjects", "_statuses", "_levels", "_usage", "_lengths")
+        for name in ("_correlations", "_composition", "_sweep", "_top", *tallies):
             getattr(self, name).merge(getattr(other, name))
 
     def correlations(self) -> list[dict[str, Any]]:

@@ -140,11 +140,6 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
     return found
 
 
-def number_type(settings: StudySettings) -> pa.DataType:
-    """Arrow type of a path count."""
-    return pa.float64() if settings.overflow == "float" else pa.int64()
-
-
 def region_names(settings: StudySettings) -> list[str]:
     """Names of the region columns that there are."""
     if settings.with_d:
@@ -160,21 +155,23 @@ def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -
     ok, those of D also where no D nucleotide is found; path_count_sweep is a fixed-size list over
     `settings.sweep_models`, with items null unless status is ok.
     """
-    number = number_type(settings)
     fields = [pa.field(name, pa.large_string()) for name in CLONOTYPE]
     fields += [pa.field("subjects", pa.int32()), pa.field("rows", pa.int64())]
     if duplicate_count:
         fields.append(pa.field("duplicate_count", pa.int64()))
-    fields += [
-        pa.field("status", pa.string()),
-        pa.field("path_count", number),
-        pa.field("junction_length", pa.int32()),
-        *(pa.field(name, pa.int32()) for name in region_names(settings)),
-    ]
-    if settings.sweep_models:
-        item = pa.field("item", number)
-        fields.append(pa.field("path_count_sweep", pa.list_(item, len(settings.sweep_models))))
-    return pa.schema(fields)
+    counted = _counted_fields(settings)
+    return pa.schema([*fields, *counted[:2], pa.field("junction_length", pa.int32()), *counted[2:]])
+
+
+def _counted_fields(settings: StudySettings) -> list[pa.Field]:
+    """Status, path count, regions and sweep."""
+    number = pa.float64() if settings.overflow == "float" else pa.int64()
+    fields = [pa.field("status", pa.string()), pa.field("path_count", number)]
+    fields += [pa.field(name, pa.int32()) for name in region_names(settings)]
+    models = len(settings.sweep_models)
+    if models:
+        fields.append(pa.field("path_count_sweep", pa.list_(pa.field("item", number), models)))
+    return fields
 
 
 def pair_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
@@ -320,15 +317,9 @@ def row_width(settings: StudySettings) -> int:
 
 def row_schema(settings: StudySettings) -> pa.Schema:
     """Columns of the rows in a piece."""
-    number = number_type(settings)
     fields = [pa.field(name, pa.large_string()) for name in (*CLONOTYPE, "subject")]
     fields += [pa.field("rows", pa.int64()), pa.field("duplicate_count", pa.int64())]
-    fields += [pa.field("status", pa.string()), pa.field("path_count", number)]
-    fields += [pa.field(name, pa.int32()) for name in region_names(settings)]
-    models = len(settings.sweep_models)
-    if models:
-        fields.append(pa.field("path_count_sweep", pa.list_(pa.field("item", number), models)))
-    return pa.schema(fields)
+    return pa.schema([*fields, *_counted_fields(settings)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

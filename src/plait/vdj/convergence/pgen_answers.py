@@ -11,9 +11,11 @@ from typing import Any, Final
 from plait.vdj.convergence.claims import (
     Estimate,
     Verdict,
+    answer,
     as_text,
     ends_text,
     estimate_of,
+    few_sentence,
     few_text,
     number,
     percent,
@@ -82,19 +84,15 @@ def pgen_answer(
         _WITH_CALLS if parameters.get("model_calls") != "ignore" else _WITHOUT_CALLS,
         str(parameters.get("model_note") or _UNKNOWN_SOURCE),
         _SELECTION,
-        f"{few[0].upper()}{few[1:]}, too few to lean on these figures." if few else "",
+        few_sentence(few),
     ]
     headline = (
         _headline(signs, correlations, rows, parameters)
         + _held_out_clause(groups, signs)
         + _without_clause(study)
     )
-    return {
-        "id": "pgen_comparison",
-        "headline": f"{headline} ({few})" if few else headline,
-        "text": " ".join(sentence for sentence in text if sentence),
-        "figures": _figures(compared, groups),
-    }
+    headline += f" ({few})" if few else ""
+    return answer("pgen_comparison", headline, text, _figures(compared, groups))
 
 
 def _difference(row: _Row) -> Estimate:

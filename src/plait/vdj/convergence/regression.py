@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ _FAMILY = re.compile(r"[A-Z]+\d+")
 _LEAST_SHARE = 0.01
 _MOST_FAMILIES = {"v": 8, "j": 3}
 _LENGTHS = {
+    "junction_length": "nucleotides of the junction",
     "v_match_length": "nucleotides that match the V gene, P included",
     "j_match_length": "nucleotides that match the J gene, P included",
     "d_match_length": "nucleotides of the longest match with a D gene",
@@ -45,15 +46,14 @@ _PGEN = {
 _BASES = "act"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Predictor:
+class Predictor(NamedTuple):
     """One predictor, and what it means in plain words.
 
     Groups are ``path_count``, ``pgen``, ``region``, ``n1``, ``n2``, ``ndn``, ``v_family`` and ``j_family``.
     """
 
-    name: str
     group: str
+    name: str
     meaning: str
 
 
@@ -140,34 +140,26 @@ def choose_predictors(
     base = (settings.model.pi, settings.model.nu)
     for pi, nu in settings.predictor_models:
         places.append(settings.sweep_models.index((pi, nu)) if (pi, nu) != base else None)
-        found.append(
-            Predictor(
-                name=f"log_path_count_pi{pi}_nu{nu}",
-                group="path_count",
-                meaning=f"log10 of the path count + 1, with at most {pi} P and {nu} N nucleotides",
-            )
-        )
-    for name, meaning in _PGEN.items() if settings.with_pgen else ():
-        found.append(Predictor(name=name, group="pgen", meaning=meaning))
-    found.append(Predictor(name="junction_length", group="region", meaning="nucleotides of the junction"))
-    for name, meaning in _LENGTHS.items():
-        if settings.with_d or name not in ("d_match_length", "p5d_length", "p3d_length"):
-            found.append(Predictor(name=name, group="region", meaning=meaning))
+        text = f"log10 of the path count + 1, with at most {pi} P and {nu} N nucleotides"
+        found.append(Predictor("path_count", f"log_path_count_pi{pi}_nu{nu}", text))
+    found += [Predictor("pgen", *one) for one in _PGEN.items() if settings.with_pgen]
+    of_d = () if settings.with_d else ("d_match_length", "p5d_length", "p3d_length")
+    found += [Predictor("region", *one) for one in _LENGTHS.items() if one[0] not in of_d]
     spans = {**_BETWEEN} if settings.with_d else {"n1": "between V and J"}
     for span, where in spans.items():
         if span != "ndn":
             text = f"nucleotides {where} that match neither"
-            found.append(Predictor(name=f"{span}_length", group=span, meaning=text))
+            found.append(Predictor(span, f"{span}_length", text))
         for whole in _BASES:
             text = f"share of {whole.upper()} among the nucleotides {where}; 0 where there are none"
-            found.append(Predictor(name=f"{span}_{whole}_share", group=span, meaning=text))
+            found.append(Predictor(span, f"{span}_{whole}_share", text))
     families = {}
     for segment, genes in (("v", v_genes), ("j", j_genes)):
         chosen, reference = _families(genes, _MOST_FAMILIES[segment])
         families[segment] = chosen
         for name in chosen:
             text = f"1 where the {segment.upper()} family is {name}; compared with {reference} and rare ones"
-            found.append(Predictor(name=f"{segment}_family_{name}", group=f"{segment}_family", meaning=text))
+            found.append(Predictor(f"{segment}_family", f"{segment}_family_{name}", text))
     return PredictorSet(predictors=tuple(found), models=tuple(places), families=families)
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -281,33 +281,18 @@ class StudySettings:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
-        found = {
-            "germline": self.germline,
-            "anchors": self.anchors,
-            "chain": self.chain,
-            **self.model.as_dict(),
-            "ambiguous": self.ambiguous,
-            "overflow": self.overflow,
-            "layout": self.layout,
-            "subject": self.subject,
-            "shared_by": self.shared_by,
-            "predictor_models": [list(model) for model in self.predictor_models],
-            "regression": self.regression,
-            "lambdas": self.lambdas,
-            "folds": self.folds,
-            "halves": self.halves,
-            "seed": self.seed,
-        }
-        if self.with_pgen:
-            found |= {
-                "recombination_model": self.recombination_model,
-                "model_digest": self.model_digest,
-                "model_calls": self.model_calls,
-                "model_note": self.model_note,
-            }
-        return found
+        names = [item.name for item in fields(self)]
+        own = {name: getattr(self, name) for name in names}
+        own["predictor_models"] = [list(model) for model in self.predictor_models]
+        first = {name: own.pop(name) for name in ("germline", "anchors", "chain")}
+        del own["model"]
+        if not self.with_pgen:
+            own = {name: own[name] for name in own if name not in OF_PGEN}
+        return {**first, **self.model.as_dict(), **own}
 
 
+#: Parameters of generation probabilities.
+OF_PGEN = ("recombination_model", "model_digest", "model_calls", "model_note")
 _RANGES = (
     ("shared_by", 2, 1_000_000),
     ("lambdas", 2, 10_000),

@@ -45,7 +45,7 @@ from plait.vdj.convergence.partition import (
 )
 from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, PgenColumns
 from plait.vdj.convergence.regression import PredictorSet
-from plait.vdj.convergence.settings import StudySettings
+from plait.vdj.convergence.settings import OF_PGEN, StudySettings
 from plait.vdj.count_files import CountPlan
 
 _MARKER: Final = "plait-study.json"
@@ -240,7 +240,7 @@ _MOST_TASKS = 8
 _LATER = frozenset(
     (
         *("regression", "lambdas", "folds", "halves", "seed", "shared_by", "predictor_models"),
-        *("recombination_model", "model_digest", "model_calls", "model_note"),
+        *OF_PGEN,
     )
 )
 _DONE = pa.schema([("done", pa.large_string())])

@@ -462,7 +462,8 @@ class Paths(Rows):
     """Alignments of n parts with alleles.
 
     Starts and ends are half-open, in the part and in the allele; `matches` count pairs of equal bases,
-    `mismatches` other pairs; int64, shape (n,). `runs`, int32 (r, 2), are as in `SegmentMatches`.
+    `mismatches` other pairs; int64, shape (n,). `runs`, int32 (r, 2), are kind (0 pairs of bases, 1 bases of
+    the germline alone, that the read lacks, 2 bases of the read alone, inserted ones) and length.
     """
 
     read_start: NDArray[np.int64]
@@ -527,58 +528,13 @@ def find_paths(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SegmentMatches:
-    """The best local alignments of n reads with the alleles of one segment.
-
-    Coordinates are 0-based and half-open; those of a read count in the orientation of `GermlineMatches`.
-    Where a read matches no allele, its score and its coordinates are 0 and it has no allele and no run.
-
-    `support` is the expected number of alignments as good by chance, for this read and all alleles. `alleles`
-    are the indices of those that have the best score, in the order of the germline set, with offsets
-    `allele_starts` (n + 1,); coordinates, runs, `matches` (pairs of equal bases) and `mismatches`
-    (other pairs) are those of the first. `runs`, shape (runs, 2), are kind (0 pairs of bases, 1 bases of the
-    germline alone, that the read lacks, 2 bases of the read alone, inserted ones) and length, with offsets
-    `run_starts` (n + 1,). All others have shape (n,).
-    """
-
-    score: NDArray[np.int32]
-    support: NDArray[np.float64]
-    alleles: NDArray[np.int32]
-    allele_starts: NDArray[np.int64]
-    read_start: NDArray[np.int32]
-    read_end: NDArray[np.int32]
-    germline_start: NDArray[np.int32]
-    germline_end: NDArray[np.int32]
-    runs: NDArray[np.int32]
-    run_starts: NDArray[np.int64]
-    matches: NDArray[np.int32]
-    mismatches: NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GermlineMatches:
-    """Reads in the orientation of the genes, and what of the germline they match.
-
-    Where `reversed`, (n,), the read as given is the other strand and `reads` has its reverse complement, with
-    its qualities. `germline`, (n,), is the index of the set that matches best, -1 where none does; the
-    alleles of `v` and `j` are indices into ``v`` and ``j`` of this set. `swapped`, (n,), says whether the
-    mate took the place of the read, because J, or V alone, lies in it: `reads` then holds the mate, and
-    `reversed` counts from it; None where no read has a mate.
-    """
-
-    reads: ReadBlock
-    reversed: NDArray[np.bool_]
-    germline: NDArray[np.int8]
-    v: SegmentMatches
-    j: SegmentMatches
-    swapped: NDArray[np.bool_] | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Found(Rows):
-    """What was found for the reads of these numbers: score 0 for nothing.
+    """The best local alignments of the reads of these numbers with the alleles of one segment.
 
-    `shift` is to be added to the coordinates in the read; `alleles` are those that tie.
+    Coordinates are 0-based and half-open; `shift` is to be added to those of the paths in the read. `support`
+    is the expected number of alignments as good by chance, for the read and all alleles. `alleles` are those
+    that have the best score, in the order of the germline set; the path is that of the first. Where nothing
+    is found, score and coordinates are 0, and there is no allele and no run.
     """
 
     reads: NDArray[np.int64]
@@ -599,6 +555,25 @@ class Found(Rows):
         return self.paths.read_end + self.shift
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GermlineMatches:
+    """Reads in the orientation of the genes, and what of the germline they match.
+
+    Where `reversed`, (n,), the read as given is the other strand and `reads` has its reverse complement, with
+    its qualities. `germline`, (n,), is the index of the set that matches best, -1 where none does; the
+    alleles of `v` and `j`, of all reads in order, are indices into ``v`` and ``j`` of this set. `swapped`,
+    (n,), says whether the mate took the place of the read, because J, or V alone, lies in it: `reads` then
+    holds the mate, and `reversed` counts from it; None where no read has a mate.
+    """
+
+    reads: ReadBlock
+    reversed: NDArray[np.bool_]
+    germline: NDArray[np.int8]
+    v: Found
+    j: Found
+    swapped: NDArray[np.bool_] | None = None
+
+
 def nothing_found(reads: NDArray[np.int64]) -> Found:
     """No allele for some reads: score 0, and no alignment."""
     zeros = np.zeros(reads.size, np.int64)
@@ -614,28 +589,9 @@ def found_in_order(parts: Sequence[Found]) -> Found:
     return found.take(np.argsort(found.reads, kind="stable"))
 
 
-def segment_matches(count: int, found: Found) -> SegmentMatches:
-    """Lay out what was found for some of `count` reads, in order."""
-
-    def spread(values: NDArray[Any], kind: type[np.generic] = np.int32) -> NDArray[Any]:
-        out = np.zeros(count, kind)
-        out[found.reads] = values
-        return out
-
-    return SegmentMatches(
-        score=spread(found.scores),
-        support=spread(found.support, np.float64),
-        alleles=found.alleles.values.astype(np.int32),
-        allele_starts=edges_of(spread(found.alleles.sizes, np.int64)),
-        read_start=spread(found.read_start),
-        read_end=spread(found.read_end),
-        germline_start=spread(found.paths.germline_start),
-        germline_end=spread(found.paths.germline_end),
-        runs=found.paths.runs.values,
-        run_starts=edges_of(spread(found.paths.runs.sizes, np.int64)),
-        matches=spread(found.paths.matches),
-        mismatches=spread(found.paths.mismatches),
-    )
+def found_in_all(count: int, found: Found) -> Found:
+    """What was found in all of `count` reads, from what was found in some."""
+    return found_in_order([found, nothing_found(np.setdiff1d(np.arange(count), found.reads, True))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,9 +28,9 @@ from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.reads.allele_alignment import (
     Answers,
     GermlineMatches,
+    found_in_all,
     germline_index,
     join_answers,
-    segment_matches,
 )
 from plait.vdj.reads.candidates import LEAST_J, Texts, join_texts, merged_reads, shares_words, texts_of
 from plait.vdj.reads.gene_calls import Limits, answers_by_j, answers_by_v
@@ -238,8 +238,8 @@ class GermlineAligner:
             merged_reads(reads, backwards, others, swapped),
             backwards,
             germline,
-            segment_matches(count, answers.v),
-            segment_matches(count, answers.j),
+            found_in_all(count, answers.v),
+            found_in_all(count, answers.j),
             None if others is None else swapped,
         )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plait.alphabets import COMPLEMENT_MASK
 from plait.lang.compile import kernel, shared
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import Found, GermlineMatches
 from plait.vdj.reads.columns import (
     ALONE,
     CROSSED,
@@ -520,20 +520,20 @@ def _plain(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 def _matches(
-    found: SegmentMatches, table: SegmentTable, groups: NDArray[np.int64], known: NDArray[np.bool_]
+    found: Found, table: SegmentTable, groups: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> Matches:
     allele = np.full(groups.size, -1, np.int64)
-    some = (np.diff(found.allele_starts) > 0) & known
-    allele[some] = found.alleles[found.allele_starts[:-1][some]] + table.first[groups[some]]
+    some = (found.alleles.sizes > 0) & known
+    allele[some] = found.alleles.values[found.alleles.starts[:-1][some]] + table.first[groups[some]]
     return Matches(
         table.bases,
         allele,
         _plain(found.read_start, np.int32),
         _plain(found.read_end, np.int32),
-        _plain(found.germline_start, np.int32),
-        _plain(found.germline_end, np.int32),
-        _plain(found.runs, np.int32),
-        _plain(found.run_starts, np.int64),
+        _plain(found.paths.germline_start, np.int32),
+        _plain(found.paths.germline_end, np.int32),
+        _plain(found.paths.runs.values, np.int32),
+        _plain(found.paths.runs.starts, np.int64),
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
 from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.allele_alignment import GermlineMatches, SegmentMatches
+from plait.vdj.reads.allele_alignment import Found, GermlineMatches
 from plait.vdj.reads.columns import (
     CROSSED,
     ORDERED,
@@ -314,7 +314,7 @@ class RearrangementBuilder:
     def _put_match(
         self,
         letter: str,
-        given: SegmentMatches,
+        given: Found,
         table: SegmentTable,
         match: Matches,
         layout: SegmentLayout,
@@ -323,13 +323,13 @@ class RearrangementBuilder:
     ) -> None:
         """The columns of V, or of J."""
         known = match.allele >= 0
-        counts = np.diff(given.allele_starts)
-        alleles = given.alleles + np.repeat(table.first[parts.groups], counts)
+        counts = given.alleles.sizes
+        alleles = given.alleles.values + np.repeat(table.first[parts.groups], counts)
         lists = edges_of(np.where(known, counts, 0))
         names = joined_names(table.names, table.name_starts, lists, alleles[np.repeat(known, counts)])
         out[f"{letter}_call"] = text_array(names.letters, names.bounds, known)
         identity = np.round(layout.equal / np.maximum(layout.columns, 1), _PLACES)
-        out.put(known, f"{letter}_", score=given.score, identity=identity, support=given.support)
+        out.put(known, f"{letter}_", score=given.scores, identity=identity, support=given.support)
         out.put(known, f"{letter}_", **_coordinates(match))
         out[f"{letter}_cigar"] = cigar_texts(parts.reads, match)
 
