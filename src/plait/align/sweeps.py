@@ -18,7 +18,7 @@ from plait.align.search_sources import LoneTarget, Source, TargetChunk, TargetPa
 from plait.devices.target import Target
 from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, BlockBatch, SweepShape, TargetBlocks, sweep_shape
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, BlockBatch
+from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.run.executor import LocalExecutor
 
 #: Scores of targets that are waited for before they are sorted out.

@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.choice import resolve
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported

@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.choice import resolve, used_devices
 from plait.devices.target import resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.types import Provenance

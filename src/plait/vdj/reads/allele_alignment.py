@@ -17,7 +17,7 @@ from plait.alphabets import COMPLEMENT_MASK, MASK_SIZE, encode
 from plait.devices.target import Target
 from plait.dp.pairs.blocks import BlockBatch, pack_texts
 from plait.dp.pairs.inter_sequence import BlockQuery
-from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST, BlockBatch, ListBatch
+from plait.dp.pairs.launches import BLOCK_SCORES, PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, make_setup
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
