@@ -1,11 +1,12 @@
 """Build a wheel with the machine code of kernels, with which commands compile nothing.
 
 For every level of processors (`plait.lang.compile.LEVELS`) that this machine can run, the golden command
-lines and ``plait demo`` are run, compiled for that level; what they write has to be golden. The kernels that
+lines and some more are run, compiled for that level; what the former write has to be golden. The kernels that
 they have used go into the wheel: what a command line needs is found out by running it.
 
     python tools/build_wheel.py            # dist/plait-VERSION-cp3xx-none-manylinux_2_17_MACHINE.whl
     python tools/build_wheel.py --pure     # without machine code, for any platform
+    python tools/build_wheel.py --list     # src/plait/lang/specialisations.json: what commands use, no wheel
 
 Objects of levels that this machine cannot run are made on another one, and its build/objects copied here.
 """
@@ -13,6 +14,8 @@ Objects of levels that this machine cannot run are made on another one, and its 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import platform
@@ -24,77 +27,138 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from support.used_kernels import as_listed, command_of, used_kernels
+
 from plait.cli import main as cli_main
-from plait.lang import native
-from plait.lang.compile import LEVELS, compiled_cache, host_features, shipped_folder
+from plait.lang import ahead, native
+from plait.lang.compile import LEVELS, compiled_cache, host_levels, shipped_folder
 
 HERE = Path(__file__).resolve().parents[1]
 GOLDEN = HERE / "tests" / "golden" / "make_command_outputs.py"
-#: Command lines that need kernels which the golden ones do not.
-MORE = ("demo --rows 3000",)
+#: Command lines that need more kernels than the golden ones. They read the same inputs, and what was written.
+MORE = (
+    "demo --rows 3000 -o out-more",
+    "hsi decompress out-hybrid.c123 -o out-more-hybrid.npy",
+    "hsi decompress out-adaptive.c123 -o out-more-adaptive.npy",
+    "search nucleotides.fasta nucleotides.fasta -o out-more.m8",
+    *(
+        f"align {kind}.fasta --pairs all --mode {mode} -o out-more-{kind}-{mode}.tsv"
+        for kind in ("proteins", "nucleotides")
+        for mode in ("local", "global", "semiglobal", "overlap", "extension")
+    ),
+)
 
 
 def main() -> None:
     """Make the objects, and the wheel."""
-    features = host_features()
-    able = [level for level, (_, needed) in LEVELS.items() if all(map(features.get, needed))]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=HERE / "dist", help="folder of the wheel")
     parser.add_argument("--objects", type=Path, default=HERE / "build" / "objects", help="folder of objects")
-    parser.add_argument("--levels", nargs="*", choices=list(LEVELS), default=able, help="those to make here")
+    parser.add_argument(
+        "--levels", nargs="*", choices=list(LEVELS), default=host_levels(), help="those to make"
+    )
     parser.add_argument("--pure", action="store_true", help="a wheel without objects")
-    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--list", action="store_true", help="write the list of what commands use, no wheel")
+    parser.add_argument("--record", type=Path, nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    objects = chosen.objects.resolve()
     if chosen.record:
-        record(chosen.record)
-        return
-    for level in () if chosen.pure else chosen.levels:
-        files = list(make_objects(level, chosen.objects.resolve()).iterdir())
-        size = sum(file.stat().st_size for file in files) / 2**20
-        print(f"{level}: {len(files)} kernels, {size:.1f} MiB", flush=True)
-    build(None if chosen.pure else chosen.objects.resolve(), chosen.output.resolve())
+        record(*chosen.record)
+    elif chosen.list:
+        write_list(objects)
+    else:
+        for level in () if chosen.pure else chosen.levels:
+            files = list(make_objects(level, objects).iterdir())
+            size = sum(file.stat().st_size for file in files) / 2**20
+            print(f"{level}: {len(files)} kernels, {size:.1f} MiB", flush=True)
+        build(None if chosen.pure else objects, chosen.output.resolve())
 
 
 def make_objects(level: str, objects: Path) -> Path:
     """Compile for a level what the command lines need, where the sources have changed; the folder of it."""
-    name, needed = LEVELS[level]
-    wanted = ",".join(f"+{feature}" for feature in needed)
-    target = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": wanted}
-    cache = {"PLAIT_CACHE_DIR": str(objects / "cache")}
     folder = objects / shipped_folder(level).name
-    command = [sys.executable, __file__, "--record", str(folder)]
-    subprocess.run(command, env=os.environ | target | cache, check=True)
+    run_lines(settings_of(level), objects, folder)
     return folder
 
 
-def record(folder: Path) -> None:
+def settings_of(level: str) -> dict[str, str]:
+    """What tells Numba to compile for a level."""
+    name, needed = LEVELS[level]
+    return {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in needed)}
+
+
+def write_list(objects: Path) -> None:
+    """Write which kernels, of which types, each command has used, with vectors of each width."""
+    kernels: dict[str, int] = {}
+    commands: dict[str, dict[str, list[list[int]]]] = {}
+    # Vectors of 128 bits are those of Arm, too.
+    widths = {
+        "512": settings_of("x86-64-v4"),
+        "256": settings_of("x86-64-v3"),
+        "128": {"NUMBA_ENABLE_AVX": "0"},
+    }
+    for width, settings in widths.items():
+        commands[width] = {}
+        for command, used in run_lines(settings, objects, objects / f"width-{width}"):
+            numbers = [kernels.setdefault(kernel, len(kernels)) for kernel in used]
+            lines = commands[width].setdefault(command, [])
+            if numbers and numbers not in lines:
+                lines.append(numbers)
+    content = {"kernels": list(kernels), "commands": commands}
+    text = json.dumps(content, indent=1)
+    ahead.LIST.write_text(text + "\n", encoding="ascii")
+
+
+def run_lines(settings: dict[str, str], objects: Path, folder: Path) -> list[tuple[str, list[str]]]:
+    """Run the command lines in a process with other settings of Numba; each command with what it has used."""
+    cache = {"PLAIT_CACHE_DIR": str(objects / "cache")}
+    with tempfile.TemporaryDirectory() as name:
+        noted = Path(name) / "used.json"
+        command = [sys.executable, __file__, "--record", str(folder), str(noted)]
+        subprocess.run(command, env=os.environ | settings | cache, check=True)
+        return [(command, used) for command, used in json.loads(noted.read_text(encoding="ascii"))]
+
+
+def record(folder: Path, noted: Path) -> None:
     """Run the command lines in this process, compare what they write, and keep the kernels they have used."""
-    used: dict[str, None] = {}
+    files: dict[str, None] = {}
     load = native.load
 
-    def noted(file: Path, *rest: Any, **options: Any) -> Any:
-        used[file.name] = None
+    def watched(file: Path, *rest: Any, **options: Any) -> Any:
+        files[file.name] = None
         return load(file, *rest, **options)
 
-    native.load = noted
+    native.load = watched
     golden = runpy.run_path(str(GOLDEN))
+    lines, wrong = [], []
     with tempfile.TemporaryDirectory() as name:
-        found = golden["run_all"](Path(name) / "run")
+        place = Path(name) / "run"
+        shutil.copytree(golden["INPUTS"], place)
         expected = json.loads(golden["OUTPUTS"].read_text(encoding="utf-8"))
-        wrong = [command for command, files in expected.items() if files != found.get(command)]
-        if wrong:
-            raise SystemExit(f"other outputs than golden ones: {wrong}")
-        for command in MORE:
-            if status := cli_main([*command.split(), "-o", str(Path(name) / "out-more")]):
-                raise SystemExit(f"plait {command}: exit status {status}")
+        for line in (*golden["COMMANDS"], *MORE):
+            with used_kernels() as used:
+                found = golden["run"](line, place) if line in expected else run_more(line, place)
+            lines.append((command_of(line.split()), [as_listed(*call) for call in used]))
+            wrong += [line] if line in expected and expected[line] != found else []
+    if wrong:
+        raise SystemExit(f"other outputs than golden ones: {wrong}")
+    noted.write_text(json.dumps(lines), encoding="ascii")
     unfinished = folder.with_name(f"{folder.name}.part")
     for old in (folder, unfinished):
         shutil.rmtree(old, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    for file in used:
-        shutil.copy(compiled_cache() / file, unfinished)
-        (unfinished / file).chmod(0o644)
+    # What calls functions of Numba's or of the compiler's is compiled by who needs it.
+    for file in filter(os.path.exists, map(compiled_cache().joinpath, files)):
+        shutil.copy(file, unfinished)
+        (unfinished / file.name).chmod(0o644)
     unfinished.rename(folder)
+
+
+def run_more(line: str, folder: Path) -> None:
+    """Run a command line whose outputs are not golden."""
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        if status := cli_main(line.split()):
+            raise SystemExit(f"plait {line}: exit status {status}")
 
 
 def build(objects: Path | None, output: Path) -> None:

@@ -6,12 +6,17 @@ import json
 import runpy
 from pathlib import Path
 
+from support.used_kernels import as_listed, used_kernels
+
+from plait.lang import ahead
+
 SCRIPT = Path(__file__).resolve().parents[1] / "golden" / "make_command_outputs.py"
 
 
 def test_command_lines_write_what_they_did(tmp_path: Path) -> None:
     golden = runpy.run_path(str(SCRIPT))
-    found = golden["run_all"](tmp_path / "run")
+    with used_kernels() as used:
+        found = golden["run_all"](tmp_path / "run")
     expected = json.loads(golden["OUTPUTS"].read_text(encoding="utf-8"))
     assert list(found) == list(expected)
     wrong = [
@@ -21,6 +26,9 @@ def test_command_lines_write_what_they_did(tmp_path: Path) -> None:
         if files.get(name) != found[command].get(name)
     ]
     assert not wrong, "\n".join(wrong)
+    listed = set(map(ahead.text_of, ahead.listed()))
+    new = {as_listed(*call) for call in used} - listed
+    assert not new, "\n".join(["python tools/build_wheel.py --list makes a list with these:", *sorted(new)])
 
 
 def test_masks_leave_what_is_golden(tmp_path: Path) -> None:

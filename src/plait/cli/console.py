@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from plait.lang.compiling import compiled_kernels, compiling_seconds, listen, work_time
+from plait.lang.compiling import compiled_kernels, compiling_seconds, helped, listen, work_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from plait.lang.ahead import Ahead
 
 
 class _State(Protocol):
@@ -29,18 +31,30 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def compilation_told() -> Iterator[None]:
-    """Say when kernels have to be compiled, and at the end how many were and how long it took."""
+def compilation_told(words: Sequence[str] = ()) -> Iterator[None]:
+    """Compile in several processes what a command line needs; say when it begins, and what it took."""
     before, seconds = len(compiled_kernels()), compiling_seconds()
-    said: set[str] = set()
+    said: list[str] = []
 
-    def begun(kernel: str) -> None:
+    def begun(_: str) -> None:
         if not said:
-            said.add(kernel)
-            say("compiling for this machine")
+            said.append("compiling for this machine")
+            say(said[0])
 
+    def shared_out(kernels: int, processes: int) -> None:
+        said.append(f"compiling {kernels} kernels for this machine in {processes} processes")
+        say(said[-1])
+
+    def ask(kernel: str, types: str) -> Callable[[], bool] | None:
+        if not ahead:
+            from plait.lang.ahead import Ahead
+
+            ahead.append(processes.enter_context(Ahead(words, shared_out)))
+        return ahead[0](kernel, types)
+
+    ahead: list[Ahead] = []
     try:
-        with listen(begun):
+        with listen(begun), ExitStack() as processes, helped(ask):
             yield
     finally:
         count = len(compiled_kernels()) - before

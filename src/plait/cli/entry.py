@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = with_hyphens(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told():
+        with _signals(), _own_warnings(), _without_pandas(), _said_of_files(), compilation_told(words):
             status = _run(words)
             sys.stdout.flush()
             return status

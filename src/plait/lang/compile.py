@@ -42,7 +42,7 @@ import numpy as np
 from plait.errors import Unsupported
 from plait.lang import closure as _closure
 from plait.lang import native as _native
-from plait.lang.compiling import alone, compiling
+from plait.lang.compiling import alone, compiling, taken, wait_for_others
 from plait.settings import cache_directory, source_digest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -228,10 +228,16 @@ def _shipped(name: str, sources: _closure.Closure, found: _native.Signature) -> 
 @functools.cache
 def _shipped_folders() -> tuple[Path, ...]:
     """Folders of the machine code that came with plait and that this processor can run, best first."""
+    # Of what chooses another code, only fewer features leave a choice among what came.
+    if not all(setting.startswith("NUMBA_CPU_FEATURES=") for setting in _settings_of_numba()):
+        return ()
+    return tuple(folder for folder in map(shipped_folder, host_levels()) if folder.is_dir())
+
+
+def host_levels() -> list[str]:
+    """Those of `LEVELS` that this processor can run, best first."""
     features = host_features()
-    fit = [level for level, (_, needed) in LEVELS.items() if all(map(features.get, needed))]
-    folders = [] if _settings_of_numba() else [shipped_folder(level) for level in fit]
-    return tuple(folder for folder in folders if folder.is_dir())
+    return [level for level, (_, needed) in LEVELS.items() if all(map(features.get, needed))]
 
 
 def shipped_folder(level: str) -> Path:
@@ -245,7 +251,7 @@ class _Kernel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._name = f"{function.__module__}.{function.__qualname__}"
+        self.name = f"{function.__module__}.{function.__qualname__}"
         self._loaded: dict[str, _native.NativeCode | None] = {}
         self._locks: dict[object, threading.Lock] = {}
         self._dispatcher: Any = None
@@ -267,12 +273,34 @@ class _Kernel:
         with self._locks.setdefault(found.types, threading.Lock()):
             if found.types not in self._loaded:
                 sources = closure(self.py_func, args)
-                code = _shipped(self._name, sources, found)
+                code = _shipped(self.name, sources, found)
                 if code is None:
-                    stem = stem_of(self._name, sources, found.types)
-                    code = _native.load(Path(f"{stem}.o"), found) or self._compiled(stem, args, found)
+                    stem = stem_of(self.name, sources, found.types)
+                    code = _native.load(Path(f"{stem}.o"), found)
+                    if code is None:
+                        if not sources.changed:
+                            wait_for_others(self.name, found.types, stem)
+                        code = self._compiled(stem, args, found)
                 self._loaded[found.types] = code
             return self._loaded[found.types]
+
+    def is_kept(self, args: tuple[Any, ...]) -> bool:
+        """Whether nothing has to be compiled for the types of these arguments."""
+        found, sources = _native.signature(args), closure(self.py_func, args)
+        if found is None:
+            return True
+        file = _file_name(self.name, sources, found.types)
+        shipped = [folder / f"{file}.o" for folder in _shipped_folders()]
+        kept = [compiled_cache() / f"{file}{suffix}" for suffix in (".o", ".numba")]
+        return any(path.exists() for path in (*shipped, *kept))
+
+    def compile_ahead(self, args: tuple[Any, ...]) -> None:
+        """Compile for the types of these arguments, unless that is done or another process is at it."""
+        found = _native.signature(args)
+        if found is not None and not self.is_kept(args):
+            stem = stem_of(self.name, closure(self.py_func, args), found.types)
+            if not taken(Path(f"{stem}.lock")):
+                self._compiled(stem, args, found)
 
     def _through_numba(self, args: tuple[Any, ...]) -> Any:
         dispatcher = self.dispatcher
@@ -280,14 +308,14 @@ class _Kernel:
         if kinds not in dispatcher.overloads:
             with self._locks.setdefault(kinds, threading.Lock()):
                 if kinds not in dispatcher.overloads:
-                    self._compiled(stem_of(self._name, closure(self.py_func, args), repr(kinds)), args, None)
+                    self._compiled(stem_of(self.name, closure(self.py_func, args), repr(kinds)), args, None)
         return dispatcher(*args)
 
     def _compiled(
         self, stem: str, args: tuple[Any, ...], found: _native.Signature | None
     ) -> _native.NativeCode | None:
         """Compile for these types; or load what another process has compiled meanwhile."""
-        with alone(Path(f"{stem}.lock"), self._name):
+        with alone(Path(f"{stem}.lock"), self.name):
             code = _native.load(Path(f"{stem}.o"), found) if found is not None else None
             if code is not None:
                 return code
@@ -295,7 +323,7 @@ class _Kernel:
             kinds = tuple(dispatcher.typeof_pyval(value) for value in args)
             if _reloaded(Path(f"{stem}.numba"), dispatcher, kinds):
                 return None
-            with compiling(self._name):
+            with compiling(self.name):
                 dispatcher.compile(kinds)
             compiled = dispatcher.overloads[kinds]
             if found is None or not _native.save(Path(f"{stem}.o"), found, compiled):

@@ -14,6 +14,7 @@ _LOCK = threading.Lock()
 class _State:
     kernels: list[str] = []  # noqa: RUF012  # one for the process
     listeners: list[Callable[[str], None]] = []  # noqa: RUF012
+    helpers: list[Callable[[str, str], Callable[[], bool] | None]] = []  # noqa: RUF012
     under_way = 0
     since = 0.0
     seconds = 0.0
@@ -38,6 +39,35 @@ def compiling(kernel: str, *, here: bool = True) -> Iterator[None]:
             _State.under_way -= 1
             if not _State.under_way:
                 _State.seconds += time.perf_counter() - _State.since
+
+
+@contextmanager
+def helped(helper: Callable[[str, str], Callable[[], bool] | None]) -> Iterator[None]:
+    """Ask `helper` meanwhile about every kernel that is missing, by its name and the types of its arguments.
+
+    It lets other processes compile it, and gives a function that says whether they still may; or None.
+    """
+    _State.helpers.append(helper)
+    try:
+        yield
+    finally:
+        _State.helpers.remove(helper)
+
+
+def wait_for_others(kernel: str, types: str, stem: str) -> None:
+    """Wait while processes of a helper, if there is one, may still write the files ``stem.*`` of a kernel."""
+    at_work = _State.helpers[-1](kernel, types) if _State.helpers else None
+    if at_work is None:
+        return
+    files = [Path(f"{stem}{suffix}") for suffix in (".o", ".numba")]
+    with compiling(kernel, here=False):
+        while not any(file.exists() for file in files) and at_work():
+            time.sleep(0.02)
+
+
+def others_compiled(kernels: list[str]) -> None:
+    """Count kernels that other processes have compiled for this one."""
+    _State.kernels.extend(kernels)
 
 
 @contextmanager
@@ -80,3 +110,17 @@ def alone(file: Path, kernel: str) -> Iterator[None]:
                 with compiling(kernel, here=False):
                     fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def taken(file: Path) -> bool:
+    """Whether another process has locked this file now."""
+    with suppress(ImportError, FileNotFoundError), open(file) as lock:
+        import fcntl
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return False

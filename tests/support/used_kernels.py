@@ -1,0 +1,44 @@
+"""Which kernels, for which types of arguments, a command line uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from plait.lang import compile as _compile
+from plait.lang import native
+
+
+@contextmanager
+def used_kernels() -> Iterator[dict[tuple[Any, str], None]]:
+    """Kernels with the types that are called meanwhile in this process, in the order of first calls."""
+    used: dict[tuple[Any, str], None] = {}
+    call = _compile._Kernel.__call__
+
+    def noted(self: Any, *args: Any) -> Any:
+        if found := native.signature(args):
+            used[self, found.types] = None
+        return call(self, *args)
+
+    _compile._Kernel.__call__ = noted  # type: ignore[method-assign]
+    try:
+        yield used
+    finally:
+        _compile._Kernel.__call__ = call  # type: ignore[method-assign]
+
+
+def as_listed(kernel: Any, types: str) -> str:
+    """How `plait.lang.ahead.LIST` writes it: module and name of the kernel, and its types."""
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("plait."):
+            for attribute, found in vars(module).items():
+                if found is kernel:
+                    return f"{name}:{attribute} {types}"
+    raise AssertionError(f"no module has the kernel {kernel.name}")
+
+
+def command_of(words: list[str]) -> str:
+    """The words of a command line that name the command."""
+    return " ".join(words[: 2 if words[0] in ("vdj", "hsi") else 1])
