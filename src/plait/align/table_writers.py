@@ -8,8 +8,6 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from plait.align.writers import AlignedPair, AlignmentWriter, Output, PairColumn
-from plait.formats.output import TextOutput
-from plait.formats.tables import header, rows_as_text
 
 #: What one batch of a table holds at most, save for its last row.
 _BATCH_ROWS = 1 << 16
@@ -75,26 +73,3 @@ class PairTableWriter(AlignmentWriter):
         """Remove what is unfinished."""
         self._cells = [[] for _ in self._cells]
         super().discard()
-
-
-class PrintedTable:
-    """Tab-separated text on standard output, laid out as in a file."""
-
-    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
-        self._output = output
-        self._records = 0
-        output.write(header(output.path, schema))
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        for lines in rows_as_text(self._output.path, batch, self._records):
-            self._output.write(lines)
-        self._records += batch.num_rows
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._output.close()
-
-    def discard(self) -> None:
-        """Forget what is not written yet."""
-        self._output.discard()

@@ -510,8 +510,8 @@ def open_alignments(
         facts = None if path is None else f"{path}.json"
         return LinesWriter(TextOutput(path, inputs=inputs), json_line(chosen_columns), facts, provenance)
     # Searches that write no table do without Arrow.
-    from plait.align.table_writers import PairTableWriter, PrintedTable, table_schema
-    from plait.formats.tables import open_table
+    from plait.align.table_writers import PairTableWriter, table_schema
+    from plait.formats.tables import PrintedTable, open_table
 
     schema = table_schema(chosen_columns)
     if path is None:

@@ -258,7 +258,7 @@ for _name, _function, _help in (
     ),
     ("generate", "generate:generate", "Draw junctions from a recombination model."),
     ("infer", "infer:infer", "Infer a recombination model from one or more tables."),
-    ("sharing", "sharing:sharing", "Count in how many individuals each clonotype occurs."),
+    ("sharing", "count:sharing", "Count in how many individuals each clonotype occurs."),
     (
         "study",
         "study:study",
@@ -271,6 +271,7 @@ app.command(_vdj)
 for _name, _function, _help in (
     ("align", "align:align", "Align the sequences of two FASTA files, or those of one with each other."),
     ("search", "search:app", "Search a database for sequences that are similar to those of a file."),
+    ("find", "find:find", "Find every place where short patterns occur with at most so many errors."),
     ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     ("germline", "germline:app", "List, show, check and convert germline sets."),
     ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),

@@ -24,6 +24,10 @@ from plait.lang.registers import (
     vector_type,
 )
 
+_I8 = ir.IntType(8)
+_I16 = ir.IntType(16)
+_I64 = ir.IntType(64)
+
 
 def _width(lanes: Any) -> int:
     return int(lanes.instance_class().width)
@@ -158,6 +162,39 @@ vector_subtract = _arithmetic("sub", "fsub")
 vector_multiply = _arithmetic("mul", "fmul")
 vector_and = _arithmetic("and_", None)
 vector_or = _arithmetic("or_", None)
+vector_xor = _arithmetic("xor", None)
+
+
+def _of_three(table: int, generic: Any) -> Any:
+    """A function of the bits of three groups, by its truth table where there is an instruction for any."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        if a != b or a != c or not _is_integer(a):
+            return None
+        bits = a.width * a.element.bitwidth
+        features = host_features()
+        one = bits in (128, 256, 512) and features.get("avx512f" if bits == 512 else "avx512vl")
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if not one:
+                return generic(builder, *args)
+            words = ir.VectorType(_I64, bits // 64)
+            cast = [builder.bitcast(value, words) for value in args]
+            name = f"llvm.x86.avx512.pternlog.q.{bits}"
+            found = call(builder, name, words, *cast, ir.Constant(INDEX, table))
+            return builder.bitcast(found, args[0].type)
+
+        return a(a, a, a), generate
+
+    return operation
+
+
+vector_parity = _of_three(0x96, lambda builder, a, b, c: builder.xor(builder.xor(a, b), c))
+vector_majority = _of_three(
+    0xE8,
+    lambda builder, a, b, c: builder.or_(builder.and_(a, b), builder.and_(c, builder.or_(a, b))),
+)
 
 
 @intrinsic
@@ -381,11 +418,6 @@ def last_one(typing_context: Any, word: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-_I8 = ir.IntType(8)
-_I16 = ir.IntType(16)
-_I64 = ir.IntType(64)
-
-
 def _halves(builder: Any, table: Any, width: int) -> Any:
     """The 32 entries as two tables of 16, repeated to `width`."""
     nothing = undefined(table.type)
@@ -587,6 +619,26 @@ def _or_groups(a, b):  # type: ignore[no-untyped-def]
     return vector_or(a, b)
 
 
+def _xor_groups(a, b):  # type: ignore[no-untyped-def]
+    return vector_xor(a, b)
+
+
+def _parity_groups(a, b, c):  # type: ignore[no-untyped-def]
+    return vector_parity(a, b, c)
+
+
+def _parity_numbers(a, b, c):  # type: ignore[no-untyped-def]
+    return a ^ b ^ c
+
+
+def _majority_groups(a, b, c):  # type: ignore[no-untyped-def]
+    return vector_majority(a, b, c)
+
+
+def _majority_numbers(a, b, c):  # type: ignore[no-untyped-def]
+    return (a & b) | (c & (a | b))
+
+
 def _shift_groups(a, b):  # type: ignore[no-untyped-def]
     return vector_shift_right(a, b)
 
@@ -699,6 +751,10 @@ def _lowest_bit(word):  # type: ignore[no-untyped-def]
     return count_trailing_zeros(word)
 
 
+def _without_lowest(word):  # type: ignore[no-untyped-def]
+    return word & (word - 1)
+
+
 def _population(word):  # type: ignore[no-untyped-def]
     return count_ones(word)
 
@@ -717,6 +773,7 @@ def _by_mask(number: Any, group: Any) -> Any:
 
 specialise(bits.highest_bit, lambda word: _highest_bit)
 specialise(bits.lowest_bit, lambda word: _lowest_bit)
+specialise(bits.without_lowest, lambda word: _without_lowest)
 specialise(bits.population, lambda word: _population)
 specialise(groups.load, _by_width(_load_one, _load_group))
 specialise(groups.store, _by_width(_store_one, _store_group))
@@ -726,6 +783,8 @@ specialise(groups.maximum, _by_operand(_maximum_numbers, _maximum_groups))
 specialise(groups.minimum, _by_operand(_minimum_numbers, _minimum_groups))
 specialise(groups.add_saturating, lambda a, b: _add_saturating)
 specialise(groups.subtract_saturating, lambda a, b: _subtract_saturating)
+specialise(groups.parity, _by_operand(_parity_numbers, _parity_groups))
+specialise(groups.majority, _by_operand(_majority_numbers, _majority_groups))
 specialise(groups.equal, _by_operand(_equal_numbers, _equal_groups))
 specialise(groups.greater, _by_operand(_greater_numbers, _greater_groups))
 specialise(groups.select, _by_mask(_select_numbers, _select_groups))
@@ -742,5 +801,6 @@ specialise(operator.sub, _by_operand(None, _subtract_groups))
 specialise(operator.mul, _by_operand(None, _multiply_groups))
 specialise(operator.and_, _by_operand(None, _and_groups))
 specialise(operator.or_, _by_operand(None, _or_groups))
+specialise(operator.xor, _by_operand(None, _xor_groups))
 specialise(operator.lshift, _by_operand(None, _shift_groups_left))
 specialise(operator.rshift, _by_operand(None, _shift_groups))
