@@ -147,17 +147,14 @@ def _tell(done: FindSummary, seconds: float) -> None:
             own = [name for name, status in zip(done.names, done.statuses, strict=True) if status == word]
             shown = ", ".join(own[:_MOST_TOLD]) + (", ..." if len(own) > _MOST_TOLD else "")
             say(f"warning: {count:,} of {len(done.names):,} patterns {word.replace('_', ' ')}: {shown}")
-    fit = [
-        count
-        for count, status in zip(done.hits, done.statuses, strict=True)
-        if not status.startswith("too_s")
-    ]
+    fit = ("ok", "too_many_hits")
+    counts = [count for count, status in zip(done.hits, done.statuses, strict=True) if status in fit]
     sites = f", {done.sites:,} sites" if done.sites else ""
     rate = done.letters * len(done.names) / max(seconds, 1e-9) / _GIGA
     say(
         f"{_number(len(done.names), 'pattern')} in {_number(done.sequences, 'sequence')} "
         f"({done.letters:,} letters{sites}): {_number(sum(done.hits), 'hit')}, "
-        f"{fit.count(0):,} without any; {done.rows:,} rows in {seconds:.2f} s, "
+        f"{counts.count(0):,} without any; {done.rows:,} rows in {seconds:.2f} s, "
         f"{rate:.1f} G letters x patterns/s"
     )
 

@@ -48,11 +48,11 @@ def text_pieces(texts: Texts) -> Iterator[Piece]:
         yield from _in_memory(texts.items() if isinstance(texts, Mapping) else [("text", texts)])
         return
     listed = [texts] if isinstance(texts, str | os.PathLike) else list(texts)
+    if not listed:
+        raise InvalidInput("text", found="none", expected="a file or sequences")
     if all(isinstance(item, tuple) for item in listed):
         yield from _in_memory(listed)  # type: ignore[arg-type]  # all of them are tuples
         return
-    if not listed:
-        raise InvalidInput("text", found="none", expected="a file or sequences")
     for path in listed:
         if isinstance(path, tuple):
             raise InvalidInput("text", found="files beside sequences", expected="either")
