@@ -19,6 +19,7 @@ from plait.dp.bitparallel.launches import (
     SITE_MATCHES,
     SiteBatch,
     TextBatch,
+    pam_sites,
 )
 from plait.dp.bitparallel.paths import (
     EXTRA,
@@ -519,22 +520,22 @@ class Finder:
                 own &= record < block.begins.size - 1
             return place[own], record[own]
         size = side.pam.size
-        text = block.codes[MARGIN : MARGIN + block.letters.size]
-        count = max(text.size - size + 1, 0)
-        bad = np.zeros(count, np.uint8)
-        for j, letters in enumerate(side.pam.tolist()):
-            bad += (text[j : j + count] & letters) == 0
-        pams = np.flatnonzero(bad <= self.settings.pam_mismatches)
-        record = block.records_of(pams)
-        inside = (pams >= block.begins[record]) & (pams + size <= block.ends[record])
-        last = pams + size + (reach if side.onward == 1 else 0)
-        if block.complete:
-            last = np.where(
-                record == block.begins.size - 1, np.minimum(last, block.ends[record] + reach), last
-            )
-        own = inside & self._owned(block, record, last)
-        place = pams + size if side.onward == 1 else pams - 1
-        return place[own], record[own]
+        after = size + (reach if side.onward == 1 else 0)
+        pams = pam_sites(
+            block.codes, block.letters.size, side.pam, self.settings.pam_mismatches, self.target.threads
+        )
+        if block.begins.size == 1:
+            # All of them are within the sequence; those that are its own stand one behind the other.
+            first = int(block.begins[0]) + max(int(block.seen[0]) - after + 1, 0)
+            last = int(block.ends[0]) - (size if block.complete else after)
+            pams = pams[np.searchsorted(pams, first) : np.searchsorted(pams, last, "right")]
+            record = np.zeros(pams.size, np.int64)
+        else:
+            record = block.records_of(pams)
+            own = (pams >= block.begins[record]) & (pams + size <= block.ends[record])
+            own &= self._owned(block, record, pams + after)
+            pams, record = pams[own], record[own]
+        return (pams + size if side.onward == 1 else pams - 1), record
 
     def _at(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK
-from plait.dp.bitparallel.launches import ALWAYS, MARGIN
+from plait.dp.bitparallel.launches import MARGIN, encoded
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import fasta_pieces, first_text, sequence_file_kind
@@ -63,6 +63,8 @@ def _in_memory(items: Iterable[tuple[str, str | bytes]]) -> Iterator[Piece]:
     for name, sequence in items:
         raw = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else bytes(sequence)
         letters = np.frombuffer(raw, np.uint8)
+        if letters.size and letters.max() > 127:
+            raise InvalidInput(f"sequence {name!r}", found="bytes above 127", expected="letters")
         yield Piece([name], letters, np.array([0, letters.size]))
 
 
@@ -111,15 +113,17 @@ class TextBlock:
 
     def records_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The last record that begins at a place or before it; the first one before any does."""
+        if self.begins.size == 1:
+            return np.zeros(places.size, np.int64)
         return np.maximum(np.searchsorted(self.begins, places, "right") - 1, 0)
 
 
-def code_table(iupac: bool) -> bytes:
-    """The code of every byte: letters other than A, C, G, T and U match nothing, unless `iupac` codes do."""
-    table = IUPAC_MASK.copy()
+def letter_sets(iupac: bool) -> NDArray[np.uint8]:
+    """Sets of letters, (32,): of others than A, C, G, T and U none, unless `iupac` codes have theirs."""
+    sets = IUPAC_MASK[64:96].copy()
     if not iupac:
-        table[np.isin(table, (1, 2, 4, 8), invert=True)] = 0
-    return (table | ALWAYS).tobytes()
+        sets[np.isin(sets, (1, 2, 4, 8), invert=True)] = 0
+    return sets
 
 
 class TextBlocks:
@@ -134,7 +138,7 @@ class TextBlocks:
         self.names: list[str] = []
         self.lengths: list[int] = []
         self._texts, self._context, self._gap, self._most = texts, context, gap, most
-        self._table = code_table(iupac)
+        self._sets = letter_sets(iupac)
         self._begin()
 
     def _begin(self) -> None:
@@ -169,14 +173,14 @@ class TextBlocks:
         rows = np.zeros((records, 5), np.int64)
         rows[:, 0] = len(self.names) + np.arange(records)
         rows[:, 1], rows[:, 2] = begins, begins + lengths
-        spread = np.zeros(self._gap + piece.letters.size + (int(gaps[-1]) if records else 0), np.uint8)
         if records == 1:
-            spread[self._gap :] = piece.letters
+            self._parts += [np.zeros(self._gap, np.uint8), piece.letters]
         else:
+            spread = np.zeros(self._gap + piece.letters.size + (int(gaps[-1]) if records else 0), np.uint8)
             spread[np.arange(piece.letters.size) + self._gap + np.repeat(gaps, lengths)] = piece.letters
-        self._parts.append(spread)
+            self._parts.append(spread)
         self._records.append(rows)
-        self._size += spread.size
+        self._size += self._gap + piece.letters.size + (int(gaps[-1]) if records else 0)
         self.names += piece.names
         self.lengths += lengths.tolist()
 
@@ -205,10 +209,12 @@ class TextBlocks:
     def _block(self, complete: bool) -> Iterator[TextBlock]:
         if not self._records:
             return
-        letters = np.concatenate([*self._parts, np.zeros(self._gap, np.uint8)])
-        nothing = bytes([ALWAYS]) * MARGIN
-        codes = np.frombuffer(
-            bytearray(nothing + letters.tobytes().translate(self._table) + nothing), np.uint8
-        )
+        size = self._size + self._gap
+        whole = np.zeros(2 * MARGIN + (size + 63 & -64), np.uint8)
+        place = MARGIN
+        for part in self._parts:
+            whole[place : place + part.size] = part
+            place += part.size
+        codes, letters = encoded(whole, self._sets), whole[MARGIN : MARGIN + size]
         number, begins, ends, offsets, seen = np.ascontiguousarray(np.concatenate(self._records).T)
         yield TextBlock(codes, letters, number, begins, ends, offsets, seen, complete)

@@ -19,8 +19,10 @@ from plait.dp.bitparallel.striped import (
     PatternRows,
     Planes,
     edits_kernel,
+    encode_kernel,
     levels_kernel,
     mismatches_kernel,
+    sites_kernel,
     stripe_kernel,
 )
 from plait.lang.algebras import BITS
@@ -30,6 +32,8 @@ from plait.lang.lanes import host_lanes, lanes_of
 ALWAYS: Final = 16
 #: Letters in each segment of a chunk of text: its planes stay in the second-level cache.
 _WIDTH: Final = 1024
+#: Letters that are looked through for a PAM in one go.
+_SITE_LETTERS: Final = 1 << 20
 #: Groups of sites that are looked at together.
 _GROUPS: Final = 32
 #: Longest pattern with its errors.
@@ -88,6 +92,41 @@ _COMPILED: Final = _Kernels(stripe_kernel, mismatches_kernel, edits_kernel, leve
 _INTERPRETED: Final = _Kernels(*map(interpreted, _COMPILED))
 
 
+def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Codes of a text with its margins, of which the size is a multiple of 64.
+
+    `sets` uint8 (32,) are those of letters by their lowest five bits, as for `TextBatch`.
+    """
+    codes = np.empty_like(letters)
+    table = np.zeros((2, 32), np.uint8)
+    table[0] = sets | ALWAYS
+    table[1, :3] = 31, 63, ALWAYS
+    encode_kernel(OCTETS, letters.reshape(-1, 64), table, codes.reshape(-1, 64))
+    return codes
+
+
+def pam_sites(
+    codes: NDArray[np.uint8], letters: int, pam: NDArray[np.uint8], mismatches: int, threads: int
+) -> NDArray[np.int64]:
+    """Places of a text, of so many letters between its margins, where a PAM begins; int64, in order.
+
+    `pam` are sets of letters, of which so many may mismatch.
+    """
+    numbers = np.array([1, mismatches], np.uint8)
+
+    def run(stretch: tuple[int, int]) -> NDArray[np.int64]:
+        sites = np.empty(stretch[1] - stretch[0], np.int64)
+        first, last = stretch[0] + MARGIN, stretch[1] + MARGIN
+        count = sites_kernel(OCTETS, codes[None], first, last, pam, numbers, sites)
+        return sites[:count] - MARGIN
+
+    if letters < pam.size:
+        return np.zeros(0, np.int64)
+    places = letters - pam.size + 1
+    edges = [*range(0, places, _SITE_LETTERS), places]
+    return np.concatenate(over_threads(threads, list(pairwise(edges)), run))
+
+
 class _Search:
     """Patterns made ready, and memory of one thread."""
 
@@ -104,13 +143,25 @@ class _Search:
         self.patterns = PatternRows(
             rows[:-1].reshape(sets.shape).astype(np.int64), lengths, batch.limits.astype(np.int64)
         )
-        self.tile = np.zeros((64, 64), np.uint8)
+        self.tile = np.zeros((64 * self.sets.size, self.lanes.width), np.int64)
         self.piece = np.zeros((PIECE, self.lanes.width), np.int64)
         self.hits = np.zeros(_FIRST_ROOM, np.int64)
 
     def words(self, rows: int) -> NDArray[np.int64]:
         """Memory for planes, or for a state."""
         return np.zeros((rows, self.lanes.width), np.int64)
+
+    def stripe(
+        self,
+        kernels: _Kernels,
+        starts: NDArray[np.int64],
+        onward: int,
+        columns: int,
+        words: NDArray[np.int64],
+    ) -> None:
+        """Planes of the text from each of `starts`, (groups, lanes), on."""
+        codes = self.batch.codes[None]
+        kernels.stripe(OCTETS, self.lanes, codes, starts, onward, columns, self.sets, self.tile, words)
 
     def found(self, span: int, call: Callable[[Found], int]) -> Places:
         """What a kernel finds, with room enough."""
@@ -167,8 +218,8 @@ def _in_chunks(
                 words = search.words(columns * search.sets.size)
             starts = MARGIN + first - before + np.arange(search.places, dtype=np.int64)[None] * width
             # Segments behind the text are margin and nothing else.
-            np.minimum(starts, batch.codes.size - columns, out=starts)
-            kernels.stripe(OCTETS, batch.codes, starts, 1, columns, search.sets, search.tile, words)
+            np.minimum(starts, batch.codes.size - (columns + 63 & -64), out=starts)
+            search.stripe(kernels, starts, 1, columns, words)
             count = search.sets.size
             planes = Planes(words, count, count, before + width, width, 1)
             patterns, places = search.found(search.places * width, call(search, planes))
@@ -215,10 +266,10 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> Places:
             own = sites[first : min(first + places * _GROUPS, places * stretch[1])]
             groups = -(-own.size // places)
             # Lanes without a site see margin and nothing else.
-            starts = np.full(groups * places, 0 if onward == 1 else text.codes.size - 1, np.int64)
+            starts = np.full(groups * places, 2 * LONGEST, np.int64)
             starts[: own.size] = own
             starts = starts.reshape(groups, places)
-            kernels.stripe(OCTETS, text.codes, starts, onward, columns, search.sets, search.tile, words)
+            search.stripe(kernels, starts, onward, columns, words)
             planes = Planes(words, count, columns * count, groups, 1, places)
             found.append(_of_sites(kernels, search, planes, limits if bulges else None, first))
         return found
@@ -237,7 +288,7 @@ def _of_sites(
 
     rows = np.zeros(search.patterns.sets.shape[1], np.int64)
     levels = int(search.batch.limits.max(initial=0)) + 1
-    state = search.words(levels * (limits.extra + 1) * (limits.missing + 1) if limits else 1)
+    state = search.words(levels * (limits.extra + 1) * (limits.missing + 1) + 1 if limits else 1)
     patterns, places = search.found(search.places * planes.width, call)
     return patterns, places + first
 

@@ -25,7 +25,19 @@ from plait.dp.bitparallel.recurrences import (
 )
 from plait.lang.algebras import algebra_in_lanes, choice, opposite
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import any_bits, equal, load, lowest_bit, mask_bits, splat, store, without_lowest
+from plait.lang.lanes import (
+    any_bits,
+    equal,
+    greater,
+    load,
+    lookup,
+    lowest_bit,
+    mask_bits,
+    select,
+    splat,
+    store,
+    without_lowest,
+)
 
 #: Columns after which a thread looks for hits.
 PIECE = 64
@@ -256,12 +268,12 @@ class ErrorLimits(NamedTuple):
 
 @shared
 def _begin_levels(lanes: Any, alg: Any, limits: Any, levels: int, state: Any) -> None:
-    """Before the first letter of the pattern: only extra letters may have come."""
-    for extra in range(limits.extra + 1):
-        for missing in range(limits.missing + 1):
-            at = (extra * (limits.missing + 1) + missing) * levels
-            for k in range(levels):
-                store(lanes, state, at + k, 0, alg.one if missing == 0 else alg.zero)
+    """Before the first letter of the pattern: only extra letters may have come. The last row is nothing."""
+    rows = (limits.extra + 1) * (limits.missing + 1) * levels
+    for at in range(rows):
+        missing = at // levels % (limits.missing + 1)
+        store(lanes, state, at, 0, alg.one if missing == 0 else alg.zero)
+    store(lanes, state, rows, 0, alg.zero)
 
 
 @shared
@@ -273,22 +285,25 @@ def _next_levels(lanes: Any, alg: Any, planes: Any, row: int, limits: Any, level
     """
     p = ErrorLevels()
     across = limits.missing + 1
+    nothing = (limits.extra + 1) * across * levels
     for extra in range(limits.extra + 1):
         for backwards in range(across):
             missing = limits.missing - backwards
             at = (extra * across + missing) * levels
+            by_missing = at - levels if missing > 0 else nothing
+            by_extra = at - across * levels if extra > 0 else nothing
+            step_missing = 1 if missing > 0 else 0
+            step_extra = 1 if extra > 0 else 0
             mismatch = load(lanes, planes.words, max(row + (extra - missing) * planes.sets, 0), 0)
             diagonal = load(lanes, state, at + levels - 1, 0)
-            for down in range(levels):
-                k = levels - 1 - down
-                before = load(lanes, state, at + k - 1, 0) if k > 0 else alg.zero
-                others = before
-                if missing > 0:
-                    others = choice(alg, others, load(lanes, state, at - levels + k, 0))
-                if extra > 0:
-                    others = choice(alg, others, load(lanes, state, at - across * levels + k, 0))
+            for k in range(levels - 1, 0, -1):
+                before = load(lanes, state, at + k - 1, 0)
+                others = choice(alg, before, load(lanes, state, by_missing + k * step_missing, 0))
+                others = choice(alg, others, load(lanes, state, by_extra + k * step_extra, 0))
                 store(lanes, state, at + k, 0, reached(p, alg, diagonal, mismatch, others))
                 diagonal = before
+            others = choice(alg, load(lanes, state, by_missing, 0), load(lanes, state, by_extra, 0))
+            store(lanes, state, at, 0, reached(p, alg, diagonal, mismatch, others))
 
 
 @shared
@@ -334,33 +349,113 @@ def find_levels(
 
 
 @shared
+def encode(octets: Any, letters: Any, table: Any, codes: Any) -> None:
+    """Codes of letters, by their lowest five bits, uint8 (rows, 64) both; bytes below 64 are nothing.
+
+    `octets` are groups of 64 lanes of 8 bits; `table` is uint8 (2, 32): codes, and the numbers 31, 63 and the
+    code of nothing.
+    """
+    for row in range(letters.shape[0]):
+        own = load(octets, letters, row, 0)
+        code = lookup(octets, table, 0, own & splat(octets, table[1, 0]))
+        is_letter = greater(own, splat(octets, table[1, 1]))
+        store(octets, codes, row, 0, select(is_letter, code, splat(octets, table[1, 2])))
+
+
+@shared
+def _swap_blocks(lanes: Any, tile: Any, first: int, size: int) -> None:
+    """A step of a transposition of 64 words: blocks of so many bits beside the diagonal change places."""
+    low = (1 << size) - 1
+    mask = low
+    for shift in range(2 * size, 64, 2 * size):
+        mask |= low << shift
+    kept = splat(lanes, mask)
+    by = splat(lanes, size)
+    for begin in range(0, 64, 2 * size):
+        for row in range(first + begin, first + begin + size):
+            upper = load(lanes, tile, row, 0)
+            lower = load(lanes, tile, row + size, 0)
+            differ = ((upper >> by) ^ lower) & kept
+            store(lanes, tile, row, 0, upper ^ (differ << by))
+            store(lanes, tile, row + size, 0, lower ^ differ)
+
+
+@shared
+def _masks(octets: Any, codes: Any, starts: Any, shift: int, sets: Any, tile: Any) -> None:
+    """Mismatches of the 64 codes from each of `starts` (lanes,) + `shift` on: a word a set and lane."""
+    some = splat(octets, sets[0])
+    nothing = some ^ some
+    for word in range(tile.shape[1]):
+        for lane in range(64):
+            own = load(octets, codes, 0, starts[word * 64 + lane] + shift)
+            for k in range(sets.size):
+                tile[k * 64 + lane, word] = mask_bits(equal(own & splat(octets, sets[k]), nothing))
+
+
+@shared
 def stripe(
-    octets: Any, codes: Any, starts: Any, onward: int, columns: int, sets: Any, tile: Any, words: Any
+    octets: Any,
+    lanes: Any,
+    codes: Any,
+    starts: Any,
+    onward: int,
+    columns: int,
+    sets: Any,
+    tile: Any,
+    words: Any,
 ) -> None:
     """Planes of the text from each of `starts` on, (groups, lanes) int64, group by group in `words`.
 
-    `octets` are groups of 64 lanes of 8 bits; `codes` uint8, sets of letters as bits; `onward` is 1, or -1 to
-    go backwards, for so many `columns`. `sets` is uint8 (sets,); `tile` uint8 (64, 64) memory of one thread;
-    `words` int64 (groups * columns * sets, lanes / 64), changed in place.
+    `octets` are groups of 64 lanes of 8 bits, `lanes` of 64 bits; `codes` uint8 (1, codes), sets of letters
+    as bits; `onward` is 1, or -1 to go backwards, for so many `columns`; up to a multiple of 64 there must be
+    codes. `sets` is uint8 (sets,); `tile` int64 (64 * sets, lanes / 64) memory of one thread; `words` int64
+    (groups * columns * sets, lanes / 64), changed in place.
     """
-    some = splat(octets, sets[0])
-    nothing = some ^ some
     for group in range(starts.shape[0]):
         row = group * columns * sets.size
-        for word in range(words.shape[1]):
-            for begin in range(0, columns, 64):
-                end = min(begin + 64, columns)
-                for lane in range(64):
-                    start = starts[group, word * 64 + lane]
-                    for w in range(begin, end):
-                        tile[w - begin, lane] = codes[start + onward * w]
-                for w in range(begin, end):
-                    letters = load(octets, tile, w - begin, 0)
-                    for k in range(sets.size):
-                        differ = equal(letters & splat(octets, sets[k]), nothing)
-                        words[row + w * sets.size + k, word] = mask_bits(differ)
+        for begin in range(0, columns, 64):
+            # Backwards, the last of 64 letters is the first column.
+            shift = begin if onward == 1 else -begin - 63
+            _masks(octets, codes, starts[group], shift, sets, tile)
+            for k in range(sets.size):
+                _swap_blocks(lanes, tile, k * 64, 32)
+                _swap_blocks(lanes, tile, k * 64, 16)
+                _swap_blocks(lanes, tile, k * 64, 8)
+                _swap_blocks(lanes, tile, k * 64, 4)
+                _swap_blocks(lanes, tile, k * 64, 2)
+                _swap_blocks(lanes, tile, k * 64, 1)
+                for c in range(min(64, columns - begin)):
+                    bits = load(lanes, tile, k * 64 + (c if onward == 1 else 63 - c), 0)
+                    store(lanes, words, row + (begin + c) * sets.size + k, 0, bits)
 
 
+@shared
+def find_sites(octets: Any, codes: Any, first: int, last: int, pam: Any, numbers: Any, sites: Any) -> int:
+    """Places from `first` to before `last` at which a PAM begins; returns their number.
+
+    `octets` are groups of 64 lanes of 8 bits; `codes` uint8 (1, codes) with 64 behind `last` and the PAM;
+    `pam` uint8 sets of letters; `numbers` uint8 (2,) are 1 and the mismatches allowed; `sites` int64, enough.
+    """
+    count = 0
+    one = splat(octets, numbers[0])
+    nothing = one ^ one
+    most = splat(octets, numbers[1])
+    for place in range(first, last, 64):
+        bad = nothing
+        for j in range(pam.size):
+            own = load(octets, codes, 0, place + j) & splat(octets, pam[j])
+            bad = bad + select(equal(own, nothing), one, nothing)
+        bits = ~mask_bits(greater(bad, most))
+        while bits != 0:
+            site = place + lowest_bit(bits)
+            bits = without_lowest(bits)
+            if site < last:
+                sites[count] = site
+                count += 1
+    return count
+
+
+encode_kernel, sites_kernel = kernel(encode), kernel(find_sites)
 stripe_kernel = kernel(stripe)
 mismatches_kernel = kernel(find_mismatches)
 edits_kernel = kernel(find_edits)
