@@ -526,9 +526,9 @@ class Finder:
         )
         if block.begins.size == 1:
             # All of them are within the sequence; those that are its own stand one behind the other.
-            first = int(block.begins[0]) + max(int(block.seen[0]) - after + 1, 0)
-            last = int(block.ends[0]) - (size if block.complete else after)
-            pams = pams[np.searchsorted(pams, first) : np.searchsorted(pams, last, "right")]
+            begin = int(block.begins[0]) + max(int(block.seen[0]) - after + 1, 0)
+            end = int(block.ends[0]) - (size if block.complete else after)
+            pams = pams[np.searchsorted(pams, begin) : np.searchsorted(pams, end, "right")]
             record = np.zeros(pams.size, np.int64)
         else:
             record = block.records_of(pams)

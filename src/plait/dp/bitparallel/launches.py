@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -127,6 +127,25 @@ def pam_sites(
     return np.concatenate(over_threads(threads, list(pairwise(edges)), run))
 
 
+class PatternSets(NamedTuple):
+    """Patterns by numbers of sets, and the sets, uint8 (sets,)."""
+
+    patterns: PatternRows
+    sets: NDArray[np.uint8]
+
+
+def numbered(batch: TextBatch, multiple: int) -> PatternSets:
+    """Patterns with letters that match anything behind, up to a multiple of some letters."""
+    longest = -(-batch.patterns.shape[1] // multiple) * multiple
+    sets = np.full((batch.lengths.size, longest), ALWAYS, np.uint8)
+    beside = np.arange(longest) < batch.lengths[:, None]
+    sets[beside] = batch.patterns[beside[:, : batch.patterns.shape[1]]]
+    kinds, rows = np.unique(np.append(sets.ravel(), np.uint8(ALWAYS)), return_inverse=True)
+    lengths = -(-batch.lengths // multiple) * multiple
+    numbers = rows[:-1].reshape(sets.shape).astype(np.int64)
+    return PatternSets(PatternRows(numbers, lengths, batch.limits.astype(np.int64)), kinds)
+
+
 class _Search:
     """Patterns made ready, and memory of one thread."""
 
@@ -134,15 +153,7 @@ class _Search:
         self.lanes = lanes_of(batch.lanes) if batch.lanes else host_lanes(64)
         self.places = 64 * self.lanes.width
         self.batch = batch
-        longest = -(-batch.patterns.shape[1] // multiple) * multiple
-        sets = np.full((batch.lengths.size, longest), ALWAYS, np.uint8)
-        beside = np.arange(longest) < batch.lengths[:, None]
-        sets[beside] = batch.patterns[beside[:, : batch.patterns.shape[1]]]
-        self.sets, rows = np.unique(np.append(sets.ravel(), np.uint8(ALWAYS)), return_inverse=True)
-        lengths = -(-batch.lengths // multiple) * multiple
-        self.patterns = PatternRows(
-            rows[:-1].reshape(sets.shape).astype(np.int64), lengths, batch.limits.astype(np.int64)
-        )
+        self.patterns, self.sets = numbered(batch, multiple)
         self.tile = np.zeros((64 * self.sets.size, self.lanes.width), np.int64)
         self.piece = np.zeros((PIECE, self.lanes.width), np.int64)
         self.hits = np.zeros(_FIRST_ROOM, np.int64)
@@ -174,8 +185,9 @@ class _Search:
             self.hits = np.zeros(count, np.int64)
 
 
-def _joined(parts: list[list[Places]]) -> Places:
-    whole = [places for part in parts for places in part if places[0].size]
+def in_order(parts: Iterable[Places]) -> Places:
+    """Places of stretches of a text, one behind the other, by pattern and place."""
+    whole = [places for places in parts if places[0].size]
     if not whole:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     patterns = np.concatenate([patterns for patterns, _ in whole])
@@ -228,7 +240,9 @@ def _in_chunks(
         return found
 
     chunks = _chunks(batch, 64 * (batch.lanes or host_lanes(64).width))
-    return _joined(over_threads(target.threads, _stretches(len(chunks), target.threads), run))
+    return in_order(
+        chain.from_iterable(over_threads(target.threads, _stretches(len(chunks), target.threads), run))
+    )
 
 
 def _run_mismatches(kernels: _Kernels, batch: TextBatch, target: Target) -> Places:
@@ -275,7 +289,9 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> Places:
         return found
 
     groups = -(-sites.size // (64 * (text.lanes or host_lanes(64).width)))
-    return _joined(over_threads(target.threads, _stretches(groups, target.threads), run))
+    return in_order(
+        chain.from_iterable(over_threads(target.threads, _stretches(groups, target.threads), run))
+    )
 
 
 def _of_sites(
@@ -299,13 +315,19 @@ def _worth(batch: TextBatch) -> bool:
 
 def _problem(name: str, run: Any, cuda: str, worth: Callable[[Any], bool]) -> Problem[Any, Places]:
     return Problem(
-        name, cpu=partial(run, _COMPILED), reference=partial(run, _INTERPRETED), cuda=cuda, worth=worth
+        name,
+        cpu=partial(run, _COMPILED),
+        reference=partial(run, _INTERPRETED),
+        cuda=f"plait.dp.bitparallel.gpu_striped:{cuda}",
+        worth=worth,
     )
 
 
 #: Places where patterns begin within their numbers of mismatches, in a `TextBatch`.
-MISMATCH_STARTS: Final = _problem("places with few mismatches", _run_mismatches, "", _worth)
+MISMATCH_STARTS: Final = _problem("places with few mismatches", _run_mismatches, "mismatch_batch", _worth)
 #: Places where patterns end within their numbers of edits, in a `TextBatch`.
-EDIT_ENDS: Final = _problem("places with few edits", _run_edits, "", _worth)
+EDIT_ENDS: Final = _problem("places with few edits", _run_edits, "edit_batch", _worth)
 #: Sites of a `SiteBatch`, by number, at which patterns are within limits.
-SITE_MATCHES: Final = _problem("sites with few errors", _run_sites, "", lambda batch: _worth(batch.text))
+SITE_MATCHES: Final = _problem(
+    "sites with few errors", _run_sites, "site_batch", lambda batch: _worth(batch.text)
+)
