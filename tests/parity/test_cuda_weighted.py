@@ -27,7 +27,7 @@ from support.chain_values import chain_in
 from support.generation_problems import GENERATION_ALGEBRAS, GENERATION_PROBLEMS, batch_texts
 from support.recombination import GENETIC_CODE, drawn_junctions, probability_of, small_model
 
-from plait.devices import cuda_devices, cuda_memory, cuda_target
+from plait.devices import cuda_devices, cuda_target
 from plait.devices import cuda_target as device_trials
 from plait.devices.cuda import SIMULATED
 from plait.devices.cuda_devices import devices
@@ -201,7 +201,7 @@ def test_what_leaves_shared_memory_is_left(kind: Any, monkeypatch: pytest.Monkey
     facts = cuda_devices.device_facts(0)
     monkeypatch.setattr(cuda_weighted, "_SIZES", np.array([12, 24, 48, 96, 1 << 15]))
     for most in (1200, 4000, 1):
-        monkeypatch.setattr(cuda_memory._Kept, "tables", OrderedDict())
+        monkeypatch.setattr(cuda_devices._Kept, "tables", OrderedDict())
         monkeypatch.setattr(
             cuda_weighted, "device_facts", lambda device, most=most: facts._replace(shared_per_block=most)
         )
@@ -280,8 +280,8 @@ def test_texts_of_too_many_ends_are_left(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_tables_of_the_model_stay_while_those_of_motifs_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_model(6)
-    monkeypatch.setattr(cuda_memory._Kept, "tables", OrderedDict())
-    monkeypatch.setattr(cuda_memory, "_TABLES", 2)
+    monkeypatch.setattr(cuda_devices._Kept, "tables", OrderedDict())
+    monkeypatch.setattr(cuda_devices, "_TABLES", 2)
     made = []
     launch = cuda_weighted.WeightedLaunch
     monkeypatch.setattr(cuda_weighted, "WeightedLaunch", lambda *given: made.append(given) or launch(*given))

@@ -8,9 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from plait.align.writers import AlignedPair, AlignmentWriter, PairColumn
-from plait.formats.output import TextOutput
-from plait.formats.tables import TableWriter, header, rows_as_text
-from plait.types import WholeOrNot
+from plait.formats.tables import PrintedTable, TableWriter
 
 #: What one batch of a table holds at most, save for its last row.
 _BATCH_ROWS = 1 << 16
@@ -69,26 +67,3 @@ class PairTableWriter(AlignmentWriter):
         """Remove what is unfinished."""
         self._cells = [[] for _ in self._cells]
         super().discard()
-
-
-class PrintedTable(WholeOrNot):
-    """Tab-separated text on standard output, laid out as in a file."""
-
-    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
-        self._output = output
-        self._records = 0
-        output.write(header(output.path, schema))
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-        for lines in rows_as_text(self._output.path, batch, self._records):
-            self._output.write(lines)
-        self._records += batch.num_rows
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._output.close()
-
-    def discard(self) -> None:
-        """Forget what is not written yet."""
-        self._output.discard()

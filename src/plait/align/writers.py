@@ -692,8 +692,8 @@ def _table(
         facts = None if path is None else f"{path}.json"
         return LinesWriter(TextOutput(path, inputs=inputs), json_line(columns), facts, provenance)
     # Loaded here, because that takes longer than a small search.
-    from plait.align.table_writers import PairTableWriter, PrintedTable, table_schema
-    from plait.formats.tables import open_table
+    from plait.align.table_writers import PairTableWriter, table_schema
+    from plait.formats.tables import PrintedTable, open_table
 
     schema = table_schema(columns)
     if path is None:

@@ -153,6 +153,36 @@ def read_fasta(
             yield block.sequences(source.bytes_read)
 
 
+class FastaPiece(NamedTuple):
+    """Some records, of which the first goes on with the last of the piece before if `continues`.
+
+    A record that does not end here is alone in its piece; `ends` says whether the last one does.
+    """
+
+    records: Sequences
+    continues: bool
+    ends: bool
+
+
+def fasta_pieces(path: str | os.PathLike[str]) -> Iterator[FastaPiece]:
+    """Read a FASTA file piece by piece, so that a record of any length takes little memory.
+
+    Errors are those of `read_fasta`, but for the length of records.
+    """
+    status = check_readable(path)
+    with unchanged(path, status), ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
+        line, pieces = _start(source, _PIECE_BYTES)
+        for text, begins, ends in _records(pieces):
+            block = _Block(len(text))
+            if begins:
+                line += _parse(path, line, text, block)
+            else:
+                nothing = np.zeros(0, np.uint8)
+                block.add(Sequences([""], [""], nothing, np.zeros(2, np.int64), np.array([line])))
+                line += _parse_more(path, line, text, block)
+            yield FastaPiece(block.sequences(source.bytes_read), not begins, ends)
+
+
 class _Block:
     """Records on their way into a block; the letters go into one large array from the start.
 

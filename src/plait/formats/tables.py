@@ -20,7 +20,7 @@ import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.output import encoder
+from plait.formats.output import TextOutput, encoder
 from plait.formats.rearrangements import is_text
 from plait.types import WholeOrNot
 
@@ -329,3 +329,26 @@ def _structured(value: str) -> object:
 
 def _described(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+class PrintedTable(WholeOrNot):
+    """Tab-separated text on standard output, laid out as in a file."""
+
+    def __init__(self, output: TextOutput, schema: pa.Schema) -> None:
+        self._output = output
+        self._records = 0
+        output.write(header(output.path, schema))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        for lines in rows_as_text(self._output.path, batch, self._records):
+            self._output.write(lines)
+        self._records += batch.num_rows
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._output.close()
+
+    def discard(self) -> None:
+        """Forget what is not written yet."""
+        self._output.discard()

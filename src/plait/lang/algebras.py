@@ -229,6 +229,33 @@ class Optimal(NamedTuple):
         return extend(alg.best, a[0], b[0]), extend(alg.among, a[1], b[1])
 
 
+class Bits(NamedTuple):
+    """Whether something holds, in as many lanes as a word has bits: ``zero`` nowhere, ``one`` everywhere.
+
+    The Boolean semiring: a choice holds where one of the alternatives does, an extension where both steps do.
+    It has complements, so `opposite` is stated. Words are signed integers, or groups of them.
+    """
+
+    zero: Any
+    one: Any
+
+    @staticmethod
+    def algebra_in_lanes(alg: Bits, lanes: Any) -> Any:
+        return Bits(splat(lanes, alg.zero), splat(lanes, alg.one))
+
+    @staticmethod
+    def choice(alg: Bits, a: Any, b: Any) -> Any:
+        return a | b
+
+    @staticmethod
+    def extend(alg: Bits, a: Any, b: Any) -> Any:
+        return a & b
+
+    @staticmethod
+    def opposite(alg: Bits, a: Any) -> Any:
+        return a ^ alg.one
+
+
 class WeightedSum(NamedTuple):
     """Pairs (w, s) for sums over ways: of their weights, and of their weights times an amount.
 
@@ -259,6 +286,7 @@ EXACTNESS = {
     SaturatingMaxPlus: "bitwise",
     LogSum: "ulp",
     Optimal: "bitwise",
+    Bits: "bitwise",
     WeightedSum: "ulp",
 }
 
@@ -268,6 +296,9 @@ PROBABILITY = Probability(0.0, 1.0)
 MAX_PRODUCT = MaxProduct(0.0, 1.0)
 LOG_SUM = LogSum(-math.inf, 0.0)
 WEIGHTED_SUM = WeightedSum((0.0, 0.0), (1.0, 0.0))
+#: 64 lanes in a word, and 32 of them on a GPU.
+BITS = Bits(np.int64(0), np.int64(-1))
+HALF_BITS = Bits(np.int32(0), np.int32(-1))
 #: Python integers: counts of any size, for the interpreted target only.
 BIG_COUNT = Count(0, 1)
 
@@ -300,6 +331,11 @@ def choice(alg: Any, a: Any, b: Any) -> Any:
 @by_type
 def extend(alg: Any, a: Any, b: Any) -> Any:
     """The algebra's extension of a value by a step."""
+
+
+@by_type
+def opposite(alg: Any, a: Any) -> Any:
+    """The complement of a value, where the algebra has any."""
 
 
 @by_type

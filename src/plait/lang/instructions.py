@@ -83,6 +83,11 @@ class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba is untyp
         super().__init__(manager, kind, ir.VectorType(ir.IntType(1), kind.width))
 
 
+_I8 = ir.IntType(8)
+_I16 = ir.IntType(16)
+_I64 = ir.IntType(64)
+
+
 def _width(lanes: Any) -> int:
     return int(lanes.instance_class().width)
 
@@ -216,6 +221,39 @@ vector_subtract = _arithmetic("sub", "fsub")
 vector_multiply = _arithmetic("mul", "fmul")
 vector_and = _arithmetic("and_", None)
 vector_or = _arithmetic("or_", None)
+vector_xor = _arithmetic("xor", None)
+
+
+def _by_truth_table(table: int, generic: Any) -> Any:
+    """A function of the bits of three groups, by its truth table where there is an instruction for any."""
+
+    @intrinsic
+    def operation(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        if a != b or a != c or not _is_integer(a):
+            return None
+        bits = a.width * a.element.bitwidth
+        features = host_features()
+        one = bits in (128, 256, 512) and features.get("avx512f" if bits == 512 else "avx512vl")
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if not one:
+                return generic(builder, *args)
+            words = ir.VectorType(_I64, bits // 64)
+            cast = [builder.bitcast(value, words) for value in args]
+            name = f"llvm.x86.avx512.pternlog.q.{bits}"
+            found = call(builder, name, words, *cast, ir.Constant(INDEX, table))
+            return builder.bitcast(found, args[0].type)
+
+        return a(a, a, a), generate
+
+    return operation
+
+
+vector_parity = _by_truth_table(0x96, lambda builder, a, b, c: builder.xor(builder.xor(a, b), c))
+vector_majority = _by_truth_table(
+    0xE8,
+    lambda builder, a, b, c: builder.or_(builder.and_(a, b), builder.and_(c, builder.or_(a, b))),
+)
 
 
 def _shift(signed: str, unsigned: str) -> Any:
@@ -435,11 +473,6 @@ def last_one(typing_context: Any, word: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-_I8 = ir.IntType(8)
-_I16 = ir.IntType(16)
-_I64 = ir.IntType(64)
-
-
 def _halves(builder: Any, table: Any, width: int) -> Any:
     """The 32 entries as two tables of 16, repeated to `width`."""
     nothing = undefined(table.type)
@@ -628,6 +661,18 @@ def _second(a, b):  # type: ignore[no-untyped-def]
     return b
 
 
+def _parity_numbers(a, b, c):  # type: ignore[no-untyped-def]
+    return a ^ b ^ c
+
+
+def _majority_numbers(a, b, c):  # type: ignore[no-untyped-def]
+    return (a & b) | (c & (a | b))
+
+
+def _without_lowest(word):  # type: ignore[no-untyped-def]
+    return word & (word - 1)
+
+
 def _maximum_numbers(a, b):  # type: ignore[no-untyped-def]
     return a if a > b else b
 
@@ -668,6 +713,8 @@ _by_width(groups.splat, _second, _of_two(vector_splat))
 _by_width(groups.lookup, _lookup_one, _lookup_group)
 _by_kind(groups.maximum, _maximum_numbers, _of_two(vector_maximum))
 _by_kind(groups.minimum, _minimum_numbers, _of_two(vector_minimum))
+_by_kind(groups.parity, _parity_numbers, _of_three(vector_parity))
+_by_kind(groups.majority, _majority_numbers, _of_three(vector_majority))
 _by_kind(groups.equal, _equal_numbers, _of_two(vector_equal))
 _by_kind(groups.greater, _greater_numbers, _of_two(vector_greater))
 _by_kind(groups.select, _select_numbers, _of_three(vector_select))
@@ -683,6 +730,7 @@ _WITHOUT_NUMBERS: dict[Any, Any] = {
     operator.mul: vector_multiply,
     operator.and_: vector_and,
     operator.or_: vector_or,
+    operator.xor: vector_xor,
     operator.lshift: vector_shift_left,
     operator.rshift: vector_shift_right,
 }
@@ -694,6 +742,7 @@ _OF_ALL: dict[Any, Any] = {
     groups.highest_bit: _of_one(last_one),
     groups.lowest_bit: _of_one(count_trailing_zeros),
     groups.population: _of_one(count_ones),
+    groups.without_lowest: _without_lowest,
 }
 for _operation, _made in _WITHOUT_NUMBERS.items():
     _by_kind(_operation, None, _of_two(_made))

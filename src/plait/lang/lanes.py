@@ -179,6 +179,16 @@ def subtract_saturating(a: Any, b: Any) -> Any:
     return _held(operator.sub, a, b)
 
 
+def parity(a: Any, b: Any, c: Any) -> Any:
+    """Bits that are set in one or in all of three: the sum bit of a full adder."""
+    return a ^ b ^ c
+
+
+def majority(a: Any, b: Any, c: Any) -> Any:
+    """Bits that are set in two or all of three: the carry of a full adder."""
+    return (a & b) | (c & (a | b))
+
+
 def equal(a: Any, b: Any) -> Any:
     """Mask of the lanes in which both are the same."""
     return a == b
@@ -274,6 +284,17 @@ def lowest_bit(word: int) -> int:
     """
     value = int(word)
     return (value & -value).bit_length() - 1
+
+
+def without_lowest(word: Any) -> Any:
+    """A 64-bit word that is not zero without its lowest set bit.
+
+    >>> without_lowest(0b10100)
+    16
+    """
+    value = int(word) & 0xFFFFFFFFFFFFFFFF
+    rest = value & (value - 1)
+    return rest - (rest >> 63 << 64)
 
 
 def population(word: int) -> int:

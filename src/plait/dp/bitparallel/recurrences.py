@@ -1,0 +1,137 @@
+"""Sums of mismatches, columns of unit edit distances and levels of errors, one bit of each value a word.
+
+Values are words of `plait.lang.algebras.Bits`: bit l of each belongs to lane l. A number is a tuple of words,
+its lowest bits first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.algebras import choice, extend, opposite
+from plait.lang.compile import by_type
+from plait.lang.lanes import majority, parity
+
+#: A sum of mismatches begins at this number less the limit, and has passed it if there are more.
+LARGEST_SUM = 31
+
+
+class MismatchSum(NamedTuple):
+    """Whether there are more mismatches than a limit below 32, by carry-save addition.
+
+    A sum has words for its bits of 1, 2, 4, 8 and 16, and one for where it has passed 31.
+    """
+
+    @staticmethod
+    def begin_sum(p: MismatchSum, alg: Any, start: Any) -> Any:
+        return (
+            alg.one if start & 1 else alg.zero,
+            alg.one if start & 2 else alg.zero,
+            alg.one if start & 4 else alg.zero,
+            alg.one if start & 8 else alg.zero,
+            alg.one if start & 16 else alg.zero,
+            alg.zero,
+        )
+
+    @staticmethod
+    def add_four(p: MismatchSum, alg: Any, total: Any, x: Any) -> Any:
+        ones, twos, fours, eights, sixteens, passed = total
+        first = majority(ones, x[0], x[1])
+        ones = parity(ones, x[0], x[1])
+        second = majority(ones, x[2], x[3])
+        four = majority(twos, first, second)
+        eight = extend(alg, fours, four)
+        sixteen = extend(alg, eights, eight)
+        return (
+            parity(ones, x[2], x[3]),
+            parity(twos, first, second),
+            fours ^ four,
+            eights ^ eight,
+            sixteens ^ sixteen,
+            choice(alg, passed, extend(alg, sixteens, sixteen)),
+        )
+
+    @staticmethod
+    def add_eight(p: MismatchSum, alg: Any, total: Any, x: Any) -> Any:
+        ones, twos, fours, eights, sixteens, passed = total
+        first = majority(ones, x[0], x[1])
+        ones = parity(ones, x[0], x[1])
+        second = majority(ones, x[2], x[3])
+        ones = parity(ones, x[2], x[3])
+        four = majority(twos, first, second)
+        twos = parity(twos, first, second)
+        first = majority(ones, x[4], x[5])
+        ones = parity(ones, x[4], x[5])
+        second = majority(ones, x[6], x[7])
+        other = majority(twos, first, second)
+        eight = majority(fours, four, other)
+        sixteen = extend(alg, eights, eight)
+        return (
+            parity(ones, x[6], x[7]),
+            parity(twos, first, second),
+            parity(fours, four, other),
+            eights ^ eight,
+            sixteens ^ sixteen,
+            choice(alg, passed, extend(alg, sixteens, sixteen)),
+        )
+
+
+@by_type
+def begin_sum(p: Any, alg: Any, start: Any) -> Any:
+    """A sum that begins at a number."""
+
+
+@by_type
+def add_four(p: Any, alg: Any, total: Any, x: Any) -> Any:
+    """The sum after four more words of mismatches."""
+
+
+@by_type
+def add_eight(p: Any, alg: Any, total: Any, x: Any) -> Any:
+    """The sum after eight more words of mismatches: seven full adders."""
+
+
+class UnitEdits(NamedTuple):
+    """Differences of neighbouring unit edit distances, after Myers and Hyyro.
+
+    In a row of the pattern, ``up`` and ``down`` are where the distance is one more or one less than in the
+    row above; ``right`` and ``left`` where it is one more or one less than in the column before.
+    """
+
+    @staticmethod
+    def cell(p: UnitEdits, alg: Any, up: Any, down: Any, right: Any, left: Any, mismatch: Any) -> Any:
+        same = opposite(alg, mismatch)
+        vertical = choice(alg, same, down)
+        horizontal = choice(alg, same, left)
+        right_next = choice(alg, down, opposite(alg, choice(alg, horizontal, up)))
+        left_next = extend(alg, up, horizontal)
+        up_next = choice(alg, left, opposite(alg, choice(alg, vertical, right)))
+        return up_next, extend(alg, right, vertical), right_next, left_next
+
+    @staticmethod
+    def count_bit(p: UnitEdits, alg: Any, bit: Any, more: Any, less: Any) -> Any:
+        changed = bit ^ choice(alg, more, less)
+        return changed, extend(alg, more, bit), extend(alg, less, opposite(alg, bit))
+
+
+@by_type
+def cell(p: Any, alg: Any, up: Any, down: Any, right: Any, left: Any, mismatch: Any) -> Any:
+    """The differences up, down, right and left of a cell, from those of its neighbours."""
+
+
+@by_type
+def count_bit(p: Any, alg: Any, bit: Any, more: Any, less: Any) -> Any:
+    """A bit of a number after adding or subtracting 1 at it, and what is carried: to add, to subtract."""
+
+
+class ErrorLevels(NamedTuple):
+    """Whether there is an alignment within numbers of mismatches, extra letters and missing ones."""
+
+    @staticmethod
+    def reached(p: ErrorLevels, alg: Any, diagonal: Any, mismatch: Any, others: Any) -> Any:
+        return choice(alg, extend(alg, diagonal, opposite(alg, mismatch)), others)
+
+
+@by_type
+def reached(p: Any, alg: Any, diagonal: Any, mismatch: Any, others: Any) -> Any:
+    """Where a level is reached: by a match from the diagonal, or from `others` with an error less."""

@@ -1,0 +1,462 @@
+"""Many places of a text side by side, one in each bit of a register: mismatches, edits, and errors by kind.
+
+A chunk of text is cut into as many segments as there are bits: bit l of column w is the letter ``width * l +
+w``, so the letter i of a pattern that begins in column w is looked up in column ``w + i`` of all segments at
+once, without shifts or carries between lanes. Sites (places beside a PAM) are taken in groups of as many as
+there are bits, each with columns of its own. A column has a plane of mismatches for each set of letters of
+the patterns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.dp.bitparallel.recurrences import (
+    LARGEST_SUM,
+    ErrorLevels,
+    MismatchSum,
+    UnitEdits,
+    add_eight,
+    add_four,
+    begin_sum,
+    cell,
+    count_bit,
+    reached,
+)
+from plait.lang.algebras import algebra_in_lanes, choice, opposite
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import (
+    any_bits,
+    equal,
+    greater,
+    load,
+    lookup,
+    lowest_bit,
+    mask_bits,
+    select,
+    splat,
+    store,
+    without_lowest,
+)
+
+#: Columns after which a thread looks for hits.
+PIECE = 64
+#: Columns of edit distances that are found together.
+COLUMNS = 4
+
+
+class Planes(NamedTuple):
+    """Mismatches of letters of a text with sets of letters.
+
+    `words` has a row for each column and set, int64, (columns * sets, words of a group of lanes); `sets` is
+    their number. A column is `step` rows from the next one that is looked at; there are `width` of those.
+    Lane l of column w is the place ``l * by_lane + w * by_column``.
+    """
+
+    words: Any
+    sets: Any
+    step: Any
+    width: Any
+    by_lane: Any
+    by_column: Any
+
+
+class PatternRows(NamedTuple):
+    """Patterns as the sets of their letters, by number; int64.
+
+    `sets` (patterns, letters); pattern g has `lengths` [g] letters, a multiple of 4 where mismatches are
+    summed up; `limits` (patterns,) are the errors, or mismatches, that it may have.
+    """
+
+    sets: Any
+    lengths: Any
+    limits: Any
+
+
+class Found(NamedTuple):
+    """Where hits go: `hits` int64 (enough,), as ``pattern * span + place``; memory of one thread.
+
+    `piece` int64 (PIECE, words of a group of lanes).
+    """
+
+    hits: Any
+    span: Any
+    piece: Any
+
+
+@shared
+def _write_piece(planes: Any, pattern: int, first: int, last: int, found: Any, hits: int) -> int:
+    """Append the places that are set in columns `first` to `last` of a piece; returns all hits so far."""
+    for w in range(first, last):
+        for word in range(found.piece.shape[1]):
+            bits = found.piece[w - first, word]
+            while bits != 0:
+                lane = word * 64 + lowest_bit(bits)
+                bits = without_lowest(bits)
+                if hits < found.hits.size:
+                    place = lane * planes.by_lane + w * planes.by_column
+                    found.hits[hits] = pattern * found.span + place
+                hits += 1
+    return hits
+
+
+@shared
+def _mismatches(lanes: Any, alg: Any, total: Any, words: Any, rows: Any, at: int, length: int) -> Any:
+    """Where a pattern that begins at row `at` of the planes has too many mismatches; `rows` as from there."""
+    p = MismatchSum()
+    whole = length & -8
+    for i in range(0, whole, 8):
+        x = (
+            load(lanes, words, at + rows[i], 0),
+            load(lanes, words, at + rows[i + 1], 0),
+            load(lanes, words, at + rows[i + 2], 0),
+            load(lanes, words, at + rows[i + 3], 0),
+            load(lanes, words, at + rows[i + 4], 0),
+            load(lanes, words, at + rows[i + 5], 0),
+            load(lanes, words, at + rows[i + 6], 0),
+            load(lanes, words, at + rows[i + 7], 0),
+        )
+        total = add_eight(p, alg, total, x)
+    if whole < length:
+        y = (
+            load(lanes, words, at + rows[whole], 0),
+            load(lanes, words, at + rows[whole + 1], 0),
+            load(lanes, words, at + rows[whole + 2], 0),
+            load(lanes, words, at + rows[whole + 3], 0),
+        )
+        total = add_four(p, alg, total, y)
+    return total[5]
+
+
+@shared
+def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: Any, found: Any) -> int:
+    """Places where patterns begin with at most as many mismatches as they may have; returns their number.
+
+    `rows` int64 (letters of the longest pattern,) is memory. Hits beyond the room for them are not written.
+    """
+    alg = algebra_in_lanes(algebra, lanes)
+    hits = 0
+    for g in range(patterns.lengths.size):
+        length = patterns.lengths[g]
+        for i in range(length):
+            rows[i] = i * planes.sets + patterns.sets[g, i]
+        begin = begin_sum(MismatchSum(), alg, LARGEST_SUM - patterns.limits[g])
+        for first in range(0, planes.width, 64):
+            last = min(first + 64, planes.width)
+            seen = alg.zero
+            for w in range(first, last):
+                good = opposite(
+                    alg, _mismatches(lanes, alg, begin, planes.words, rows, w * planes.step, length)
+                )
+                store(lanes, found.piece, w - first, 0, good)
+                seen = choice(alg, seen, good)
+            if any_bits(seen) != 0:
+                hits = _write_piece(planes, g, first, last, found, hits)
+    return hits
+
+
+@shared
+def _four_columns(lanes: Any, alg: Any, planes: Any, at: int, sets: Any, length: int, state: Any) -> Any:
+    """Four columns of a pattern, from the free start to the last row: differences to right and left."""
+    p = UnitEdits()
+    words, step = planes.words, planes.step
+    a = (alg.zero, alg.zero)
+    b = (alg.zero, alg.zero)
+    c = (alg.zero, alg.zero)
+    d = (alg.zero, alg.zero)
+    for i in range(length):
+        up = load(lanes, state, 2 * i, 0)
+        down = load(lanes, state, 2 * i + 1, 0)
+        row = at + sets[i]
+        up, down, right, left = cell(p, alg, up, down, a[0], a[1], load(lanes, words, row, 0))
+        a = (right, left)
+        up, down, right, left = cell(p, alg, up, down, b[0], b[1], load(lanes, words, row + step, 0))
+        b = (right, left)
+        up, down, right, left = cell(p, alg, up, down, c[0], c[1], load(lanes, words, row + 2 * step, 0))
+        c = (right, left)
+        up, down, right, left = cell(p, alg, up, down, d[0], d[1], load(lanes, words, row + 3 * step, 0))
+        d = (right, left)
+        store(lanes, state, 2 * i, 0, up)
+        store(lanes, state, 2 * i + 1, 0, down)
+    return a, b, c, d
+
+
+@shared
+def _count_four(lanes: Any, alg: Any, score: Any, bits: int, steps: Any) -> Any:
+    """Add the differences of four columns to the number in the rows of `score`: its highest bit in each."""
+    p = UnitEdits()
+    a, b, c, d = steps
+    first = alg.zero
+    second = alg.zero
+    third = alg.zero
+    last = alg.zero
+    for k in range(bits):
+        last = load(lanes, score, k, 0)
+        first, more, less = count_bit(p, alg, last, a[0], a[1])
+        a = (more, less)
+        second, more, less = count_bit(p, alg, first, b[0], b[1])
+        b = (more, less)
+        third, more, less = count_bit(p, alg, second, c[0], c[1])
+        c = (more, less)
+        last, more, less = count_bit(p, alg, third, d[0], d[1])
+        d = (more, less)
+        store(lanes, score, k, 0, last)
+    return first, second, third, last
+
+
+@shared
+def _begin_edits(lanes: Any, alg: Any, length: int, limit: int, state: Any, score: Any) -> int:
+    """The column before the text: distances 0 to the length of the pattern; returns the bits of the score.
+
+    The score is kept with ``2^p - 1 - limit`` added, so that its highest bit says that it is above the limit.
+    """
+    for i in range(length):
+        store(lanes, state, 2 * i, 0, alg.one)
+        store(lanes, state, 2 * i + 1, 0, alg.zero)
+    half = 1
+    bits = 1
+    while half < length - limit or half <= limit:
+        half *= 2
+        bits += 1
+    start = length + half - 1 - limit
+    for k in range(bits):
+        store(lanes, score, k, 0, alg.one if (start >> k) & 1 else alg.zero)
+    return bits
+
+
+@shared
+def find_edits(
+    lanes: Any, algebra: Any, planes: Any, patterns: Any, warm: int, state: Any, score: Any, found: Any
+) -> int:
+    """Places where patterns end within as many edits as they may have; returns their number.
+
+    The first `warm` columns, as many as the longest pattern and its edits, only lead in: places are counted
+    from there. `planes.width` is that of all columns, both multiples of 4. Memory of one thread, int64, a
+    group of lanes wide: `state` (2 * the longest pattern, words), `score` (8, words).
+    """
+    alg = algebra_in_lanes(algebra, lanes)
+    hits = 0
+    for g in range(patterns.lengths.size):
+        sets = patterns.sets[g]
+        length = patterns.lengths[g]
+        bits = _begin_edits(lanes, alg, length, patterns.limits[g], state, score)
+        for w in range(0, warm, 4):
+            lead = _four_columns(lanes, alg, planes, w * planes.step, sets, length, state)
+            _count_four(lanes, alg, score, bits, lead)
+        for first in range(warm, planes.width, 64):
+            last = min(first + 64, planes.width)
+            seen = alg.zero
+            for w in range(first, last, 4):
+                steps = _four_columns(lanes, alg, planes, w * planes.step, sets, length, state)
+                above = _count_four(lanes, alg, score, bits, steps)
+                for k in range(4):
+                    good = opposite(alg, above[k])
+                    store(lanes, found.piece, w - first + k, 0, good)
+                    seen = choice(alg, seen, good)
+            if any_bits(seen) != 0:
+                hits = _write_piece(planes, g, first - warm, last - warm, found, hits)
+    return hits
+
+
+class ErrorLimits(NamedTuple):
+    """Most extra letters of the text (DNA bulges), missing ones (RNA bulges), and errors of all kinds."""
+
+    extra: Any
+    missing: Any
+    errors: Any
+
+
+@shared
+def _begin_levels(lanes: Any, alg: Any, limits: Any, levels: int, state: Any) -> None:
+    """Before the first letter of the pattern: only extra letters may have come. The last row is nothing."""
+    rows = (limits.extra + 1) * (limits.missing + 1) * levels
+    for at in range(rows):
+        missing = at // levels % (limits.missing + 1)
+        store(lanes, state, at, 0, alg.one if missing == 0 else alg.zero)
+    store(lanes, state, rows, 0, alg.zero)
+
+
+@shared
+def _next_levels(lanes: Any, alg: Any, planes: Any, row: int, limits: Any, levels: int, state: Any) -> None:
+    """Levels after one more letter of the pattern, which is compared with the planes from row `row` on.
+
+    In the place of those before it: an extra letter comes after it (levels that are new), a missing one is
+    the letter itself (levels that are old), so these go downwards and those upwards.
+    """
+    p = ErrorLevels()
+    across = limits.missing + 1
+    nothing = (limits.extra + 1) * across * levels
+    for extra in range(limits.extra + 1):
+        for backwards in range(across):
+            missing = limits.missing - backwards
+            at = (extra * across + missing) * levels
+            by_missing = at - levels if missing > 0 else nothing
+            by_extra = at - across * levels if extra > 0 else nothing
+            step_missing = 1 if missing > 0 else 0
+            step_extra = 1 if extra > 0 else 0
+            mismatch = load(lanes, planes.words, max(row + (extra - missing) * planes.sets, 0), 0)
+            diagonal = load(lanes, state, at + levels - 1, 0)
+            for k in range(levels - 1, 0, -1):
+                before = load(lanes, state, at + k - 1, 0)
+                others = choice(alg, before, load(lanes, state, by_missing + k * step_missing, 0))
+                others = choice(alg, others, load(lanes, state, by_extra + k * step_extra, 0))
+                store(lanes, state, at + k, 0, reached(p, alg, diagonal, mismatch, others))
+                diagonal = before
+            others = choice(alg, load(lanes, state, by_missing, 0), load(lanes, state, by_extra, 0))
+            store(lanes, state, at, 0, reached(p, alg, diagonal, mismatch, others))
+
+
+@shared
+def _within(lanes: Any, alg: Any, limits: Any, mismatches: int, levels: int, state: Any) -> Any:
+    """Where some level within all limits has been reached."""
+    good = alg.zero
+    for extra in range(limits.extra + 1):
+        for missing in range(limits.missing + 1):
+            most = min(mismatches, limits.errors - extra - missing)
+            if most >= 0:
+                at = (extra * (limits.missing + 1) + missing) * levels + most
+                good = choice(alg, good, load(lanes, state, at, 0))
+    return good
+
+
+@shared
+def find_levels(
+    lanes: Any, algebra: Any, planes: Any, patterns: Any, limits: Any, state: Any, found: Any
+) -> int:
+    """Sites at which patterns begin within limits of mismatches and of bulges; returns their number.
+
+    `patterns.limits` are mismatches; `state` int64 (levels of all kinds of errors, words) is memory.
+    """
+    alg = algebra_in_lanes(algebra, lanes)
+    hits = 0
+    for g in range(patterns.lengths.size):
+        mismatches = patterns.limits[g]
+        levels = mismatches + 1
+        for first in range(0, planes.width, 64):
+            last = min(first + 64, planes.width)
+            seen = alg.zero
+            for w in range(first, last):
+                _begin_levels(lanes, alg, limits, levels, state)
+                for i in range(patterns.lengths[g]):
+                    row = w * planes.step + i * planes.sets + patterns.sets[g, i]
+                    _next_levels(lanes, alg, planes, row, limits, levels, state)
+                good = _within(lanes, alg, limits, mismatches, levels, state)
+                store(lanes, found.piece, w - first, 0, good)
+                seen = choice(alg, seen, good)
+            if any_bits(seen) != 0:
+                hits = _write_piece(planes, g, first, last, found, hits)
+    return hits
+
+
+@shared
+def encode(octets: Any, letters: Any, table: Any, codes: Any) -> None:
+    """Codes of letters, by their lowest five bits, uint8 (rows, 64) both; bytes below 64 are nothing.
+
+    `octets` are groups of 64 lanes of 8 bits; `table` is uint8 (2, 32): codes, and the numbers 31, 63 and the
+    code of nothing.
+    """
+    for row in range(letters.shape[0]):
+        own = load(octets, letters, row, 0)
+        code = lookup(octets, table, 0, own & splat(octets, table[1, 0]))
+        is_letter = greater(own, splat(octets, table[1, 1]))
+        store(octets, codes, row, 0, select(is_letter, code, splat(octets, table[1, 2])))
+
+
+@shared
+def _swap_blocks(lanes: Any, tile: Any, first: int, size: int) -> None:
+    """A step of a transposition of 64 words: blocks of so many bits beside the diagonal change places."""
+    low = (1 << size) - 1
+    mask = low
+    for shift in range(2 * size, 64, 2 * size):
+        mask |= low << shift
+    kept = splat(lanes, mask)
+    by = splat(lanes, size)
+    for begin in range(0, 64, 2 * size):
+        for row in range(first + begin, first + begin + size):
+            upper = load(lanes, tile, row, 0)
+            lower = load(lanes, tile, row + size, 0)
+            differ = ((upper >> by) ^ lower) & kept
+            store(lanes, tile, row, 0, upper ^ (differ << by))
+            store(lanes, tile, row + size, 0, lower ^ differ)
+
+
+@shared
+def _masks(octets: Any, codes: Any, starts: Any, shift: int, sets: Any, tile: Any) -> None:
+    """Mismatches of the 64 codes from each of `starts` (lanes,) + `shift` on: a word a set and lane."""
+    some = splat(octets, sets[0])
+    nothing = some ^ some
+    for word in range(tile.shape[1]):
+        for lane in range(64):
+            own = load(octets, codes, 0, starts[word * 64 + lane] + shift)
+            for k in range(sets.size):
+                tile[k * 64 + lane, word] = mask_bits(equal(own & splat(octets, sets[k]), nothing))
+
+
+@shared
+def stripe(
+    octets: Any,
+    lanes: Any,
+    codes: Any,
+    starts: Any,
+    onward: int,
+    columns: int,
+    sets: Any,
+    tile: Any,
+    words: Any,
+) -> None:
+    """Planes of the text from each of `starts` on, (groups, lanes) int64, group by group in `words`.
+
+    `octets` are groups of 64 lanes of 8 bits, `lanes` of 64 bits; `codes` uint8 (1, codes), sets of letters
+    as bits; `onward` is 1, or -1 to go backwards, for so many `columns`; up to a multiple of 64 there must be
+    codes. `sets` is uint8 (sets,); `tile` int64 (64 * sets, lanes / 64) memory of one thread; `words` int64
+    (groups * columns * sets, lanes / 64), changed in place.
+    """
+    for group in range(starts.shape[0]):
+        row = group * columns * sets.size
+        for begin in range(0, columns, 64):
+            # Backwards, the last of 64 letters is the first column.
+            shift = begin if onward == 1 else -begin - 63
+            _masks(octets, codes, starts[group], shift, sets, tile)
+            for k in range(sets.size):
+                _swap_blocks(lanes, tile, k * 64, 32)
+                _swap_blocks(lanes, tile, k * 64, 16)
+                _swap_blocks(lanes, tile, k * 64, 8)
+                _swap_blocks(lanes, tile, k * 64, 4)
+                _swap_blocks(lanes, tile, k * 64, 2)
+                _swap_blocks(lanes, tile, k * 64, 1)
+                for c in range(min(64, columns - begin)):
+                    bits = load(lanes, tile, k * 64 + (c if onward == 1 else 63 - c), 0)
+                    store(lanes, words, row + (begin + c) * sets.size + k, 0, bits)
+
+
+@shared
+def find_sites(octets: Any, codes: Any, first: int, last: int, pam: Any, numbers: Any, sites: Any) -> int:
+    """Places from `first` to before `last` at which a PAM begins; returns their number.
+
+    `octets` are groups of 64 lanes of 8 bits; `codes` uint8 (1, codes) with 64 behind `last` and the PAM;
+    `pam` uint8 sets of letters; `numbers` uint8 (2,) are 1 and the mismatches allowed; `sites` int64, enough.
+    """
+    count = 0
+    one = splat(octets, numbers[0])
+    nothing = one ^ one
+    most = splat(octets, numbers[1])
+    for place in range(first, last, 64):
+        bad = nothing
+        for j in range(pam.size):
+            own = load(octets, codes, 0, place + j) & splat(octets, pam[j])
+            bad = bad + select(equal(own, nothing), one, nothing)
+        bits = ~mask_bits(greater(bad, most))
+        while bits != 0:
+            site = place + lowest_bit(bits)
+            bits = without_lowest(bits)
+            if site < last:
+                sites[count] = site
+                count += 1
+    return count
+
+
+encode_kernel, sites_kernel = kernel(encode), kernel(find_sites)
+stripe_kernel = kernel(stripe)
+mismatches_kernel = kernel(find_mismatches)
+edits_kernel = kernel(find_edits)
+levels_kernel = kernel(find_levels)

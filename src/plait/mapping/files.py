@@ -1,0 +1,364 @@
+"""From files to files: hits, counts, products of pairs of primers, and barcodes of reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+import numpy as np
+
+from plait._version import __version__
+from plait.errors import InvalidInput
+from plait.formats.atomic import check_output, write_json
+from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.mapping.hits import HitRows, cigars, hit_table, no_hits, pam_texts, queries, targets
+from plait.mapping.patterns import Pattern, Patterns, read_patterns
+from plait.mapping.search import Finder, FindSettings, found_in, with_file_settings
+from plait.types import Provenance
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Path = str | os.PathLike[str]
+
+#: Names of the formats, and what file names they go with.
+FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
+        "parquet": (".parquet",),
+        "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+        "bed": (".bed", ".bed.gz", ".bed.zst"),
+        "paf": (".paf", ".paf.gz", ".paf.zst"),
+        "cas-offinder": (".txt", ".txt.gz", ".txt.zst"),
+    }
+)
+_CAS_HEAD: Final = "#Bulge type\tcrRNA\tDNA\tChromosome\tPosition\tDirection\tMismatches\tBulge Size\n"
+
+
+def hit_format(output: _Path | None, format: str | None, *, table: bool) -> str:
+    """The format of an output, one of `FORMATS`; `table`: other tables than of hits have columns only.
+
+    `InvalidInput` if it is unknown, or the name of the file says another one.
+    """
+    found = output_format(output, format, FORMATS, standard="tsv", by_name=("parquet",))
+    if table and found not in ("tsv", "parquet", "jsonl"):
+        raise InvalidInput("format", found=found, expected="tsv, parquet or jsonl for anything but hits")
+    return found
+
+
+#: Takes tables, batch by batch.
+Write = Callable[["pa.RecordBatch"], None]
+
+
+@contextmanager
+def open_batches(
+    output: _Path | None, schema: pa.Schema, format: str, provenance: Provenance, inputs: Iterable[_Path]
+) -> Iterator[Write]:
+    """Write tables as TSV, Parquet or JSON lines, whole or not at all."""
+    from plait.formats.tables import PrintedTable, open_table
+
+    path = file_or_standard_output(output)
+    facts = {"plait.provenance": json.dumps(provenance.as_dict(), sort_keys=True)}
+    if path is not None and format != "jsonl":
+        with open_table(path, schema, metadata=facts, inputs=inputs) as table:
+            yield table.write
+        return
+    with TextOutput(path, inputs=inputs) as text:
+        if format == "jsonl":
+            yield lambda batch: text.write(
+                "".join(json.dumps(row) + "\n" for row in batch.to_pylist()).encode()
+            )
+        else:
+            yield PrintedTable(text, schema).write
+    if path is not None:
+        write_json(f"{path}.json", {"provenance": provenance.as_dict()})
+
+
+class Named(Protocol):
+    """The sequences that have been read."""
+
+    names: list[str]
+    lengths: list[int]
+
+
+#: Takes hits, with the sequences.
+WriteHits = Callable[[HitRows, Named], None]
+
+
+@contextmanager
+def open_hits(
+    output: _Path | None,
+    patterns: Sequence[Pattern],
+    format: str,
+    provenance: Provenance,
+    inputs: Iterable[_Path],
+    *,
+    pam_side: int,
+) -> Iterator[WriteHits]:
+    """Write hits in one of `FORMATS`, whole or not at all."""
+    if format in ("tsv", "parquet", "jsonl"):
+        schema = hit_table(no_hits(), patterns, []).schema
+        with open_batches(output, schema, format, provenance, inputs) as write:
+            yield lambda rows, texts: write(hit_table(rows, patterns, texts.names))
+        return
+    lines = {"bed": _bed, "paf": _paf, "cas-offinder": _cas_offinder}[format]
+    with TextOutput(output, inputs=inputs) as text:
+        if format == "cas-offinder":
+            text.write(_CAS_HEAD.encode())
+        yield lambda rows, texts: text.write("".join(lines(rows, patterns, texts, pam_side)).encode())
+
+
+def _bed(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int) -> Iterator[str]:
+    distances = rows.distance.tolist()
+    for k, (begin, end) in enumerate(zip(rows.start.tolist(), rows.end.tolist(), strict=True)):
+        name, score = patterns[rows.pattern[k]].name, max(1000 - 100 * distances[k], 0)
+        sequence = int(rows.sequence[k])
+        # What sticks out at an end of a sequence has no place in it.
+        place = f"{max(begin, 0)}\t{min(end, texts.lengths[sequence])}"
+        yield f"{texts.names[sequence]}\t{place}\t{name}\t{score}\t{'+-'[rows.strand[k]]}\n"
+
+
+def _paf(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int) -> Iterator[str]:
+    size, distances = rows.pams.shape[1], rows.distance.tolist()
+    for k, cigar in enumerate(cigars(rows)):
+        pattern, sequence, strand = patterns[rows.pattern[k]], int(rows.sequence[k]), int(rows.strand[k])
+        length, begin, end = len(pattern.sequence), int(rows.start[k]), int(rows.end[k])
+        # Of patterns with a PAM only the pattern is aligned.
+        if (pam_side == 5) == (strand == 0):
+            begin += size
+        else:
+            end -= size
+        same = length - int(rows.mismatches[k] + rows.missing[k])
+        columns = length + int(rows.extra[k])
+        yield (
+            f"{pattern.name}\t{length}\t0\t{length}\t{'+-'[strand]}\t{texts.names[sequence]}\t"
+            f"{texts.lengths[sequence]}\t{begin}\t{end}\t{same}\t{columns}\t255\t"
+            f"NM:i:{distances[k]}\tcg:Z:{cigar}\n"
+        )
+
+
+def _cas_offinder(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int) -> Iterator[str]:
+    """The eight columns of its output with bulges; both kinds at once, which it has not, as ``DNA+RNA``."""
+    pams, own, found = pam_texts(rows), queries(rows, patterns), targets(rows)
+    for k, (query, target, pam) in enumerate(zip(own, found, pams, strict=True)):
+        extra, missing = int(rows.extra[k]), int(rows.missing[k])
+        kind = "+".join(word for word, count in (("DNA", extra), ("RNA", missing)) if count) or "X"
+        unknown, pam = "N" * len(pam), pam.upper()
+        pair = f"{unknown}{query}\t{pam}{target}" if pam_side == 5 else f"{query}{unknown}\t{target}{pam}"
+        place = f"{texts.names[rows.sequence[k]]}\t{int(rows.start[k])}\t{'+-'[rows.strand[k]]}"
+        yield f"{kind}\t{pair}\t{place}\t{int(rows.mismatches[k])}\t{extra + missing}\n"
+
+
+def count_table(patterns: Sequence[Pattern], statuses: Sequence[str], totals: Any) -> pa.RecordBatch:
+    """Numbers of hits by pattern and distance, with the status of each pattern."""
+    import pyarrow as pa
+
+    width = totals.shape[1]
+    columns: dict[str, Any] = {
+        "pattern_name": [pattern.name for pattern in patterns for _ in range(width)],
+        "pattern": [pattern.sequence for pattern in patterns for _ in range(width)],
+        "status": [status for status in statuses for _ in range(width)],
+        "distance": list(range(width)) * len(patterns),
+        "hits": totals.ravel().tolist(),
+    }
+    return pa.record_batch(columns)
+
+
+def product_table(
+    rows: HitRows, patterns: Sequence[Pattern], names: Sequence[str], longest: int
+) -> pa.RecordBatch:
+    """Pairs of hits that look at each other, of a sequence each, up to `longest` letters from end to end.
+
+    `rows` are those of whole sequences, in order.
+    """
+    import pyarrow as pa
+
+    forward, backward = np.flatnonzero(rows.strand == 0), np.flatnonzero(rows.strand == 1)
+    # Sequences stand one behind the other, too far away for a product over two of them.
+    far = longest + int(rows.end.max(initial=0)) + 1
+    starts = rows.sequence[forward] * far + rows.start[forward]
+    ends = rows.sequence[backward] * far + rows.end[backward]
+    order = np.argsort(ends, kind="stable")
+    backward, ends = backward[order], ends[order]
+    # The other primer may not end before this one does.
+    firsts = np.searchsorted(ends, rows.sequence[forward] * far + rows.end[forward], "left")
+    lasts = np.maximum(np.searchsorted(ends, starts + longest, "right"), firsts)
+    counts = lasts - firsts
+    one = np.repeat(forward, counts)
+    shift = np.arange(one.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    other = backward[np.repeat(firsts, counts) + shift]
+    inside = (rows.start[other] >= rows.start[one]) & (rows.sequence[other] == rows.sequence[one])
+    one, other = one[inside], other[inside]
+
+    def words(values: Sequence[str], numbers: Any) -> Any:
+        return pa.array([values[k] for k in numbers.tolist()], pa.string())
+
+    titles = [pattern.name for pattern in patterns]
+    start, end = rows.start[one], rows.end[other]
+    return pa.record_batch(
+        {
+            "forward": words(titles, rows.pattern[one]),
+            "reverse": words(titles, rows.pattern[other]),
+            "sequence_name": words(names, rows.sequence[one]),
+            "start": pa.array(start, pa.int64()),
+            "end": pa.array(end, pa.int64()),
+            "product_length": pa.array(end - start, pa.int64()),
+            "forward_distance": pa.array(rows.distance[one], pa.int64()),
+            "reverse_distance": pa.array(rows.distance[other], pa.int64()),
+        }
+    )
+
+
+def barcode_table(
+    rows: HitRows, patterns: Sequence[Pattern], names: Sequence[str], first: int
+) -> pa.RecordBatch:
+    """The barcode of each read from number `first` on: that with fewest errors, if no other has as few.
+
+    The status is ``assigned``, ``ambiguous`` (then without a barcode) or ``none``.
+    """
+    import pyarrow as pa
+
+    reads = len(names) - first
+    own = rows.sequence - first
+    best = np.full(reads, np.iinfo(np.int64).max)
+    np.minimum.at(best, own, rows.distance)
+    top = np.flatnonzero(rows.distance == best[own]) if len(rows) else np.zeros(0, np.int64)
+    # A barcode that is found on both strands of a read is one.
+    pairs = np.unique(own[top] * len(patterns) + rows.pattern[top])
+    read, pattern = pairs // len(patterns), pairs % len(patterns)
+    count = np.bincount(read, minlength=reads)
+    chosen = np.full(reads, -1)
+    chosen[read] = pattern
+    chosen[count > 1] = -1
+    statuses = np.array(["none", "assigned", "ambiguous"])
+    titles = np.array([p.name for p in patterns], object)
+    return pa.record_batch(
+        {
+            "read": pa.array(list(names[first:]), pa.string()),
+            "status": pa.array(statuses[np.minimum(count, 2)].tolist(), pa.string()),
+            "barcode": pa.array([titles[k] if k >= 0 else None for k in chosen.tolist()], pa.string()),
+            "distance": pa.array(np.where(count > 0, best, 0), pa.int64(), mask=count == 0),
+        }
+    )
+
+
+#: What is written: hits; products of pairs of primers; the barcode of each read.
+What = Literal["hits", "products", "barcodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class FindSummary:
+    """What a search has done: sizes of patterns and texts, PAM sites, rows written, and hits by pattern."""
+
+    statuses: tuple[str, ...]
+    names: tuple[str, ...]
+    hits: tuple[int, ...]
+    sequences: int
+    letters: int
+    sites: int
+    rows: int
+
+
+def _check_asked(settings: FindSettings, what: What) -> None:
+    if what == "barcodes" and not settings.anchored:
+        raise InvalidInput("barcodes", found="patterns that are not anchored", expected="anchored ones")
+    if what != "hits" and settings.count_only:
+        raise InvalidInput("count_only", found=f"{what} to be counted", expected="hits")
+
+
+def find_files(
+    patterns: Patterns,
+    texts: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    settings: FindSettings | None = None,
+    *,
+    format: str | None = None,
+    what: What = "hits",
+    longest: int = 3000,
+    progress: Callable[[int], None] = lambda letters: None,
+) -> FindSummary:
+    """Find patterns in files, and write hits, their numbers, products or barcodes.
+
+    `output` None or ``-`` is standard output; `longest` is the most letters of a product. `progress` is told
+    the letters that have been looked at. Without `texts`, the one that Cas-OFFinder's input names is read.
+    """
+    read = read_patterns(patterns)
+    how = with_file_settings(read, settings or FindSettings())
+    if not texts and read.text:
+        texts = [read.text]
+    _check_asked(how, what)
+    finder = Finder(read, how)
+    chosen = hit_format(output, format, table=how.count_only or what != "hits")
+    inputs = [*texts, *([patterns] if isinstance(patterns, os.PathLike) else [])]
+    path = file_or_standard_output(output)
+    if path is not None:
+        check_output(path, inputs)
+    parameters = asdict(how) | {"patterns": len(finder.patterns), "texts": [os.fspath(t) for t in texts]}
+    provenance = Provenance(
+        version=__version__,
+        device=finder.target.description,
+        schedule="sites" if finder.at_sites else "striped",
+        algebra="Bits",
+        parameters=parameters,
+    )
+    rows, names = 0, 0
+    if how.count_only:
+        for blocks, _ in found_in(finder, list(texts)):
+            names = len(blocks.names)
+        table = count_table(finder.patterns, finder.final_statuses(), finder.totals)
+        with open_batches(output, table.schema, chosen, provenance, inputs) as write:
+            write(table)
+        rows = table.num_rows
+    elif what == "hits":
+        side = how.pam_side
+        with open_hits(output, finder.patterns, chosen, provenance, inputs, pam_side=side) as write_hits:
+            for blocks, own in found_in(finder, list(texts)):
+                names = len(blocks.names)
+                rows += len(own)
+                if len(own):
+                    write_hits(own, blocks)
+                progress(finder.letters)
+    else:
+        rows, names = _tables(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
+    return FindSummary(
+        finder.final_statuses(),
+        tuple(pattern.name for pattern in finder.patterns),
+        tuple(finder.totals.sum(axis=1).tolist()),
+        names,
+        finder.letters,
+        finder.sites,
+        rows,
+    )
+
+
+def _tables(
+    finder: Finder,
+    texts: Any,
+    output: str | os.PathLike[str] | None,
+    format: str,
+    facts: tuple[Provenance, Sequence[Any]],
+    what: What,
+    longest: int,
+) -> tuple[int, int]:
+    """Write products or barcodes; numbers of rows and of sequences."""
+
+    def table(rows: Any, names: Sequence[str], first: int) -> Any:
+        if what == "products":
+            return product_table(rows, finder.patterns, names, longest)
+        return barcode_table(rows, finder.patterns, names, first)
+
+    count = done = 0
+    schema = table(no_hits(), [], 0).schema
+    with open_batches(output, schema, format, *facts) as write:
+        for blocks, own in found_in(finder, texts):
+            batch = table(own, blocks.names, done)
+            done = len(blocks.names)
+            count += batch.num_rows
+            if batch.num_rows:
+                write(batch)
+    return count, done

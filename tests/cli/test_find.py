@@ -1,0 +1,279 @@
+"""``plait find``: formats of patterns, texts and outputs, and what is wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+GUIDE = "GACGCATAAAGATGAGACGC"
+SITE = "GACGCATATAGATGAGACGC"
+HEAD = (
+    "pattern_name\tpattern\tsequence_name\tstart\tend\tstrand\tdistance\tmismatches\tdna_bulges\t"
+    "rna_bulges\tcigar\ttarget\tpam\n"
+)
+TEXT = "TT" + SITE + "TGGAACCGGTTNNNNACGTACGTAACC" + "GATTACAGATTACA" + "TTT"
+
+
+def two_bit(sequences: dict[str, str], order: str = "<") -> bytes:
+    """A 2bit file of sequences, with its runs of N and of lower case."""
+    index, body = b"", b""
+    first = 16 + sum(5 + len(name) for name in sequences)
+    for name, text in sequences.items():
+        index += struct.pack(f"{order}B", len(name)) + name.encode()
+        index += struct.pack(f"{order}I", first + len(body))
+
+        def runs(test: Any, text: str = text) -> bytes:
+            marks = np.diff(np.array([0, *(test(c) for c in text), 0], np.int8))
+            begins, ends = np.flatnonzero(marks == 1), np.flatnonzero(marks == -1)
+            numbers = [begins.size, *begins.tolist(), *(ends - begins).tolist()]
+            return struct.pack(f"{order}{len(numbers)}I", *numbers)
+
+        codes = np.array(["TCAG".find(c.upper()) % 4 for c in text] + [0] * (-len(text) % 4), np.uint8)
+        packed = (codes.reshape(-1, 4) << np.array([6, 4, 2, 0], np.uint8)).sum(axis=1).astype(np.uint8)
+        body += struct.pack(f"{order}I", len(text)) + runs(lambda c: c in "Nn") + runs(str.islower)
+        body += struct.pack(f"{order}I", 0) + packed.tobytes()
+    return struct.pack(f"{order}4I", 0x1A412743, 0, len(sequences), 0) + index + body
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.fa").write_text(f">chr1 first\n{TEXT[:30]}\n{TEXT[30:]}\n>chr2\n{TEXT[::-1].lower()}\n")
+    (tmp_path / "g.fa").write_text(f">g1\n{GUIDE}\n")
+    return tmp_path
+
+
+def rows(out: str) -> list[list[str]]:
+    return [line.split("\t") for line in out.splitlines()[1:]]
+
+
+def test_a_table_on_standard_output(plait: Any, here: Path) -> None:
+    found = plait("find", "g.fa", "t.fa", "--mismatches", 1)
+    assert found.status == 0
+    assert (
+        found.out
+        == HEAD
+        + "\t".join(
+            ["g1", GUIDE, "chr1", "2", "22", "+", "1", "1", "0", "0", "8=1X11=", "GACGCATAtAGATGAGACGC", ""]
+        )
+        + "\n"
+    )
+    told = found.err.splitlines()[-1]
+    assert told.startswith(
+        f"plait: 1 pattern in 2 sequences ({2 * len(TEXT):,} letters): 1 hit, 0 without any"
+    )
+
+
+def test_guides(plait: Any, here: Path) -> None:
+    found = plait("find", GUIDE, "t.fa", "--mismatches", 2, "--pam", "NGG")
+    (row,) = rows(found.out)
+    assert row == [
+        GUIDE,
+        GUIDE,
+        "chr1",
+        "2",
+        "25",
+        "+",
+        "1",
+        "1",
+        "0",
+        "0",
+        "8=1X11=",
+        "GACGCATAtAGATGAGACGC",
+        "TGG",
+    ]
+    assert plait("find", GUIDE, "t.fa", "--mismatches", 0, "--pam", "NGG").out == HEAD
+    bulged = GUIDE[:5] + "T" + GUIDE[5:12] + GUIDE[13:]
+    found = plait(
+        "find", bulged, "t.fa", "--mismatches", 2, "--pam", "NGG", "--dna-bulges", 1, "--rna-bulges", 1
+    )
+    (row,) = rows(found.out)
+    assert row[3:5] == ["2", "25"] and row[8:10] == ["1", "1"] and row[12] == "TGG"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f">g1\n{GUIDE[:7]}\n{GUIDE[7:]}\n",
+        f"@g1\n{GUIDE}\n+\n{'I' * 20}\n",
+        f"name\tsequence\ng1\t{GUIDE}\n",
+        f"g1\t{GUIDE.lower()}\n",
+        f"# of ours\n{GUIDE}\r\n",
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_files_of_patterns(plait: Any, here: Path, content: str, compressed: bool) -> None:
+    raw = content.encode()
+    (here / "p").write_bytes(gzip.compress(raw) if compressed else raw)
+    (row,) = rows(plait("find", "p", "t.fa", "--mismatches", 1).out)
+    assert row[0] in ("g1", GUIDE) and row[3:5] == ["2", "22"]
+
+
+def test_input_of_cas_offinder(plait: Any, here: Path) -> None:
+    (here / "cas.txt").write_text(f"t.fa\n{'N' * 20}NGG 1 1\n{GUIDE}NNN 2\n{GUIDE[1:]}ANNN 1 other\n")
+    found = plait("find", "cas.txt", "--format", "cas-offinder")
+    head, *lines = found.out.splitlines()
+    assert head.split("\t")[:4] == ["#Bulge type", "crRNA", "DNA", "Chromosome"]
+    assert f"X\t{GUIDE}NNN\tGACGCATAtAGATGAGACGCTGG\tchr1\t2\t+\t1\t0" in lines
+    (here / "cas.txt").write_text(f"t.fa\n{'N' * 20}NGG\n{GUIDE}NNN\t2\n{GUIDE}NN 2\n")
+    found = plait("find", "cas.txt")
+    assert found.status == 2 and "cas.txt, line 4" in found.err
+
+
+def texts_of(content: str) -> dict[str, bytes]:
+    plain = content.encode()
+    records = dict(part.split("\n", 1) for part in content.split(">")[1:])
+    letters = {name.split()[0]: "".join(text.split()) for name, text in records.items()}
+    fastq = "".join(f"@{name}\n{text}\n+\n{'I' * len(text)}\n" for name, text in letters.items())
+    # As bgzip does: members of gzip, and an empty one at the end.
+    blocks = b"".join(gzip.compress(plain[k : k + 40]) for k in range(0, len(plain), 40)) + gzip.compress(b"")
+    return {
+        "fa": plain,
+        "fa.gz": gzip.compress(plain),
+        "bgzf": blocks,
+        "zst": pa.Codec("zstd").compress(plain, asbytes=True),
+        "fq": fastq.encode(),
+        "2bit": two_bit(letters),
+        "2bit of another order": two_bit(letters, ">"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["fa.gz", "bgzf", "zst", "fq", "2bit", "2bit of another order"])
+def test_texts_of_every_kind(plait: Any, here: Path, kind: str) -> None:
+    (here / "in").write_bytes(texts_of((here / "t.fa").read_text())[kind])
+    words = ("--errors", 3, "--edits")
+    assert plait("find", GUIDE, "in", *words).out == plait("find", GUIDE, "t.fa", *words).out
+
+
+def test_standard_input(plait: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO((here / "t.fa").read_bytes())
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    assert len(rows(plait("find", GUIDE, "-", "--mismatches", 1).out)) == 1
+
+
+@pytest.mark.parametrize("name", ["o.tsv", "o.tsv.gz", "o.parquet", "o.jsonl", "o.bed", "o.paf", "o.txt"])
+def test_every_format(plait: Any, here: Path, name: str) -> None:
+    found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "-o", name)
+    assert (found.status, found.out) == (0, "")
+    data = (here / name).read_bytes()
+    data = gzip.decompress(data) if name.endswith(".gz") else data
+    if name == "o.parquet":
+        assert pq.read_table(here / name)["target"].to_pylist() == ["GACGCATAtAGATGAGACGC"]
+    elif name == "o.jsonl":
+        assert json.loads(data)["start"] == 2
+    elif name == "o.bed":
+        assert data == b"chr1\t2\t22\tg1\t900\t+\n"
+    elif name == "o.paf":
+        assert data.decode().split("\t")[:12] == [
+            "g1", "20", "0", "20", "+", "chr1", str(len(TEXT)), "2", "22", "19", "20", "255"
+        ]  # fmt: skip
+    elif name == "o.txt":
+        assert data.decode().splitlines()[1].startswith(f"X\t{GUIDE}\tGACGCATAtAGATGAGACGC\tchr1\t2\t+\t1\t0")
+    else:
+        assert data.decode().startswith(HEAD + "g1\t")
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+def test_counts(plait: Any, here: Path) -> None:
+    found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "--count-only")
+    assert rows(found.out) == [["g1", GUIDE, "ok", "0", "0"], ["g1", GUIDE, "ok", "1", "1"]]
+
+
+def test_products_of_primers(plait: Any, here: Path) -> None:
+    (here / "primers.tsv").write_text("f\tGACGCATATAGA\nr\tTGTAATCTGTAATC\n")
+    found = plait("find", "primers.tsv", "t.fa", "--mismatches", 1, "--pairs", "--max-product", 100)
+    end = TEXT.index("GATTACAGATTACA") + 14
+    assert rows(found.out) == [["f", "r", "chr1", "2", str(end), str(end - 2), "0", "0"]]
+    assert rows(plait("find", "primers.tsv", "t.fa", "--pairs", "--max-product", end - 3).out) == []
+
+
+def test_barcodes_of_reads(plait: Any, here: Path) -> None:
+    (here / "b.tsv").write_text("b1\tACGTACGTAC\nb2\tTTTTCCCCGG\nb3\tACGTACGTGG\n")
+    reads = ["ACGTACGTACTTTT", "TTTTCCCGGAAAAA", "ACGTACGTACC"[:8] + "AGTT", "GGGGGGGGGGGGGG"]
+    (here / "r.fq").write_text("".join(f"@r{k}\n{r}\n+\n{'I' * len(r)}\n" for k, r in enumerate(reads)))
+    words = ("find", "b.tsv", "r.fq", "--errors", 1, "--edits", "--anchored", "--demultiplex")
+    assert rows(plait(*words).out) == [
+        ["r0", "assigned", "b1", "0"],
+        ["r1", "assigned", "b2", "1"],
+        ["r2", "ambiguous", "", "1"],
+        ["r3", "none", "", ""],
+    ]
+    assert plait(*words[:-2], "--demultiplex").status == 2
+
+
+def test_statuses(plait: Any, here: Path) -> None:
+    (here / "p.tsv").write_text(f"s\tACG\nl\t{'A' * 65}\nm\tACGTACGT\ng\t{GUIDE}\n")
+    found = plait("find", "p.tsv", "t.fa", "--mismatches", 4)
+    assert found.status == 0
+    for status in ("too short: s", "too long: l", "errors too many: m"):
+        assert f"plait: warning: 1 of 4 patterns {status}\n" in found.err
+    counts = rows(plait("find", "p.tsv", "t.fa", "--mismatches", 4, "--count-only").out)
+    assert {(row[0], row[2]) for row in counts} == {
+        ("s", "too_short"), ("l", "too_long"), ("m", "errors_too_many"), ("g", "ok")
+    }  # fmt: skip
+    found = plait("find", "ACGTACGT", "t.fa", "--mismatches", 1, "--max-hits", 1)
+    assert "too many hits: ACGTACGT" in found.err and len(rows(found.out)) == 1
+
+
+WRONG = {
+    "no letter": (("find", "bad.tsv", "t.fa"), ("bad.tsv, line 2", "'X'", "IUPAC")),
+    "names": (("find", "twice.tsv", "t.fa"), ("twice.tsv, line 2", "second pattern named 'a'")),
+    "no patterns": (("find", "empty.tsv", "t.fa"), ("empty.tsv", "empty file")),
+    "columns": (("find", "wide.tsv", "t.fa"), ("wide.tsv, line 1", "4 columns")),
+    "no text": (("find", GUIDE), ("text", "none")),
+    "missing text": (("find", GUIDE, "none.fa"), ("none.fa", "no such file")),
+    "no FASTA": (("find", GUIDE, "g.txt"), ("g.txt", "expected FASTA, FASTQ or 2bit")),
+    "cut 2bit": (("find", GUIDE, "cut.2bit"), ("cut.2bit", "an end after")),
+    "2bit of another version": (("find", GUIDE, "old.2bit"), ("old.2bit", "version 7")),
+    "short": (("find", "ACGT", "t.fa"), ("too_short",)),
+    "too many errors": (("find", "ACGTACGT", "t.fa", "--errors", "4"), ("errors_too_many",)),
+    "PAM of N": (("find", GUIDE, "t.fa", "--pam", "NN"), ("pam", "letter other than N")),
+    "PAM with another letter": (("find", GUIDE, "t.fa", "--pam", "NXG"), ("pam", "IUPAC")),
+    "negative": (("find", GUIDE, "t.fa", "--mismatches", "-1"), ("mismatches", "at least 0")),
+    "bulges alone": (("find", GUIDE, "t.fa", "--dna-bulges", "1"), ("bulges", "a PAM")),
+    "side": (("find", GUIDE, "t.fa", "--pam", "NGG", "--pam-side", "4"), ("pam_side", "3, 5")),
+    "input as output": (("find", GUIDE, "t.fa", "-o", "t.fa"), ("t.fa",)),
+    "overhang of edits": (("find", GUIDE, "t.fa", "--edits", "--errors", "1", "--overhang"), ("overhang",)),
+    "bytes": (("find", GUIDE, "binary.fa"), ("binary.fa", "line 2")),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_requests_and_files(plait: Any, here: Path, case: str) -> None:
+    (here / "bad.tsv").write_text("a\tACGTACGTA\nb\tACGTXACGT\n")
+    (here / "twice.tsv").write_text("a\tACGTACGTA\na\tACGTACGTC\n")
+    (here / "empty.tsv").write_text("")
+    (here / "wide.tsv").write_text("a\tACGTACGTA\tNGG\tmore\n")
+    (here / "g.txt").write_text("chr1\nACGT\n")
+    (here / "cut.2bit").write_bytes(two_bit({"a": "ACGTN" * 40})[:-9])
+    (here / "old.2bit").write_bytes(struct.pack("<4I", 0x1A412743, 7, 0, 0))
+    (here / "binary.fa").write_bytes(b">a\nAC\x01GT\n")
+    words, said = WRONG[case]
+    found = plait(*words)
+    assert found.status == 2
+    assert found.out == ""
+    for text in said:
+        assert text in found.err
+    assert (found.err.count("\n") <= 2 and "found" in found.err and "expected" in found.err) or case in (
+        "input as output",
+        "overhang of edits",
+    )
+
+
+def test_as_a_process(here: Path) -> None:
+    words = [sys.executable, "-m", "plait", "find", GUIDE, "t.fa", "--mismatches", "1"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert len(rows(found.stdout)) == 1

@@ -1,0 +1,286 @@
+"""`plait.mapping.find` against oracles that look at every place: mismatches, edits, sites with bulges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.mapping import (
+    differs,
+    edit_ends,
+    edit_loci,
+    mismatch_hits,
+    planted,
+    random_text,
+    reverse_complement,
+    site_hits,
+)
+
+from plait.mapping import find, off_targets
+from plait.mapping.patterns import read_patterns
+from plait.mapping.search import Finder, FindSettings
+
+PATTERNS = {"a": "ACGTTGCATGCA", "b": "GATTACAGATTACAGA", "c": "RGGATNCY", "d": "ACACACACACAC"}
+
+
+def texts(seed: int, edits: int = 2) -> dict[str, str]:
+    rng = np.random.default_rng(seed)
+    made = {
+        f"t{k}": planted(rng, list(PATTERNS.values()), size, edits) for k, size in enumerate((300, 40, 9))
+    }
+    made["lower"] = made["t0"][:70].lower()
+    made["empty"] = ""
+    made["repeat"] = "AC" * 60 + "N" * 20 + PATTERNS["a"]
+    return made
+
+
+def rows(found) -> list[tuple]:
+    table = found.to_arrow().to_pydict()
+    keys = ("pattern_name", "sequence_name", "start", "end", "strand", "distance")
+    return sorted(zip(*(table[key] for key in keys), strict=True))
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_mismatches(k: int) -> None:
+    own = texts(k)
+    found = find(PATTERNS, own, mismatches=k)
+    want = []
+    for name, pattern in PATTERNS.items():
+        for sequence, text in own.items():
+            for strand, letters in (("+", pattern), ("-", reverse_complement(pattern))):
+                for start, count in mismatch_hits(letters, text, k):
+                    want.append((name, sequence, start, start + len(pattern), strand, count))
+    assert rows(found) == sorted(want)
+    assert found.by_distance.sum() == len(want) > 5
+    check_alignments(found, own)
+
+
+def check_alignments(found, own: dict[str, str]) -> None:
+    """Counts, CIGARs and targets say of each hit what its letters say."""
+    for row in found.to_arrow().to_pylist():
+        text = own[row["sequence_name"]][row["start"] : row["end"]].upper()
+        target = row["target"]
+        letters = target.replace("-", "").upper() + (row["pam"].upper() if row["pam"] else "")
+        plain = text if row["strand"] == "+" else reverse_complement_of_text(text)
+        assert letters == plain or row["pam"] + target.replace("-", "").upper() == plain
+        assert sum(c.islower() for c in target) == row["mismatches"]
+        assert target.count("-") == row["rna_bulges"]
+        assert row["distance"] == row["mismatches"] + row["dna_bulges"] + row["rna_bulges"]
+
+
+def reverse_complement_of_text(text: str) -> str:
+    return "".join({"A": "T", "C": "G", "G": "C", "T": "A"}.get(c, c) for c in reversed(text))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3])
+def test_edits(k: int) -> None:
+    own = texts(10 + k)
+    ends, loci = [], []
+    for name, pattern in PATTERNS.items():
+        for sequence, text in own.items():
+            for strand, letters in (("+", pattern), ("-", reverse_complement(pattern))):
+                these = edit_ends(letters, text, k)
+                ends += [(name, sequence, end, strand, distance) for end, distance in these]
+                loci += [(name, sequence, end, strand, d) for end, d in edit_loci(these, k)]
+    found = find(PATTERNS, own, errors=k, edits=True, report="ends")
+    table = found.to_arrow().to_pydict()
+    keys = ("pattern_name", "sequence_name", "end", "strand", "distance")
+    assert sorted(zip(*(table[key] for key in keys), strict=True)) == sorted(ends)
+    found = find(PATTERNS, own, errors=k, edits=True)
+    table = found.to_arrow().to_pydict()
+    assert sorted(zip(*(table[key] for key in keys), strict=True)) == sorted(loci)
+    assert len(loci) > 5
+    check_alignments(found, own)
+
+
+@pytest.mark.parametrize("side", [3, 5])
+@pytest.mark.parametrize("limits", [(2, 0, 0, 2), (2, 1, 0, 3), (1, 0, 1, 2), (2, 2, 1, 3), (3, 1, 1, 5)])
+def test_sites(side: int, limits: tuple[int, int, int, int]) -> None:
+    rng = np.random.default_rng(sum(limits) * 7 + side)
+    guides = {"g": "ACGTTGCATGCAAC", "h": "GATTACANATTACAGA"}
+    pam = "NGG" if side == 3 else "TTTV"
+    joined = [g + "AGG" if side == 3 else "TTTA" + g for g in guides.values()]
+    own = {"x": planted(rng, joined, 900, 3), "y": planted(rng, joined, 30, 1)}
+    most, dna, rna, errors = limits
+    found = off_targets(
+        guides, own, pam=pam, pam_side=side, mismatches=most, dna_bulges=dna, rna_bulges=rna, errors=errors
+    )
+    got = []
+    for row in found.to_arrow().to_pylist():
+        first = row["strand"] == ("+" if side == 5 else "-")
+        place = row["start"] if first else row["end"] - len(pam)
+        counts = (row["mismatches"], row["dna_bulges"], row["rna_bulges"])
+        got.append((row["pattern_name"], row["sequence_name"], place, row["strand"], counts))
+    want = [
+        (name, sequence, *hit)
+        for name, guide in guides.items()
+        for sequence, text in own.items()
+        for hit in site_hits(guide, pam, text, limits, side=side)
+    ]
+    assert sorted(got) == sorted(want)
+    assert len(want) > 5
+    check_alignments(found, own)
+
+
+def test_pam_mismatches() -> None:
+    rng = np.random.default_rng(4)
+    guide, own = "ACGTTGCATGCAAC", {"x": random_text(rng, 400, "ACGT") + "ACGTTGCATGCAACTGTACGTTGCATGCAACTGG"}
+    found = off_targets({"g": guide}, own, mismatches=6, pam_mismatches=1)
+    want = site_hits(guide, "NGG", own["x"], (6, 0, 0, 6), pam_mismatches=1)
+    assert len(found) == len(want) > 5
+    assert len(off_targets({"g": guide}, own, mismatches=6)) < len(want)
+
+
+@pytest.mark.parametrize("name", ["cas-offinder#43", "both"])
+def test_published_failures(name: str) -> None:
+    # Two bulges in one alignment, which the wrapper of Cas-OFFinder does not find.
+    guide, site = "GTCCCTAGTGGCCCCACTGT", "GTCCTGTGCCCCCACTGTGGG"
+    limits = (
+        {"mismatches": 4, "dna_bulges": 0, "rna_bulges": 2}
+        if name != "both"
+        else {"mismatches": 5, "dna_bulges": 1, "rna_bulges": 3}
+    )
+    found = off_targets({"g": guide}, {"s": "AC" + site + "TT"}, **limits)
+    assert "+" in found.strand
+
+
+def found_in_blocks(settings: dict[str, object], own: dict[str, str], most: int) -> list[tuple]:
+    finder = Finder(read_patterns(PATTERNS), FindSettings(**settings))
+    found = []
+    for blocks, own_rows in finder.sequences(own, most=most):
+        for k in range(len(own_rows)):
+            row = [
+                getattr(own_rows, c)[k] for c in ("pattern", "start", "end", "strand", "mismatches", "extra")
+            ]
+            found.append((blocks.names[own_rows.sequence[k]], *map(int, row)))
+    return found
+
+
+MODES = {
+    "mismatches": {"mismatches": 2},
+    "edits": {"errors": 2, "edits": True},
+    "ends": {"errors": 2, "edits": True, "report": "ends"},
+    "sites": {"mismatches": 3, "pam": "NG", "dna_bulges": 1, "rna_bulges": 1},
+    "sites before": {"mismatches": 3, "pam": "TN", "pam_side": 5, "dna_bulges": 1},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_results_do_not_depend_on_blocks_threads_or_devices(mode: str, tmp_path) -> None:
+    own = texts(21)
+    one = found_in_blocks(MODES[mode], own, 1 << 20)
+    assert len(one) > 5
+    assert found_in_blocks(MODES[mode] | {"threads": 3}, own, 1 << 20) == one
+    file = tmp_path / "t.fa"
+    file.write_text("".join(f">{n}\n{t}\n" for n, t in own.items()))
+    assert found_in_blocks(MODES[mode], file, 50) == one
+    assert pieces_of(own, MODES[mode], 7) == one
+
+
+def pieces_of(own: dict[str, str], settings: dict[str, object], size: int) -> list[tuple]:
+    """The same with sequences that come in small pieces, a block each."""
+    from plait.mapping import texts as module
+
+    def pieces(given):
+        for name, text in given.items():
+            raw = np.frombuffer(text.encode(), np.uint8)
+            for first in range(0, max(raw.size, 1), size):
+                part = raw[first : first + size]
+                yield module.Piece(
+                    [name], part, np.array([0, part.size]), first > 0, first + size >= raw.size
+                )
+
+    before = module.text_pieces
+    module.text_pieces = pieces
+    try:
+        return found_in_blocks(settings, own, 1)
+    finally:
+        module.text_pieces = before
+
+
+def test_more_errors_lose_nothing() -> None:
+    own = texts(33)
+    for k in range(3):
+        fewer = find(PATTERNS, own, errors=k, edits=True, report="ends")
+        more = find(PATTERNS, own, errors=k + 1, edits=True, report="ends")
+        keys = ("pattern_name", "sequence_name", "end", "strand", "distance")
+        sets = [set(zip(*(f.to_arrow().to_pydict()[c] for c in keys), strict=True)) for f in (fewer, more)]
+        assert sets[0] <= sets[1]
+
+
+def test_reverse_complement_mirrors_hits() -> None:
+    rng = np.random.default_rng(3)
+    text = planted(rng, list(PATTERNS.values()), 400, 1).replace("N", "A")
+    one = rows(find(PATTERNS, {"t": text}, mismatches=2))
+    other = rows(find(PATTERNS, {"t": reverse_complement(text)}, mismatches=2))
+    size = len(text)
+    mirrored = [(p, s, size - e, size - b, "-+"[strand == "-"], d) for p, s, b, e, strand, d in other]
+    assert sorted(mirrored) == one
+
+
+def test_overhang() -> None:
+    own = {"x": "GTTGCATGCA", "y": "TTTTTTTTACGTTGCATG", "z": "ACGT", "w": "CGTTGCATGC"}
+    found = find({"a": PATTERNS["a"]}, own, mismatches=3, overhang=True, strands="+")
+    want = [
+        ("a", name, start, start + 12, "+", count)
+        for name, text in own.items()
+        for start, count in mismatch_hits(PATTERNS["a"], text, 3, overhang=True)
+    ]
+    assert rows(found) == sorted(want)
+    assert len(want) >= 3
+
+
+def test_ambiguous_text() -> None:
+    text = "TTACGTTGCATGCATTACRTTGYATGCATTNNNNNNNNNNNN"
+    for iupac in (False, True):
+        found = find({"a": PATTERNS["a"]}, {"t": text}, mismatches=2, strands="+", text_iupac=iupac)
+        want = mismatch_hits(PATTERNS["a"], text, 2, iupac=iupac)
+        assert list(zip(found.start.tolist(), found.distance.tolist(), strict=True)) == want
+    assert differs("A", "R") and not differs("A", "R", True)
+
+
+def test_anchored_patterns_begin_where_sequences_do() -> None:
+    reads = {
+        "r1": "ACGTTGCATGCATTTT",
+        "r2": "ACGTTGATGCATTTTT",
+        "r3": "TACGTTGCATGCATTT",
+        "r4": "TTTTTGCATGCAACGT",
+    }
+    found = find({"a": PATTERNS["a"]}, reads, errors=1, edits=True, anchored=True, strands="both")
+    assert rows(found) == [
+        ("a", "r1", 0, 12, "+", 0),
+        ("a", "r2", 0, 11, "+", 1),
+        ("a", "r3", 0, 13, "+", 1),
+        ("a", "r4", 4, 16, "-", 0),
+    ]
+
+
+def test_best_and_counts_and_most_hits() -> None:
+    own = texts(5)
+    whole = find(PATTERNS, own, mismatches=3)
+    best = find(PATTERNS, own, mismatches=3, report="best", strata=1)
+    least = {
+        name: min(d for p, *_, d in rows(whole) if p == name) for name in PATTERNS if whole.counts()[name]
+    }
+    assert rows(best) == [row for row in rows(whole) if row[-1] <= least[row[0]] + 1]
+    counted = find(PATTERNS, own, mismatches=3, count_only=True)
+    assert len(counted) == 0 and counted.counts() == whole.counts()
+    few = find(PATTERNS, own, mismatches=3, max_hits=2)
+    assert few.counts() == whole.counts()
+    hits = {name: sum(counts) for name, counts in whole.counts().items()}
+    assert few.statuses == tuple("too_many_hits" if hits[n] > 2 else "ok" for n in PATTERNS)
+    assert len(few) == sum(min(2, n) for n in hits.values())
+
+
+def test_ten_thousand_contigs() -> None:
+    rng = np.random.default_rng(8)
+    own = [(f"c{k}", random_text(rng, 30) + ("ACGTTGCATGCA" if k % 100 == 0 else "")) for k in range(10_000)]
+    found = find({"a": PATTERNS["a"]}, own, mismatches=0)
+    assert {f"c{k}" for k in range(0, 10_000, 100)} <= set(found.sequence_name)
+
+
+def test_a_million_hits() -> None:
+    found = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 1_100_000}, mismatches=1, strands="+")
+    assert len(found) == 1_100_000 - 11
+    assert (np.diff(found.start) == 1).all()
+    loci = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 300_000}, errors=1, edits=True, strands="+")
+    assert rows(loci) == [("p", "t", 0, 12, "+", 0)]
