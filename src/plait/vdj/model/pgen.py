@@ -15,14 +15,13 @@ from plait._version import __version__
 from plait.devices.choice import resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES
+from plait.vdj.calls import STATUSES, as_column
 from plait.vdj.model.junctions import EncodedTexts, JunctionEncoder, TextKind, TooManySets, split_texts
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.weights import (
     EndShape,
     GivenGenes,
     ModelShapes,
-    as_column,
     make_scratch,
     model_shapes,
     weighted_chain,

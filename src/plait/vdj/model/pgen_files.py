@@ -407,8 +407,6 @@ def pgen_files(
     TargetUnavailable
         If CUDA is asked for and cannot be used.
     """
-    if not inputs:
-        raise InvalidInput("inputs", found="no file", expected="at least one file")
     if layout == LINES and of == "auto":
         raise InvalidInput(
             "of", found="'auto' for lines without a header", expected="'nt', 'aa', 'nt,aa' or 'motif'"
@@ -446,8 +444,6 @@ def posterior_files(
     and their entropy; see `plait.vdj.model.expectations.Posteriors`. Parameters, errors, summary and
     checkpoint are as of `pgen_files`.
     """
-    if not inputs:
-        raise InvalidInput("inputs", found="no file", expected="at least one file")
     executor = executor or LocalExecutor(threads)
     table = open_junctions(
         inputs,
