@@ -76,7 +76,7 @@ def pgen(
         Where rows are worked on.
     """
     from plait.reports.model_text import pgen_text
-    from plait.vdj.model.pgen_files import pgen_files
+    from plait.vdj.model.pgen import pgen_files
 
     found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()

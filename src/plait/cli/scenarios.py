@@ -71,7 +71,7 @@ def scenarios(
         Where rows are worked on.
     """
     from plait.reports.model_text import pgen_text, scenario_text
-    from plait.vdj.model.pgen_files import posterior_files
+    from plait.vdj.model.pgen import posterior_files
     from plait.vdj.model.scenarios import scenario_files
 
     found = model_named(model, repair_anchors=repair_anchors)

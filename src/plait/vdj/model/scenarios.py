@@ -464,7 +464,7 @@ def scenario_files(
     Parameters
     ----------
     inputs, output, model, calls, layout, threads, executor, resume, progress
-        As for `plait.vdj.model.pgen_files.pgen_files`.
+        As for `plait.vdj.model.pgen.pgen_files`.
     best
         Most scenarios of a row.
 
