@@ -38,7 +38,7 @@ from plait.vdj.model import (
     infer_model,
     read_model,
 )
-from plait.vdj.model.pgen_files import pgen_files
+from plait.vdj.model.pgen import pgen_files
 from plait.vdj.model.sampling import generate_file
 
 #: What is computed: name, column, whether V and J are given, sequences a second that are asked for.

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from support.recombination import small_model
 
-from plait.vdj.model import ModelGene, pgen_files, write_model
+from plait.vdj.model import ModelGene, pgen, write_model
 
 #: Draws of a block in these tests.
 DRAWS = 64
 #: Makes blocks small, in this process or as statements for another.
 SMALL = {
-    "plait.vdj.model.pgen_files._BLOCK_ROWS": 16,
-    "plait.vdj.model.pgen_files._FEWEST_ROWS": 16,
+    "plait.vdj.model.pgen._BLOCK_ROWS": 16,
+    "plait.vdj.model.pgen._FEWEST_ROWS": 16,
     "plait.vdj.model.scenarios._MOST_ROWS": 16,
     "plait.vdj.model.sampling._BLOCK_DRAWS": DRAWS,
 }
@@ -148,9 +148,9 @@ def test_what_an_input_holds_stops_it(plait: Any, base: Path, tmp_path: Path) ->
 
 def test_blocks_of_a_gpu_that_is_named_are_the_same_wherever_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another machine computes has the row groups, and so the bytes, of what this one does."""
-    monkeypatch.setattr(pgen_files, "_BLOCK_ROWS", 16)
+    monkeypatch.setattr(pgen, "_BLOCK_ROWS", 16)
     rows = {
-        (device, elsewhere): pgen_files._block_rows(device, cast(Any, SimpleNamespace(elsewhere=elsewhere)))
+        (device, elsewhere): pgen._block_rows(device, cast(Any, SimpleNamespace(elsewhere=elsewhere)))
         for device in ("cpu", "cuda", "cuda:all")
         for elsewhere in (False, True)
     }

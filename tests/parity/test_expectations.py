@@ -22,8 +22,8 @@ from plait.vdj.model import RecombinationModel, expectations
 from plait.vdj.model.expectations import (
     Evidence,
     Expectation,
+    PosteriorFinder,
     Posteriors,
-    posteriors,
 )
 from plait.vdj.model.junctions import JunctionEncoder
 
@@ -148,7 +148,7 @@ def test_texts_that_stand_for_several(d: bool) -> None:
     found, _ = found_in(model, texts)
     expected, _, _ = spelled_out(model, [spelled(text) for text in texts])
     assert_alike(found, expected)
-    told = posteriors(model, texts, threads=1)
+    told = PosteriorFinder(model, threads=1).compute(texts)
     assert_told(told, model, [spelled(text) for text in texts])
 
 
@@ -176,7 +176,7 @@ def test_one_p_j_for_all_v() -> None:
 def test_posteriors_are_means_over_scenarios(d: bool) -> None:
     model = small_model(12, d=d, genes=3)
     texts = [*drawn_junctions(model, 4, 4), None, "ACGTAC" * 3]
-    found = posteriors(model, texts, threads=1)
+    found = PosteriorFinder(model, threads=1).compute(texts)
     assert [STATUSES[code] for code in found.status] == ["ok"] * 4 + ["missing_junction", "ok"]
     assert np.isnan(found.pgen[4]) and found.v[4:].tolist() == [-1, -1] and np.isnan(found.entropy[4:]).all()
     assert found.pgen[5] == 0
@@ -214,6 +214,9 @@ def assert_told(found: Posteriors, model: RecombinationModel, junctions: list[li
 def test_posteriors_do_not_depend_on_threads_or_neighbours() -> None:
     model = small_model(13, genes=3)
     texts = drawn_junctions(model, 4, 40) * 10
-    one, other = posteriors(model, texts, threads=1), posteriors(model, texts[::-1], threads=3)
+    one, other = (
+        PosteriorFinder(model, threads=1).compute(texts),
+        PosteriorFinder(model, threads=3).compute(texts[::-1]),
+    )
     for name in ("pgen", "v", "d", "j", "v_probability", "deletions", "insertions", "inserted", "entropy"):
         assert np.array_equal(getattr(one, name), getattr(other, name)[::-1]), name

@@ -30,7 +30,7 @@ from plait.lang.algebras import COUNT, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHT
 from plait.lang.lanes import OneLane, host_lanes
 from plait.vdj import PathModel, count_paths
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.expectations import posteriors
+from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.scenarios import ScenarioFinder
 
 BOUND = 1e-12
@@ -221,7 +221,7 @@ def test_means_forwards_and_backwards(d: bool) -> None:
     """A pass forwards with pairs as values, and the pass backwards for all expected numbers."""
     model = small_model(13, d=d, most=3)
     texts = drawn_junctions(model, 5, 4)
-    found = posteriors(model, texts, threads=1)
+    found = PosteriorFinder(model, threads=1).compute(texts)
     insertions = [b / a for a, b in weigh(model, texts, WEIGHTED_SUM, insertion_amounts)]
     assert found.insertions.sum(axis=1).tolist() == pytest.approx(insertions, rel=BOUND, abs=BOUND)
     pairs = weigh(model, texts, WEIGHTED_SUM, logarithms)

@@ -25,7 +25,7 @@ from plait.vdj import PathCounter
 from plait.vdj.count_files import count_files
 from plait.vdj.germline import load_germline
 from plait.vdj.model import ModelGene, infer_files
-from plait.vdj.model.pgen_files import pgen_files
+from plait.vdj.model.pgen import pgen_files
 from plait.vdj.model.scenarios import scenario_files
 from plait.vdj.reads.annotate_files import annotate_files
 from plait.vdj.sharing_table import sharing
@@ -88,8 +88,8 @@ def test_other_rows_of_the_same_size_and_time(
 
 @pytest.mark.parametrize("command", [pgen_files, scenario_files, infer_files])
 def test_junctions_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
-    monkeypatch.setattr("plait.vdj.model.pgen_files._BLOCK_ROWS", BLOCK)
-    monkeypatch.setattr("plait.vdj.model.pgen_files._FEWEST_ROWS", BLOCK)
+    monkeypatch.setattr("plait.vdj.model.pgen._BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr("plait.vdj.model.pgen._FEWEST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.scenarios._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.model.inference._SECONDS", 0.0)
     v, j = ModelGene("TRBV1*01", "TGTGCA", 0, "F"), ModelGene("TRBJ1*01", "GCTTTC", 3, "F")

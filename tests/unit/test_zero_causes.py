@@ -22,7 +22,7 @@ from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.model import bundled_model
-from plait.vdj.model.pgen_files import PgenTotals, pgen_files
+from plait.vdj.model.pgen import PgenTotals, pgen_files
 from plait.vdj.model.sampling import JunctionSampler
 from plait.vdj.models import PathModel
 

@@ -76,7 +76,7 @@ def pgen(
         How the work is done.
     """
     from plait.reports.model_text import pgen_text
-    from plait.vdj.model.pgen_files import pgen_files
+    from plait.vdj.model.pgen import pgen_files
 
     found = model_named(model, repair_anchors=repair_anchors)
     start = work_time()
@@ -142,7 +142,7 @@ def scenarios(
         How the work is done.
     """
     from plait.reports.model_text import pgen_text, scenario_text
-    from plait.vdj.model.pgen_files import posterior_files
+    from plait.vdj.model.pgen import posterior_files
     from plait.vdj.model.scenarios import scenario_files
 
     found = model_named(model, repair_anchors=repair_anchors)

@@ -13,7 +13,7 @@ from plait.vdj.calls import BlamedCalls
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.inference import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
-from plait.vdj.model.pgen_files import QUANTILES, PgenSummary, PgenTotals
+from plait.vdj.model.pgen import QUANTILES, PgenSummary, PgenTotals
 from plait.vdj.model.scenarios import ScenarioSummary
 
 #: Every status in plain words.

@@ -167,6 +167,25 @@ def encode_column(
     return EncodedJunctions(symbols, start, length, length_statuses(status, length, shortest, longest))
 
 
+def as_column(values: Any, name: str = "junctions") -> pa.Array:
+    """Junctions, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
+
+    InvalidInput, which calls them `name`, if it is one text alone, or something else.
+    """
+    if isinstance(values, str | bytes):
+        raise InvalidInput(name, found="one text", expected="a sequence of texts")
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            return pa.array(list(values), pa.large_string(), from_pandas=True)
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            raise InvalidInput(name, found=f"values of type {values.type}", expected="texts")
+        return values.cast(pa.large_string())
+    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
+
+
 def text_bytes(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """The bytes of n texts, of which null is none, with the start and the length of each, (n,)."""
     texts = column.cast(pa.large_string()).fill_null("")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, partial
@@ -18,7 +18,7 @@ from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
 from plait.errors import CountOverflow, InvalidInput, Unsupported
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, make_items
+from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
 from plait.vdj.germline import GermlineSet, load_germline
 from plait.vdj.germline.germline_set import Chain
@@ -479,7 +479,7 @@ def count_paths(
     """
     if v_call is None and j_call is None:
         junctions, v_call, j_call = _columns_of(junctions)
-    columns = [_strings(values, name) for values, name in
+    columns = [as_column(values, name) for values, name in
                ((junctions, "junctions"), (v_call, "v_call"), (j_call, "j_call"))]  # fmt: skip
     if len({len(column) for column in columns}) > 1:
         lengths = ", ".join(str(len(column)) for column in columns)
@@ -682,16 +682,3 @@ def _columns_of(table: Any) -> tuple[Any, Any, Any]:
             "junctions", found=type(table).__name__,
             expected="a table with columns junction, v_call and j_call, or three columns",
         ) from error  # fmt: skip
-
-
-def _strings(values: Any, name: str) -> pa.Array:
-    try:
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if isinstance(values, pa.Array):
-            return values.cast(pa.large_string())
-        return pa.array(
-            list(values) if isinstance(values, Sequence | np.ndarray) else values, pa.large_string()
-        )
-    except (TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="strings") from error

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from plait.errors import Unsupported
-from plait.lang.lanes import PADDING, padded
-
 #: Columns of `ChainOutput.regions`; -1 in the D gene columns means that no D gene symbol occurs. The last
 #: twelve count the symbols that contain each mask bit: before the D gene, after it, and between the ends.
 REGION_FIELDS = (
@@ -179,48 +174,6 @@ class ChainOutput(NamedTuple):
     pair: Any
     regions: Any
     bound: Any
-
-
-def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
-    """Working memory for texts of up to `longest` symbols.
-
-    Raises `Unsupported` for an algebra whose neutral elements are not the numbers 0 and 1.
-    """
-    if not (alg.zero == 0 and alg.one == 1):
-        why = f"its zero is {alg.zero} and its one {alg.one}; the tables hold numbers of ways, 0 and 1"
-        raise Unsupported(f"{type(alg).__name__} for a chain of counted choices", why=why)
-    dtype = tables.end_weights.dtype
-    rows = longest + 2
-    models = tables.end_weights.shape[1]
-    levels = tables.level_weights.shape[1]
-    # Lanes start at `lead`; the columns before it stay zero: level 0 reads them as the level below.
-    lead = padded(int(tables.level_step))
-    left_levels = np.zeros((rows, lead + levels), dtype)
-    right_levels = np.zeros_like(left_levels)
-    same = tables.left_lane.size == 0
-    left = left_levels if same else np.zeros((rows, lead + models), dtype)
-    words, genes = tables.words.places.shape[0], tables.words.length.size
-    pairs = rows if tables.pair_allowed.any() else 1
-    return ChainScratch(
-        masks=np.zeros(rows, np.int64),
-        places=np.zeros((1, padded(longest) + D_BITS + PADDING), np.int64),
-        alive=np.zeros((words * ALIVE_ROWS, padded(longest) + PADDING), np.int64),
-        depth=np.zeros(words, np.int64),
-        weight=np.zeros(rows, dtype),
-        arms=np.zeros(rows, np.int64),
-        left_levels=left_levels,
-        right_levels=right_levels,
-        left=left,
-        right=right_levels if same else np.zeros((rows, lead + models), dtype),
-        single=left if same else np.zeros((rows, lead + models), dtype),
-        entering=np.zeros((1, padded(rows) + models + PADDING), dtype),
-        inner=np.zeros((1, models), dtype),
-        total=np.zeros((genes + 2, models), dtype),
-        carry=np.zeros((genes + 2, padded(rows) + models + PADDING), dtype),
-        middle=np.zeros((pairs, models), dtype),
-        behind=np.zeros((pairs, lead + models), dtype),
-        lead=lead,
-    )
 
 
 class EndTrees(NamedTuple):

@@ -152,17 +152,6 @@ class EvidenceTally:
                 self.unknown[call] += rows
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceBlock:
-    """The evidence of a block, columns as in `EVIDENCE_COLUMNS`, and the tally of its rows.
-
-    Calls are names of genes of the model with commas between, empty if calls are ignored.
-    """
-
-    rows: pa.RecordBatch
-    tally: EvidenceTally
-
-
 class EvidenceRows:
     """Takes the evidence out of the blocks of one table.
 
@@ -184,8 +173,12 @@ class EvidenceRows:
         self._count = roles.get("count") if choice.weights == "count" else None
         self._flags = [name for name in ("productive", "vj_in_frame") if name in names]
 
-    def take(self, first: int, block: pa.RecordBatch) -> EvidenceBlock:
-        """The evidence of a block whose first row has number `first` in the table."""
+    def take(self, numbered: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, EvidenceTally]:
+        """The evidence of a block behind the number of its first row in the table, and the tally of its rows.
+
+        Calls are names of genes of the model with commas between, empty if calls are ignored.
+        """
+        first, block = numbered
         n = block.num_rows
         # Not ascii_upper: of a slice that was cast, Arrow 26 returns other bytes.
         junctions = pc.utf8_upper(text_of(self._table.nucleotides(block)))
@@ -212,7 +205,7 @@ class EvidenceRows:
         taken["repertoire"] = self._repertoires(block).take(kept)
         taken["count"] = self._counts(block).take(kept)
         rows = pa.record_batch([taken[name] for name in EVIDENCE_COLUMNS.names], schema=EVIDENCE_COLUMNS)
-        return EvidenceBlock(rows, tally)
+        return rows, tally
 
     def _said(self, block: pa.RecordBatch) -> NDArray[np.bool_]:
         """Rows that a column says to be nonproductive."""
@@ -371,58 +364,33 @@ def collect_evidence(
     `progress` is called after every block. InvalidInput or FormatError if a table is not what it should be,
     or the disk is full.
     """
+    found, done = CollectedEvidence(), 0
     total_bytes = sum(table.reader.total_bytes for table in tables)
-    work = _Collector(model, choice, executor, total_bytes, progress)
-    with SpilledBlocks(output.with_suffix(".sorting")) as blocks:
+    names: dict[str, set[str]] = {name: set() for name in (*_CALLS, "repertoire")}
+    with SpilledBlocks(output.with_suffix(".sorting")) as spilled:
         order: dict[str, Direction] = dict.fromkeys((*EVIDENCE_KEY, "repertoire"), "ascending")
-        runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES, combine=_combined)
+        runs = SortedRuns(spilled, order, memory_bytes=_WAITING_BYTES, combine=_combined)
         for table in tables:
-            work.collect(table, runs)
-        work.found.repertoires = len(work.names["repertoire"])
-        _write(runs, output, work.found, choice, {name: sorted(work.names[name]) for name in _CALLS})
-    return work.found
-
-
-@dataclass(slots=True)
-class _Collector:
-    """Goes over the rows of tables; what was found so far, and the names in it."""
-
-    model: RecombinationModel
-    choice: EvidenceChoice
-    executor: Executor
-    total_bytes: int
-    progress: Callable[[Progress], object] | None
-    found: CollectedEvidence = field(default_factory=CollectedEvidence)
-    names: dict[str, set[str]] = field(
-        default_factory=lambda: {name: set() for name in (*_CALLS, "repertoire")}
-    )
-    _done: int = 0
-
-    def collect(self, table: JunctionTable, runs: SortedRuns) -> None:
-        """Put the evidence of a table of one file among the rows to be sorted."""
-        path = table.paths[0]
-        rows = EvidenceRows(self.model, self.choice, table, path)
-        before, evidence = self.found.tally.rows, 0
-
-        def take(numbered: tuple[int, pa.RecordBatch]) -> EvidenceBlock:
-            return rows.take(*numbered)
-
-        blocks = table.reader.numbered()
-        with table.reader as reader, closing(self.executor.map(take, blocks, size=_bytes_of)) as results:
-            for block in results:
-                self.found.tally.merge(block.tally)
-                evidence += block.rows.num_rows
-                for name, texts in self.names.items():
-                    texts.update(pc.unique(block.rows[name]).to_pylist())
-                runs.add(block.rows)
-                if self.progress is not None:
-                    done = self._done + reader.bytes_read()
-                    self.progress(Progress(self.found.tally.rows, done, self.total_bytes))
-            self._done += reader.total_bytes
-        facts = {"file": path, "digest": content_digest(path)}
-        reader.check_unchanged()
-        rows_here = self.found.tally.rows - before
-        self.found.inputs.append({**facts, "rows": rows_here, "evidence_rows": evidence})
+            path = table.paths[0]
+            work = EvidenceRows(model, choice, table, path)
+            before, evidence, blocks = found.tally.rows, 0, table.reader.numbered()
+            with table.reader as reader, closing(executor.map(work.take, blocks, size=_bytes_of)) as results:
+                for rows, tally in results:
+                    found.tally.merge(tally)
+                    evidence += rows.num_rows
+                    for name, texts in names.items():
+                        texts.update(pc.unique(rows[name]).to_pylist())
+                    runs.add(rows)
+                    if progress is not None:
+                        progress(Progress(found.tally.rows, done + reader.bytes_read(), total_bytes))
+                done += reader.total_bytes
+            facts = {"file": path, "digest": content_digest(path)}
+            reader.check_unchanged()
+            rows_here = found.tally.rows - before
+            found.inputs.append({**facts, "rows": rows_here, "evidence_rows": evidence})
+        found.repertoires = len(names["repertoire"])
+        _write(runs, output, found, choice, {name: sorted(names[name]) for name in _CALLS})
+    return found
 
 
 def _bytes_of(numbered: tuple[int, pa.RecordBatch]) -> int:

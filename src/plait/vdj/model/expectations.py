@@ -637,19 +637,6 @@ class PosteriorFinder:
         return found
 
 
-def posteriors(
-    model: RecombinationModel,
-    junctions: Any,
-    v_call: Any = None,
-    j_call: Any = None,
-    *,
-    kind: TextKind = "nt",
-    threads: int | None = None,
-) -> Posteriors:
-    """Means over all scenarios of each junction, see `PosteriorFinder`."""
-    return PosteriorFinder(model, threads=threads).compute(junctions, v_call, j_call, kind=kind)
-
-
 def _empty(batch: EncodedJunctions) -> Posteriors:
     n = batch.status.size
     none: list[Any] = [np.full(n, -1, np.int32) for _ in range(3)]

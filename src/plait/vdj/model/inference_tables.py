@@ -200,7 +200,7 @@ def _alike(model: RecombinationModel, segment: Any) -> list[list[str]]:
     """Other genes whose part of a junction is the same: junctions do not tell them apart, calls do."""
     genes = {"V": model.v, "D": model.d, "J": model.j}[segment]
     groups: dict[str, list[str]] = defaultdict(list)
-    parts = [model.extended(segment, k) for k in range(len(genes))]
+    parts = model.extended_all(segment)
     for gene, part in zip(genes, parts, strict=True):
         groups[part].append(gene.name)
     return [

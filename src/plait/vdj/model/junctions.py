@@ -21,9 +21,9 @@ from plait.errors import InvalidInput
 from plait.formats.layouts import Layout, layout_named
 from plait.formats.rearrangements import RearrangementReader
 from plait.run.rows import rows_per_block
-from plait.vdj.calls import STATUSES, encode_column, length_statuses, text_bytes
+from plait.vdj.calls import STATUSES, as_column, encode_column, length_statuses, text_bytes
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import GeneCalls, GivenGenes, ModelShapes, as_column, model_shapes, parts_of
+from plait.vdj.model.weights import GeneCalls, GivenGenes, ModelShapes, model_shapes, parts_of
 
 TextKind: TypeAlias = Literal["nt", "aa", "motif"]
 
@@ -356,6 +356,8 @@ def open_junctions(
     do, `calls` which calls are used. `fewest_rows` is `block_rows` for rows that take much memory. Errors as
     of `plait.formats.rearrangements.open_rearrangements`.
     """
+    if not inputs:
+        raise InvalidInput("inputs", found="no file", expected="at least one file")
     given = _lines(nucleotides, acids) if layout == LINES else layout_named(layout)
     names, used = _ACID_COLUMNS[given.name], _USED[calls]
     own = given.columns["junction"]

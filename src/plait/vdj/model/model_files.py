@@ -251,29 +251,25 @@ def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
     return read_model(name) if os.path.exists(name) else bundled_model(os.fspath(name))
 
 
-def _allele(gene: ModelGene, segment: Segment) -> Allele:
-    return Allele(
-        name=gene.name,
-        gene=gene.gene,
-        segment=segment,
-        sequence=gene.sequence,
-        functionality=parse_functionality(gene.function) or "P",
-        anchor=gene.anchor,
-    )
-
-
-def _alleles(model: RecombinationModel) -> list[tuple[Allele, float]]:
-    """Functional V and J genes with a probability above zero, and that probability."""
-    both: tuple[tuple[Segment, tuple[ModelGene, ...], object], ...] = (
-        ("V", model.v, model.p_v),
-        ("J", model.j, model.p_j),
-    )
-    return [
-        (_allele(gene, segment), float(p))
+def _alleles(model: RecombinationModel) -> dict[str, tuple[Allele, float]]:
+    """Functional V and J genes with a probability above zero, and that probability, by name."""
+    both: tuple[tuple[Segment, Any, Any], ...] = (("V", model.v, model.p_v), ("J", model.j, model.p_j))
+    return {
+        gene.name: (
+            Allele(
+                name=gene.name,
+                gene=gene.gene,
+                segment=segment,
+                sequence=gene.sequence,
+                functionality=parse_functionality(gene.function) or "P",
+                anchor=gene.anchor,
+            ),
+            float(p),
+        )
         for segment, genes, share in both
-        for gene, p in zip(genes, share, strict=True)  # type: ignore[call-overload]  # an array
+        for gene, p in zip(genes, share, strict=True)
         if gene.functional and p > 0
-    ]
+    }
 
 
 def gene_faults(model: RecombinationModel) -> dict[str, str]:
@@ -285,9 +281,9 @@ def gene_faults(model: RecombinationModel) -> dict[str, str]:
     >>> gene_faults(bundled_model("human_TRB"))
     {}
     """
-    share = {allele.name: p for allele, p in _alleles(model)}
-    found = anchor_faults(allele for allele, _ in _alleles(model))
-    return {name: f"probability {share[name]:.4g}: {message}" for name, message in found.items()}
+    known = _alleles(model)
+    found = anchor_faults(allele for allele, _ in known.values())
+    return {name: f"probability {known[name][1]:.4g}: {message}" for name, message in found.items()}
 
 
 def repair_model(model: RecombinationModel) -> tuple[RecombinationModel, dict[str, str]]:
@@ -296,12 +292,8 @@ def repair_model(model: RecombinationModel) -> tuple[RecombinationModel, dict[st
     A gene is mended if its conserved codon has one convincing place: elsewhere in its sequence, or in the
     reverse complement. Probabilities stay as they are. The provenance of the model names the genes.
     """
-    faults = gene_faults(model)
-    mended = {
-        allele.name: fixed
-        for allele, _ in _alleles(model)
-        if allele.name in faults and (fixed := repaired(allele))
-    }
+    known = _alleles(model)
+    mended = {name: fixed for name in gene_faults(model) if (fixed := repaired(known[name][0]))}
     told = {name: what for name, (_, what) in mended.items()}
     if not told:
         return model, told

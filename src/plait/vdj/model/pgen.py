@@ -1,32 +1,53 @@
-"""Generation probabilities of junctions, and why some cannot be made."""
+"""Generation probabilities of junctions and of the rows of files, and why some cannot be made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Literal
+import math
+import os
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.target import resolve, used_devices
+from plait.devices.target import check_device, resolve, used_devices
 from plait.dp.chain.launches import WEIGHTS, WeighBatch
+from plait.errors import FormatError, InvalidInput
+from plait.run.executor import Executor, LocalExecutor
+from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES
-from plait.vdj.model.junctions import EncodedTexts, JunctionEncoder, TextKind, TooManySets, split_texts
+from plait.vdj.calls import STATUSES, BlamedCalls, RowTotals, as_column
+from plait.vdj.germline.allele import locus_of
+from plait.vdj.model.expectations import PosteriorFinder
+from plait.vdj.model.junctions import (
+    LINES,
+    EncodedTexts,
+    GivenCalls,
+    JunctionColumns,
+    JunctionEncoder,
+    JunctionTable,
+    TextKind,
+    TooManySets,
+    open_junctions,
+    split_texts,
+)
 from plait.vdj.model.recombination_model import RecombinationModel
 from plait.vdj.model.weights import (
     EndShape,
     GivenGenes,
     ModelShapes,
-    as_column,
     make_scratch,
     model_shapes,
     weighted_chain,
 )
+from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
 
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
 ZERO_REASONS: Final = (
@@ -301,3 +322,472 @@ class GenerationProbability:
                 "j_calls": j_calls,
             },
         )
+
+
+#: Shares of the rows with a probability above zero, of which the summary has the probability.
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+#: Bins of the common logarithm, which is exact to half of one of them, down to the least number there is.
+_BINS_PER_DECADE: Final = 100
+_DECADES: Final = 330
+#: Upper end of each bin but the last, where numbers above 1 are, if rounding makes one.
+_EDGES: Final = np.array(
+    [10.0 ** (k / _BINS_PER_DECADE - _DECADES) for k in range(_BINS_PER_DECADE * _DECADES + 1)]
+)
+
+
+@dataclass
+class PgenSummary(RowTotals):
+    """Running totals of one column. Sums of blocks, in any order.
+
+    `causes` has what was found when zero rows were put to the test; `foreign` counts calls that the model
+    does not know, used or not, `called` rows with a V or J call.
+    """
+
+    causes: TableCauses = field(default_factory=TableCauses)
+    foreign: BlamedCalls = field(default_factory=BlamedCalls)
+    called: int = 0
+    _bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_EDGES.size + 1, np.int64))
+
+    def add(self, status: pa.Array, pgen: pa.Array, calls: Mapping[str, pa.Array]) -> None:
+        """Add a block: its result columns, and the ``"v"`` and ``"j"`` calls of its rows that were used."""
+        self.add_statuses(status, calls)
+        values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
+        self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
+
+    def merge(self, other: PgenSummary) -> None:
+        """Add the totals of other blocks; `other` is left unchanged."""
+        super().merge(other)
+        self.causes.merge(other.causes)
+        self.foreign.merge(other.foreign)
+        self.called += other.called
+        self._bins += other._bins
+
+    @property
+    def zeros(self) -> int:
+        """Rows with a probability of zero."""
+        return sum(self.statuses[reason] for reason in ZERO_REASONS)
+
+    def remarks(self, model: RecombinationModel) -> list[str]:
+        """What is to be said of the table as a whole: genes foreign to the model, and causes of zeros."""
+        own = f"model {model.name}"
+        loci = Counter(locus for gene in model.j if (locus := locus_of(gene.name)))
+        locus = next(iter(loci.most_common(1)), ("", 0))[0]
+        unknown = {segment: self.foreign.of(f"unknown_{segment}_call") for segment in "vj"}
+        rows = self.zeros + self.statuses["ok"]
+        return [
+            *foreign_sentences(unknown, self.called, locus=locus, own=own),
+            *cause_sentences(self.causes, self.zeros, rows, what="generation probability", own=own),
+        ]
+
+    def log10_quantiles(self, shares: Sequence[float] = QUANTILES) -> list[float] | None:
+        """Common logarithms of quantiles of the probabilities above zero, to 0.01; None if there are none."""
+        upwards = np.cumsum(self._bins)
+        if not upwards[-1]:
+            return None
+        places = np.searchsorted(upwards, [share * (upwards[-1] - 1) for share in shares], side="right")
+        middle = (places - 0.5) / _BINS_PER_DECADE - _DECADES
+        return [round(float(value), 2) for value in middle]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON; statuses that did not occur are left out."""
+        quantiles = self.log10_quantiles()
+        named = [f"{share:g}" for share in QUANTILES]
+        return {
+            **super().as_dict(),
+            "zeros": self.zeros,
+            "zero_causes": self.causes.as_dict(),
+            "foreign_calls": self.foreign.as_dict(),
+            "log10_quantiles": None if quantiles is None else dict(zip(named, quantiles, strict=True)),
+        }
+
+
+_OUT_OF_FRAME: Final = "out_of_frame"
+
+
+class PgenTotals(dict[TextKind, PgenSummary]):
+    """Running totals of each column of probabilities."""
+
+    def merge(self, other: PgenTotals) -> None:
+        """Add the totals of other blocks; `other` is left unchanged."""
+        for kind, summary in other.items():
+            self.setdefault(kind, PgenSummary()).merge(summary)
+
+
+@dataclass(frozen=True)
+class PgenWork(RowWork[PgenTotals]):
+    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are."""
+
+    model: RecombinationModel
+    places: JunctionColumns
+    kinds: tuple[TextKind, ...] = ("nt",)
+
+    @cached_property
+    def engine(self) -> GenerationProbability:
+        """What computes, in one thread: blocks are what runs in parallel."""
+        return GenerationProbability(self.model, threads=1)
+
+    @cached_property
+    def _finders(self) -> dict[bool, CauseFinder]:
+        """What looks for causes of zeros, of nucleotides and of amino acids (True)."""
+        model = self.model
+        ends = ends_of(
+            [g.sequence[g.anchor :] for g in model.v if g.anchor is not None],
+            [g.sequence[: g.anchor + 3] for g in model.j if g.anchor is not None],
+        )
+        insertions = sum(int(np.flatnonzero(p)[-1]) for p in (model.p_vd_length, model.p_dj_length))
+        insertions += max((len(d.sequence) for d in model.d), default=0)
+        genes = {g.gene for g in model.v}
+        return {acids: CauseFinder(ends, insertions, genes, acids=acids) for acids in (False, True)}
+
+    @cached_property
+    def _knows(self) -> Callable[[str, str], bool]:
+        return cache(self.engine.knows)
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """How the numbers of each kind are made."""
+        used = self.places.v >= 0, self.places.j >= 0
+        return [self.engine.provenance(kind, *used).as_dict() for kind in self.kinds]
+
+    def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> PgenTotals:
+        """What came of the rows, by kind."""
+        totals = PgenTotals()
+        for kind in self.kinds:
+            totals[kind] = summary = PgenSummary()
+            summary.add(result[f"pgen_{kind}_status"], result[f"pgen_{kind}"], self.places.calls(columns))
+            self._add_causes(summary, kind, columns, result)
+        return totals
+
+    def _add_causes(
+        self, summary: PgenSummary, kind: TextKind, columns: Sequence[pa.Array], result: pa.RecordBatch
+    ) -> None:
+        """Add the causes found in a block, from the columns worked on and the result, to its summary."""
+        named = self.places.named(columns)
+        for segment, calls in named.items():
+            encoded = pc.dictionary_encode(pc.fill_null(calls, ""))
+            texts = encoded.dictionary.to_pylist()
+            names = [f"unknown_{segment}_call" if t and not self._knows(segment, t) else "ok" for t in texts]
+            summary.foreign.add(pa.array(names, pa.string()).take(encoded.indices), {segment: calls})
+        if named:
+            given = [pc.greater(pc.binary_length(pc.fill_null(calls, "")), 0) for calls in named.values()]
+            summary.called += int(np.logical_or.reduce([np.asarray(one) for one in given]).sum())
+        if kind == "motif":
+            return
+        acids = kind == "aa"
+        junctions = self.places.amino_acids(columns) if acids else self.places.texts(columns)
+        status = result[f"pgen_{kind}_status"]
+        zero = np.asarray(pc.is_in(status, pa.array(ZERO_REASONS)))
+        used = self.places.calls(columns)
+
+        def possible(texts: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+            v, j = (used[s].take(pa.array(rows)) if s in used else None for s in "vj")
+            found: NDArray[np.bool_] = self.engine.compute(texts, v, j, kind=kind).pgen > 0
+            return found
+
+        counted = zero | np.asarray(pc.equal(status, "ok"))
+        summary.causes.merge(self._finders[acids].causes(junctions, counted, zero, possible))
+
+    def facts(self, summary: PgenTotals) -> dict[str, Any]:
+        """The totals of each kind, and what is to be said of the table as a whole."""
+        return {
+            "rows": summary[self.kinds[0]].rows,
+            **{f"pgen_{kind}": found.as_dict() for kind, found in summary.items()},
+            "remarks": {kind: found.remarks(self.model) for kind, found in summary.items()},
+        }
+
+
+@dataclass(frozen=True)
+class BlockPgen(PgenWork):
+    """Generation probabilities of blocks.
+
+    `log10` adds columns of common logarithms, `device` is one of the machine that computes, as for
+    `plait.vdj.model.GenerationProbability`.
+    """
+
+    log10: bool = False
+    device: str = "cpu"
+
+    @cached_property
+    def engine(self) -> GenerationProbability:
+        """What computes, in one thread: blocks are what runs in parallel."""
+        return GenerationProbability(self.model, threads=1, device=self.device)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+        fields = []
+        for kind in self.kinds:
+            fields.append((f"pgen_{kind}", pa.float64()))
+            if self.log10:
+                fields.append((f"log10_pgen_{kind}", pa.float64()))
+            fields.append((f"pgen_{kind}_status", pa.string()))
+        return pa.schema(fields)
+
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their probabilities."""
+        calls = self.places.calls(columns)
+        found: dict[str, Any] = {}
+        devices = []
+        for kind in self.kinds:
+            acids = kind != "nt"
+            texts = self.places.amino_acids(columns) if acids else self.places.texts(columns)
+            pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"), kind=kind)
+            devices.append(pgen.provenance.device)
+            status = named_statuses(pgen)
+            if acids and self.places.nucleotides >= 0:
+                given = pc.greater(pc.binary_length(self.places.texts(columns)), 0)
+                framed = pc.and_(pc.equal(status, "missing_junction"), pc.fill_null(given, False))
+                status = pc.if_else(framed, _OUT_OF_FRAME, status)
+            found[f"pgen_{kind}"] = pa.array(pgen.pgen, mask=np.isnan(pgen.pgen))
+            found[f"pgen_{kind}_status"] = status
+            if self.log10:
+                above = pgen.pgen > 0
+                # Not that of NumPy, whose last digit depends on the processor.
+                log = [math.log10(x) if x > 0 else 0.0 for x in pgen.pgen.tolist()]
+                found[f"log10_pgen_{kind}"] = pa.array(np.array(log), mask=~above)
+        batch = pa.record_batch([found[name] for name in self.schema.names], schema=self.schema)
+        return batch, used_devices(devices)
+
+
+def named_statuses(pgen: Pgen) -> pa.Array:
+    """The status of every row by its name."""
+    return pa.array(PGEN_STATUSES, pa.string()).take(pa.array(pgen.status.astype(np.int32)))
+
+
+_FLOAT: Final = pa.float64()
+_ENDS: Final = ("v_3", "d_5", "d_3", "j_5")
+_BASES: Final = "acgt"
+
+
+@dataclass(frozen=True)
+class BlockPosteriors(PgenWork):
+    """What all scenarios of the rows of blocks have in common."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The result columns."""
+        with_d = bool(self.model.d)
+        fields = [("pgen_nt", _FLOAT), ("pgen_nt_status", pa.string())]
+        for segment in "vdj" if with_d else "vj":
+            fields += [(f"posterior_{segment}_call", pa.string()), (f"posterior_{segment}_share", _FLOAT)]
+        fields += [(f"mean_{end}_deletion", _FLOAT) for end in _ENDS if with_d or not end.startswith("d")]
+        fields += [(f"mean_n{k}_length", _FLOAT) for k in (1, 2) if with_d or k == 1]
+        fields += [(f"mean_n_{base}", _FLOAT) for base in _BASES]
+        return pa.schema([*fields, ("scenario_entropy", _FLOAT)])
+
+    @cached_property
+    def _finder(self) -> PosteriorFinder:
+        return PosteriorFinder(self.model, threads=1)
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """How the numbers are made."""
+        return [{**made, "algebra": "expectation"} for made in super().provenance()]
+
+    def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
+        """Their posteriors."""
+        calls = self.places.calls(columns)
+        texts = self.places.texts(columns)
+        pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"))
+        ok = np.flatnonzero(pgen.pgen > 0)
+        some = pa.array(ok)
+        chosen = {name: column.take(some) for name, column in calls.items()}
+        found = self._finder.compute(texts.take(some), chosen.get("v"), chosen.get("j"))
+        known = np.zeros(len(texts), np.bool_)
+        known[ok] = True
+
+        def spread(values: NDArray[Any]) -> pa.Array:
+            out = np.zeros(known.size, values.dtype)
+            out[ok] = values
+            return pa.array(out, mask=~known)
+
+        result: dict[str, pa.Array] = {
+            "pgen_nt": pa.array(pgen.pgen, mask=np.isnan(pgen.pgen)),
+            "pgen_nt_status": named_statuses(pgen),
+            "scenario_entropy": spread(found.entropy),
+        }
+        for segment in "vdj":
+            names = pa.array([gene.name for gene in getattr(self.model, segment)], pa.string())
+            result[f"posterior_{segment}_call"] = (
+                names.take(spread(getattr(found, segment))) if names else None
+            )
+            result[f"posterior_{segment}_share"] = spread(getattr(found, f"{segment}_probability"))
+        for k, end in enumerate(_ENDS):
+            result[f"mean_{end}_deletion"] = spread(found.deletions[:, k])
+        for k in range(2):
+            result[f"mean_n{k + 1}_length"] = spread(found.insertions[:, k])
+        for k, base in enumerate(_BASES):
+            result[f"mean_n_{base}"] = spread(found.inserted[:, k])
+        return pa.record_batch([result[name] for name in self.schema.names], schema=self.schema), None
+
+
+#: What is computed: of nucleotides, of amino acids, of both, of motifs of amino acids, or of what is there.
+PgenOf: TypeAlias = Literal["auto", "nt", "aa", "nt,aa", "motif"]
+
+#: Rows in a block: enough that its thread is busy for some tenths of a second.
+_BLOCK_ROWS: Final = 1 << 14
+_FEWEST_ROWS: Final = 1 << 10
+#: The same where a GPU computes: enough that it is worth a copy.
+_GPU_ROWS: Final = 1 << 16
+#: Blocks worked on at a time: one thread reads and one writes, however many compute.
+_MOST_BLOCKS: Final = 64
+
+
+def pgen_files(
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    model: RecombinationModel,
+    *,
+    of: PgenOf = "auto",
+    calls: GivenCalls = "ignore",
+    log10: bool = False,
+    layout: str = "airr",
+    threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+) -> FinishedRun[PgenTotals]:
+    """Write tables with the generation probabilities of all their rows.
+
+    Every input row is in the output, in input order, with all its columns, and then ``pgen_nt`` and
+    ``pgen_nt_status``, ``pgen_aa`` and ``pgen_aa_status``, or both. Beside the table stands a summary,
+    ``OUTPUT.summary.json``. While the run lasts, computed blocks are kept in ``OUTPUT.checkpoint``.
+
+    Parameters
+    ----------
+    inputs
+        AIRR Rearrangement tables (TSV, plain or compressed, or Parquet), or of another `layout`.
+    output
+        The table: ``.parquet``, ``.tsv``, ``.tsv.gz`` or ``.tsv.zst``.
+    model
+        The model.
+    of
+        What is computed: ``"nt"``, ``"aa"`` or both; ``"auto"`` for those of which there is a column. Amino
+        acids that a table lacks are translated. Motifs (``"motif"``: ``pgen_motif``) are read from the
+        column of amino acids.
+    calls
+        Which calls are taken for what a row was made of; over others is summed.
+    log10
+        Whether there are common logarithms, too.
+    layout
+        Column layout of the inputs, or ``"lines"`` for text without a header line.
+    threads
+        Blocks worked on at a time; the output does not depend on it.
+    executor
+        Where blocks are worked on; by default so many threads of this process. The output is the same.
+    resume
+        Take over the blocks that a stopped run of the same inputs and parameters has computed.
+    device
+        As for `plait.vdj.model.GenerationProbability`; one of the machine that computes. Values of a GPU are
+        within 1e-12 of those of the CPU, relative.
+    progress
+        Called after every block.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no input, the output cannot be, or a run to resume differs.
+    FormatError
+        If an input is not what it should be, or the disk is full.
+    TargetUnavailable
+        If CUDA is asked for and cannot be used.
+    """
+    if layout == LINES and of == "auto":
+        raise InvalidInput(
+            "of", found="'auto' for lines without a header", expected="'nt', 'aa', 'nt,aa' or 'motif'"
+        )
+    executor = executor or LocalExecutor(threads)
+    table = open_junctions(
+        inputs,
+        layout=layout,
+        acids=of in ("auto", "aa", "motif") or (of, layout) == ("nt,aa", LINES),
+        nucleotides=layout != LINES or of.startswith("nt"),
+        calls=calls,
+        block_rows=_block_rows(device, executor),
+        fewest_rows=_FEWEST_ROWS,
+    )
+    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), log10, device)
+    return _run(table, work, inputs, output, executor, resume, progress)
+
+
+def posterior_files(
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    model: RecombinationModel,
+    *,
+    calls: GivenCalls = "ignore",
+    layout: str = "airr",
+    threads: int | None = None,
+    executor: Executor | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> FinishedRun[PgenTotals]:
+    """Write tables with what all scenarios of each row have in common.
+
+    Every input row is in the output, in input order, with all its columns, and then its generation
+    probability, the most probable gene of each kind, means of deletions and insertions over all scenarios,
+    and their entropy; see `plait.vdj.model.expectations.Posteriors`. Parameters, errors, summary and
+    checkpoint are as of `pgen_files`.
+    """
+    executor = executor or LocalExecutor(threads)
+    table = open_junctions(
+        inputs,
+        layout=layout,
+        acids=False,
+        calls=calls,
+        block_rows=_FEWEST_ROWS,
+        fewest_rows=_FEWEST_ROWS // 4,
+    )
+    work = BlockPosteriors(model, table.places)
+    return _run(table, work, inputs, output, executor, resume, progress)
+
+
+def _run(
+    table: JunctionTable,
+    work: PgenWork,
+    inputs: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    executor: Executor,
+    resume: bool,
+    progress: Callable[[Progress], None] | None,
+) -> FinishedRun[PgenTotals]:
+    rows = AddedColumns(table.reader.schema, work.schema)
+    with table.reader as reader:
+        run = RowRun(
+            reader=reader,
+            inputs=inputs,
+            columns=table.columns,
+            work=work,
+            provenance=asked_where_done(executor, type(work).provenance, work),
+            rows=rows,
+            summary=PgenTotals({kind: PgenSummary() for kind in work.kinds}),
+            output=output,
+            most=_MOST_BLOCKS,
+            metadata={"layout": reader.layout.name},
+            key={"columns": rows.schema.names},
+        )
+        return run_rows(run, executor, resume=resume, progress=progress)
+
+
+def _block_rows(device: str, executor: Executor) -> int:
+    """Most rows of a block: the same wherever blocks go, if a GPU is asked for by name."""
+    check_device(device)
+    there = device.startswith("cuda") or (not executor.elsewhere and resolve(device).name.startswith("cuda"))
+    return _GPU_ROWS if there else _BLOCK_ROWS
+
+
+def _kinds(table: JunctionTable, of: PgenOf, path: object) -> tuple[TextKind, ...]:
+    """What is computed, from what was asked for and what is there."""
+    places = table.places
+    if of == "auto":
+        there = {"nt": places.nucleotides >= 0, "aa": places.acids >= 0}
+        return cast(tuple[TextKind, ...], tuple(kind for kind, found in there.items() if found))
+    if of == "motif" and places.acids < 0:
+        raise FormatError(
+            str(path), found="no column of amino acids", expected="motifs in the column of amino acids"
+        )
+    return cast(tuple[TextKind, ...], tuple(of.split(",")))

@@ -245,6 +245,17 @@ class RecombinationModel:
         """float64 (4,): probability of the N nucleotide next to J."""
         return stationary_distribution(self.dj_steps)
 
+    def extended_all(self, segment: Literal["V", "D", "J"]) -> list[str]:
+        """`extended` of all genes of a segment.
+
+        Parameters
+        ----------
+        segment
+            Which kind of gene.
+        """
+        genes = {"V": self.v, "D": self.d, "J": self.j}[segment]
+        return [self.extended(segment, k) for k in range(len(genes))]
+
     def extended(self, segment: Literal["V", "D", "J"], index: int) -> str:
         """The part of a gene that a junction may hold, with all P nucleotides; empty without anchor.
 
@@ -266,6 +277,12 @@ class RecombinationModel:
             return _mirrored(part[::-1], j)[::-1] + part if part else ""
         whole = self.d[index].sequence
         return _mirrored(whole[::-1], d5)[::-1] + whole + _mirrored(whole, d3)
+
+
+def packed_bases(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bases of n texts as 0 to 3, one text after the other, and where each begins and ends, (n + 1,)."""
+    bases = np.array([_BASES.index(base) for text in texts for base in text], np.uint8)
+    return bases, np.cumsum([0, *map(len, texts)], dtype=np.int64)
 
 
 def _mirrored(part: str, count: int) -> str:

@@ -25,7 +25,7 @@ from plait.run.rows import Kept, Remade, kept_results, kept_table
 from plait.settings import package_digest
 from plait.types import Provenance
 from plait.vdj.model.junctions import ACID_OF_CODON, END_COLUMNS, choice_columns
-from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.recombination_model import RecombinationModel, packed_bases
 from plait.vdj.reads.columns import edges_of, text_array
 
 #: Draws that are made at a time.
@@ -164,20 +164,10 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
     add("left_step", [*model.vd_steps, model.vd_first])
     add("right_step", [*model.dj_steps, model.dj_first])
     made = [_alias(table) for table in tables]
-    texts = {
-        "v": [model.extended("V", k) for k in range(len(model.v))],
-        "d": [model.extended("D", k) for k in range(len(model.d))],
-        "j": [model.extended("J", k) for k in range(len(model.j))],
-    }
-    symbols = "".join(text for kind in texts.values() for text in kind)
-    edges: dict[str, Any] = {}
-    at = 0
-    for name, kind in texts.items():
-        edges[f"{name}_first"] = at + np.concatenate([[0], np.cumsum([len(text) for text in kind])]).astype(
-            np.int64
-        )
-        at = int(edges[f"{name}_first"][-1])
-    most = sum(max((len(text) for text in kind), default=0) for kind in texts.values())
+    of_v, of_d, of_j = model.extended_all("V"), model.extended_all("D"), model.extended_all("J")
+    bases, edges = packed_bases([*of_v, *of_d, *of_j])
+    v_end, d_end = len(of_v), len(of_v) + len(of_d)
+    most = sum(max(map(len, texts), default=0) for texts in (of_v, of_d, of_j))
     most += model.p_vd_length.size + model.p_dj_length.size
     sizes = [table.size for table in tables]
     draws = ChainDraws(
@@ -189,9 +179,11 @@ def _chain_draws(model: RecombinationModel, functional: bool) -> tuple[ChainDraw
         joints=len(model.p_dj),
         j_genes=len(model.j),
         d3_deletions=model.p_d_deletions.shape[-1] if model.d else 1,
-        symbols=np.array(["ACGT".index(letter) for letter in symbols], np.uint8),
+        symbols=bases,
         **first,
-        **edges,
+        v_first=edges[: v_end + 1],
+        d_first=edges[v_end : d_end + 1],
+        j_first=edges[d_end:],
     )
     return draws, most
 

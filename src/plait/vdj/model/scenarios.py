@@ -29,7 +29,7 @@ from plait.dp.chain.graphs import taken
 from plait.errors import InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import FinishedRun, Progress, RowRun, RowWork, run_rows
-from plait.vdj.calls import RowTotals
+from plait.vdj.calls import RowTotals, as_column
 from plait.vdj.model.junctions import (
     EncodedTexts,
     GivenCalls,
@@ -41,8 +41,8 @@ from plait.vdj.model.junctions import (
     open_junctions,
 )
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
-from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
-from plait.vdj.model.weights import GivenGenes, as_column
+from plait.vdj.model.recombination_model import ModelGene, RecombinationModel, packed_bases
+from plait.vdj.model.weights import GivenGenes
 from plait.vdj.reads.columns import edges_of, text_array
 
 _Floats = NDArray[np.float64]
@@ -234,11 +234,9 @@ class ScenarioFinder:
 
 def _tables(model: RecombinationModel) -> ScenarioTables:
     return ScenarioTables(
-        v=_segment(
-            [model.extended("V", k) for k in range(len(model.v))], model.p_v[:, None] * model.p_v_deletions
-        ),
-        d=_segment([model.extended("D", k) for k in range(len(model.d))], model.p_d_deletions),
-        j=_segment([model.extended("J", k)[::-1] for k in range(len(model.j))], model.p_j_deletions),
+        v=_segment(model.extended_all("V"), model.p_v[:, None] * model.p_v_deletions),
+        d=_segment(model.extended_all("D"), model.p_d_deletions),
+        j=_segment([text[::-1] for text in model.extended_all("J")], model.p_j_deletions),
         joint=np.ascontiguousarray(model.p_dj),
         left=InsertionWeights(
             np.ascontiguousarray(model.p_vd_length), model.vd_first, np.ascontiguousarray(model.vd_steps)
@@ -250,9 +248,7 @@ def _tables(model: RecombinationModel) -> ScenarioTables:
 
 
 def _segment(genes: Sequence[str], weight: _Floats) -> SegmentWeights:
-    bases = np.array(["ACGT".index(letter) for text in genes for letter in text], np.uint8)
-    first = np.concatenate([[0], np.cumsum([len(text) for text in genes])]).astype(np.int64)
-    return SegmentWeights(bases, first, np.ascontiguousarray(weight))
+    return SegmentWeights(*packed_bases(genes), np.ascontiguousarray(weight))
 
 
 def _scratch(tables: ScenarioTables, longest: int, count: int) -> ScenarioScratch:
@@ -468,7 +464,7 @@ def scenario_files(
     Parameters
     ----------
     inputs, output, model, calls, layout, threads, executor, resume, progress
-        As for `plait.vdj.model.pgen_files.pgen_files`.
+        As for `plait.vdj.model.pgen.pgen_files`.
     best
         Most scenarios of a row.
 
@@ -479,8 +475,6 @@ def scenario_files(
     FormatError
         If an input is not what it should be, or the disk is full.
     """
-    if not inputs:
-        raise InvalidInput("inputs", found="no file", expected="at least one file")
     if not 1 <= best <= _BLOCK_SCENARIOS:
         raise InvalidInput("best", found=best, expected=f"1 to {_BLOCK_SCENARIOS:,}")
     executor = executor or LocalExecutor(threads)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -17,7 +16,7 @@ from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, padded
-from plait.vdj.calls import STATUSES
+from plait.vdj.calls import STATUSES, as_column
 from plait.vdj.germline.allele import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
 
@@ -238,25 +237,6 @@ class GeneCalls:
         if all(self.genes[gene].anchor is None for gene in genes):
             return f"no_{self._segment}_anchor", ()
         return "ok", genes
-
-
-def as_column(values: Any, name: str = "junctions") -> pa.Array:
-    """Junctions, or an Arrow array of them, as one array of texts; those of pandas that are missing are null.
-
-    InvalidInput, which calls them `name`, if it is one text alone, or something else.
-    """
-    if isinstance(values, str | bytes):
-        raise InvalidInput(name, found="one text", expected="a sequence of texts")
-    try:
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        if not isinstance(values, pa.Array):
-            return pa.array(list(values), pa.large_string(), from_pandas=True)
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-            raise InvalidInput(name, found=f"values of type {values.type}", expected="texts")
-        return values.cast(pa.large_string())
-    except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
 
 
 def _named(name: str) -> Allele:
