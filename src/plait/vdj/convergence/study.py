@@ -151,9 +151,7 @@ def study(
     FormatError
         If the sheet or a file is not what it should be.
     """
-    alleles = germline
-    if not isinstance(alleles, GermlineSet):
-        alleles = load_germline(alleles, anchors=anchors)
+    alleles = germline if isinstance(germline, GermlineSet) else load_germline(germline, anchors=anchors)
     recombination = _loaded(recombination_model)
     settings = StudySettings(
         germline=alleles.name,
