@@ -1,6 +1,6 @@
 """The tables behind figures and answers, from clonotypes that come in parts.
 
-Beside `stages`, its one importer, because both together would be too long a file.
+A module of its own: `stages` with it and `partition` would be too long a file.
 """
 
 from __future__ import annotations

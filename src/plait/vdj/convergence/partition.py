@@ -3,8 +3,9 @@
 A task reads a stretch of one file's counts and writes one or more pieces: Arrow files whose block i has the
 rows of part i. Part i is block i of all pieces, so that it is read without the rest. Also the columns of a
 study's tables: the rows of one subject that show one clonotype are a pair; tables of clonotypes and of pairs
-come in parts, each with whole clonotypes only. Beside `stages`,
-its one importer, because both together would be too long a file.
+come in parts, each with whole clonotypes only.
+
+A module of its own: `stages` with it and `figure_tables` would be too long a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which predicts sharing better, path counts or generation probability? The comparison in words.
 
-Beside `answers`, its one importer, because both together would be too long a file.
+A module of its own: with `answers` it would fill a file, and Pgen is told of in words of its own.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,9 +149,7 @@ def study(
     FormatError
         If the sheet or a file is not what it should be.
     """
-    alleles = germline
-    if not isinstance(alleles, GermlineSet):
-        alleles = load_germline(alleles, anchors=anchors)
+    alleles = germline if isinstance(germline, GermlineSet) else load_germline(germline, anchors=anchors)
     recombination = _loaded(recombination_model)
     settings = StudySettings(
         germline=alleles.name,
@@ -177,24 +176,42 @@ def study(
         _check_model(settings, recombination, alleles)
     samples = read_sample_sheet(sheet)
     with nullcontext(executor) if executor is not None else open_executor(threads=threads) as workers:
-        plan = count_plan(settings, alleles, device=device, executor=workers)
-        planned = [plan_sample(sample, settings, plan) for sample in samples.samples]
-        # Absolute, for workers that have been started elsewhere.
-        kept = None if cache is None else Path(cache).absolute()
-        folder = StudyFolder(Path(output).absolute(), counts=kept)
-        run = _Run(settings, folder, workers, progress or (lambda state: None))
-        # Open from start to end: it keeps another run out of the folder.
-        with AtomicFile(folder.study) as file:
-            folder.check_replaceable(resume=resume, force=force)
-            folder.study.unlink(missing_ok=True)
-            if not resume:
-                folder.start_anew()
-            facts = run.facts(samples, planned, plan, alleles, recombination, resume=resume)
-            with output_errors(folder.study):
-                text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-                file.stream.write(f"{text}\n".encode())
-            folder.tidy()
-    return Study(folder=Path(output), facts=facts, tables=run.tables)
+        run = partial(_finished, samples, Path(output), settings, alleles, recombination, workers)
+        return run(cache=cache, device=device, resume=resume, force=force, progress=progress)
+
+
+def _finished(
+    sheet: SampleSheet,
+    output: Path,
+    settings: StudySettings,
+    germline: GermlineSet,
+    model: RecombinationModel | None,
+    executor: Executor,
+    *,
+    cache: _Path | None,
+    device: str,
+    resume: bool,
+    force: bool,
+    progress: Callable[[StudyProgress], None] | None,
+) -> Study:
+    plan = count_plan(settings, germline, device=device, executor=executor)
+    planned = [plan_sample(sample, settings, plan) for sample in sheet.samples]
+    # Absolute, for workers that have been started elsewhere.
+    kept = None if cache is None else Path(cache).absolute()
+    folder = StudyFolder(output.absolute(), counts=kept)
+    run = _Run(settings, folder, executor, progress or (lambda state: None))
+    # Open from start to end: it keeps another run out of the folder.
+    with AtomicFile(folder.study) as file:
+        folder.check_replaceable(resume=resume, force=force)
+        folder.study.unlink(missing_ok=True)
+        if not resume:
+            folder.start_anew()
+        facts = run.facts(sheet, planned, plan, germline, model, resume=resume)
+        with output_errors(folder.study):
+            text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+            file.stream.write(f"{text}\n".encode())
+        folder.tidy()
+    return Study(folder=output, facts=facts, tables=run.tables)
 
 
 def _loaded(model: RecombinationModel | _Path | None) -> RecombinationModel | None:
