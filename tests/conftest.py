@@ -44,6 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out tests marked interpreted(alone=True), which run with the compiler off",
     )
     parser.addoption(
+        "--few-specialisations",
+        action="store_true",
+        help="a kernel that was asked for too many combinations of types is a failure",
+    )
+    parser.addoption(
         "--kernels",
         choices=["all", "changed", "record"],
         default="all",
@@ -136,7 +141,8 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         from support.specialisations import Specialisations
 
-        config.pluginmanager.register(Specialisations(), "specialisations")
+        gate = config.getoption("--few-specialisations")
+        config.pluginmanager.register(Specialisations(gate), "specialisations")
     if missing_simulator() is None:
         from support.simulator import quicken
 

@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from plait.align.batches import PairSweep
-from plait.align.codes import CodeList
+from plait.align.batches import CodeList, PairSweep
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda

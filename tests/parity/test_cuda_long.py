@@ -7,6 +7,7 @@ import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from plait.align import SubstitutionMatrix, align, score
 from plait.align import batches as whole_pairs
 from plait.dp.pairs import launches as pair_launches
 from plait.dp.pairs.gpu_long import CELLS_OF_A_LAUNCH, LEAST_COLUMNS, LEAST_TILE, Capacity, plan_grid
-from plait.dp.pairs.tiles import Grid, Tile
+from plait.dp.pairs.tiles import Grid, LongPair, Tile
 
 EITHER = (pytest.mark.gpu, pytest.mark.cuda_simulator)
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "") not in ("", "0")
@@ -65,7 +66,7 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = 1 << 12 if SIMULATED else 1 << 19
     monkeypatch.setattr(whole_pairs, "_TILED_CELLS", 1)
     monkeypatch.setattr(pair_launches, "_CHOICES_BESIDE_MANY", memory)
-    monkeypatch.setattr(pair_launches, "_CHECKPOINTS", memory)
+    monkeypatch.setattr(whole_pairs, "LongPair", partial(LongPair, checkpoint_limit=memory))
     monkeypatch.setattr(pair_launches, "_MOST_CHECKPOINTS", memory)
     monkeypatch.setattr(cuda_long, "_LEAST_CELLS", 1)
     monkeypatch.setattr(cuda_long_plan, "LEAST_TILE", 64)

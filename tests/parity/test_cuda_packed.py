@@ -15,8 +15,7 @@ if importlib.util.find_spec("numba_cuda") is None:
 
 from support.cuda_build import ptx_of
 
-from plait.align.batches import PairSweep
-from plait.align.codes import CodeList
+from plait.align.batches import CodeList, PairSweep
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import SIMULATED, cuda

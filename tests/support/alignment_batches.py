@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.alignment import AlignmentCase
 
-from plait.align.codes import PairBatch, code_list
+from plait.align.batches import PairBatch, code_list
 from plait.align.results import (
     DELETION,
     INSERTION,

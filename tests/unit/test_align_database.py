@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.align import database as database_build
-from plait.align.codes import ALPHABETS, PAD_CODE, Kind, common_kind, count_letters, kind_of
 from plait.align.database import (
     DIGESTS,
     FORMAT_VERSION,
@@ -26,6 +25,8 @@ from plait.align.database import (
     open_database,
     pack_sequences,
 )
+from plait.align.scoring import ALPHABETS, PAD_CODE, common_kind, count_letters, kind_of
+from plait.align.settings import Kind
 from plait.dp.pairs import blocks as packing
 from plait.dp.pairs.blocks import BLOCK_LANES, arrange
 from plait.errors import FormatError, InvalidInput, Unsupported

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from tests.fuzz.kept import sealed_database
 
-from plait.align.codes import ALPHABETS, Kind
 from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database, open_database
+from plait.align.scoring import ALPHABETS
+from plait.align.settings import Kind
 from plait.errors import FormatError
 
 TEXT = {"protein": ALPHABETS["protein"], "dna": ALPHABETS["dna"]}

@@ -15,8 +15,7 @@ from support.alignment_batches import rescore
 
 from plait.align import search as search_runs
 from plait.align import search_sources, sweeps
-from plait.align.batches import PairSweep
-from plait.align.codes import PairBatch, code_list
+from plait.align.batches import PairBatch, PairSweep, code_list
 from plait.align.database import SequenceDatabase, build_database, open_database, pack_sequences
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
 from plait.align.search import SearchResult, search, search_files

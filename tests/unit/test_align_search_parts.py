@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.align import search_sources, sweeps
-from plait.align.batches import PairSweep, block_query
-from plait.align.codes import PAD_CODE, PairBatch, code_list
+from plait.align.batches import PairBatch, PairSweep, block_query, code_list
 from plait.align.database import SequenceDatabase, build_database, pack_sequences
-from plait.align.scoring import Scoring, SubstitutionMatrix, load_matrix, make_scoring, match_mismatch
+from plait.align.scoring import (
+    PAD_CODE,
+    Scoring,
+    SubstitutionMatrix,
+    load_matrix,
+    make_scoring,
+    match_mismatch,
+)
 from plait.align.search import search
 from plait.align.search_sources import FastaSource, lone_lanes, matrix_columns, open_source
 from plait.align.settings import SearchSettings

@@ -10,10 +10,16 @@ from typing import Any, Final, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import PairSweep, against, ignore_progress
-from plait.align.codes import CodeList, PairBatch, code_list, common_kind, count_letters
+from plait.align.batches import CodeList, PairBatch, PairSweep, against, code_list, ignore_progress
 from plait.align.results import Alignment, make_alignment
-from plait.align.scoring import Scoring, SubstitutionMatrix, free_ends_of, make_scoring
+from plait.align.scoring import (
+    Scoring,
+    SubstitutionMatrix,
+    common_kind,
+    count_letters,
+    free_ends_of,
+    make_scoring,
+)
 from plait.align.settings import FreeEnd, Kind, Mode, Traceback
 from plait.devices.target import resolve
 from plait.dp.pairs.rows import RowSweep, row_sweep
@@ -44,7 +50,7 @@ def guess_scoring(
 ) -> Scoring:
     """The scoring that is asked for, with defaults that suit the sequences.
 
-    The sequences are looked at if neither `matrix` nor `kind` is given: see `plait.align.codes.kind_of`.
+    The sequences are looked at if neither `matrix` nor `kind` is given: see `plait.align.scoring.kind_of`.
     """
     if matrix is None and kind is None:
         kind = common_kind({"the queries": _counts(queries), "the targets": _counts(targets)})
@@ -292,7 +298,7 @@ class AlignmentSettings(TypedDict, total=False):
         By default those of BLAST for the matrix.
     kind
         ``"protein"`` or ``"dna"`` (RNA too). By default what the matrix is for; without one, what the letters
-        of both say: see `plait.align.codes.kind_of`. Where they leave it open, it has to be said.
+        of both say: see `plait.align.scoring.kind_of`. Where they leave it open, it has to be said.
     band
         Only cells with ``low <= j - i <= high`` are aligned, for row i and column j; one number b is (-b, b).
         Where no local alignment has a positive score, the one without columns lies at the band's first cell.

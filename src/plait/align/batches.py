@@ -1,15 +1,14 @@
-"""Which schedule serves which pairs: lists of pairs, one long pair, and one query against many targets."""
+"""Pairs of sequences as codes, and what serves which: lists, one long pair, a query against many targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.codes import CodeList, PairBatch, code_list
 from plait.align.results import Alignment, make_alignment, make_alignments
 from plait.align.scoring import NO_CODE, Scoring
 from plait.devices.target import Target
@@ -48,6 +47,64 @@ _MOST_PACKED = 1 << 28
 
 _Progress = Callable[[int], None]
 _Two = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeList:
+    """Sequences as codes: `codes` (residues,), one after the other; `starts` (n + 1,), offsets into it."""
+
+    codes: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.uint8]:
+        return self.codes[self.starts[index] : self.starts[index + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Residues of each, int64, shape (n,)."""
+        return np.diff(self.starts)
+
+    def take(self, indices: NDArray[np.int64]) -> CodeList:
+        """Some of the sequences, in any order."""
+        return code_list([self[int(k)] for k in indices])
+
+    def between(self, first: int, last: int) -> CodeList:
+        """The sequences `first` to `last`, exclusive, without a copy."""
+        start, end = self.starts[first], self.starts[last]
+        return CodeList(self.codes[start:end], self.starts[first : last + 1] - start)
+
+
+def code_list(sequences: Sequence[NDArray[np.uint8]]) -> CodeList:
+    """Sequences that are codes already."""
+    starts = np.zeros(len(sequences) + 1, np.int64)
+    np.cumsum([sequence.size for sequence in sequences], out=starts[1:])
+    return CodeList(np.concatenate([np.zeros(0, np.uint8), *sequences]), starts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairBatch:
+    """Pairs: the first query with the first target, and so on; as many of each."""
+
+    queries: CodeList
+    targets: CodeList
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+        return ((self.queries[k], self.targets[k]) for k in range(len(self)))
+
+    @property
+    def cells(self) -> NDArray[np.int64]:
+        """Cells of the matrix of each pair, int64, shape (pairs,)."""
+        return self.queries.sizes * self.targets.sizes
+
+    def only(self, pairs: NDArray[np.int64]) -> PairBatch:
+        """Some of the pairs."""
+        return PairBatch(self.queries.take(pairs), self.targets.take(pairs))
 
 
 def ignore_progress(cells: int) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.codes import (
+from plait.align.scoring import (
     ALPHABETS,
     CODES,
     ILLEGAL_CODE,
@@ -70,7 +70,7 @@ class SequenceDatabase:
     """Packed sequences, in memory or in a memory-mapped file; the arrays cannot be written to.
 
     The longest sequences come first, those of equal length in order of input, so that the first blocks are
-    the most work. Codes are those of `plait.align.codes.ALPHABETS`; case is not kept.
+    the most work. Codes are those of `plait.align.scoring.ALPHABETS`; case is not kept.
 
     Block b has the rows ``first_columns[b]:first_columns[b + 1]`` of `packed`, (columns, 64):
     ``packed[column, lane]`` is a code, `PAD_CODE` behind the end of a sequence and in lanes without one. Rows

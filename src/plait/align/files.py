@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.codes import ALPHABETS, CodeList, PairBatch, code_list, common_kind, count_sample
+from plait.align.batches import CodeList, PairBatch, code_list
 from plait.align.results import Alignment
-from plait.align.scoring import Scoring, make_scoring, match_mismatch
+from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
 from plait.align.settings import Kind, Pairing
 from plait.align.statistics import KarlinAltschul, karlin_altschul
 from plait.align.table_writers import PairTableWriter
@@ -60,7 +60,7 @@ def scoring_of_files(
 
     As `plait.align.scoring.make_scoring`, but `match` and `mismatch` may stand in the place of a matrix, 2
     and -3 if one is left out. Without `matrix` and `kind`, the first letters of all files say what they are,
-    see `plait.align.codes.kind_of`. `InvalidInput` if a setting is wrong or does not go with another, or the
+    see `kind_of` there. `InvalidInput` if a setting is wrong or does not go with another, or the
     files hold different kinds of sequences, or what may be of either; `FormatError` if a file cannot be read.
     """
     by_letters = match is not None or mismatch is not None

@@ -16,19 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.batches import PairSweep
-from plait.align.codes import (
+from plait.align.batches import PairBatch, PairSweep, code_list
+from plait.align.results import Alignment
+from plait.align.scoring import (
     SAMPLE,
     SAY_KIND,
-    PairBatch,
-    code_list,
+    Scoring,
+    SubstitutionMatrix,
     count_letters,
     count_sample,
     decode_residues,
     kind_of,
+    load_matrix,
+    make_scoring,
 )
-from plait.align.results import Alignment
-from plait.align.scoring import Scoring, SubstitutionMatrix, load_matrix, make_scoring
 from plait.align.search_sources import Database, Entry, matrix_columns, open_source
 from plait.align.settings import Kind, SearchSettings
 from plait.align.statistics import karlin_altschul
@@ -224,6 +225,17 @@ def _progress_after(cells: int, progress: _Progress) -> _Progress:
     return lambda state: progress(SearchProgress(cells + state.cells, cells + state.total_cells))
 
 
+def _checked(settings: SearchSettings) -> SearchSettings:
+    if settings.kind not in (None, "protein", "dna"):
+        raise InvalidInput("kind", found=repr(settings.kind), expected="'protein' or 'dna'")
+    for what, value in (("top", settings.top), ("min_score", settings.min_score)):
+        if value is not None and value < 1:
+            raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
+    if settings.evalue is not None and not settings.evalue >= 0:
+        raise InvalidInput("evalue", found=repr(settings.evalue), expected="a number of at least 0")
+    return settings
+
+
 class SearchRun:
     """One search; `cells` are those of all matrices swept so far, `notes` what the user ought to know.
 
@@ -232,8 +244,7 @@ class SearchRun:
     """
 
     def __init__(self, database: Database, settings: SearchSettings) -> None:
-        settings.check()
-        self.settings = settings
+        self.settings = _checked(settings)
         self._threads = thread_count() if settings.threads is None else settings.threads
         target = resolve(settings.device, self._threads)
         matrix = settings.matrix

@@ -10,9 +10,17 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.codes import ALPHABETS, CODES, PAD_CODE, common_kind, count_sample, encode_residues
 from plait.align.database import SequenceDatabase, is_database, open_database, pack_sequences
-from plait.align.scoring import NO_CODE, Scoring
+from plait.align.scoring import (
+    ALPHABETS,
+    CODES,
+    NO_CODE,
+    PAD_CODE,
+    Scoring,
+    common_kind,
+    count_sample,
+    encode_residues,
+)
 from plait.align.settings import Kind
 from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, CPU_SHAPE, SweepShape, TargetBlocks
 from plait.errors import FormatError, InvalidInput
@@ -56,7 +64,7 @@ class TargetPart(NamedTuple):
 class LoneTarget(NamedTuple):
     """A target that is swept on its own.
 
-    `codes`, of `plait.align.codes.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
+    `codes`, of `plait.align.scoring.ALPHABETS`, are those of all of it or a stretch of it; `length` is always
     the residues of all of it.
     """
 
@@ -155,7 +163,7 @@ def _split(part: TargetPart, count: int) -> tuple[list[TargetPart], Iterator[Lon
 
 
 class Entry(NamedTuple):
-    """A record of what is searched, `record` from 0; `codes` are of `plait.align.codes.ALPHABETS`."""
+    """A record of what is searched, `record` from 0; `codes` are of `plait.align.scoring.ALPHABETS`."""
 
     record: int
     name: str

@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from plait.errors import InvalidInput
-
 if TYPE_CHECKING:
     from plait.align.scoring import SubstitutionMatrix
 
@@ -66,13 +64,3 @@ class SearchSettings:
     allow_duplicate_names: bool = False
     threads: int | None = None
     device: str = "auto"
-
-    def check(self) -> None:
-        """`InvalidInput` if a number is too low, or the kind is none."""
-        if self.kind not in (None, "protein", "dna"):
-            raise InvalidInput("kind", found=repr(self.kind), expected="'protein' or 'dna'")
-        for what, value in (("top", self.top), ("min_score", self.min_score)):
-            if value is not None and value < 1:
-                raise InvalidInput(what, found=repr(value), expected="a whole number of at least 1")
-        if self.evalue is not None and not self.evalue >= 0:
-            raise InvalidInput("evalue", found=repr(self.evalue), expected="a number of at least 0")

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import PairSweep, against, block_query
-from plait.align.codes import PAD_CODE, PairBatch, code_list
+from plait.align.batches import PairBatch, PairSweep, against, block_query, code_list
 from plait.align.results import Alignment
-from plait.align.scoring import Scoring, free_ends_of
+from plait.align.scoring import PAD_CODE, Scoring, free_ends_of
 from plait.align.search_sources import LoneTarget, Source, TargetChunk, TargetPart, matrix_columns
 from plait.devices.target import Target
 from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, BlockBatch, SweepShape, TargetBlocks, sweep_shape
