@@ -565,7 +565,7 @@ class _Compression:
     def _rows(
         self, parameters: StreamParameters, window: Window, write: _Write, every: int
     ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Compress a window some rows at a time, up to multiples of `every`; the rows, once they are written."""
+        """Compress a window some rows at a time, up to multiples of `every`; the rows, once written."""
         compressor = Compressor(parameters, write)
         row, step = window.first_row, rows_at_a_time(parameters.image)
         while row < window.last_row:
