@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,7 +29,28 @@ from plait.vdj.germline.findings import COLUMNS, allele_row, csv_text, json_text
 
 app = App(name="germline", help="List, show, check and convert germline sets.", version_flags=[])
 
-Anchors = Annotated[Path | None, Parameter(name="--anchors")]
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """What a source may not say.
+
+    Attributes
+    ----------
+    anchors
+        CSV table gene,anchor_index[,function] of 0-based anchors to use in the place of those of the set.
+    species
+        Species, where the source does not state it: a binomial, human or mouse.
+    locus
+        Locus, where it cannot be told from the names.
+    """
+
+    anchors: Path | None = None
+    species: str = ""
+    locus: str = ""
+
+
+_SAID = SourceOptions()
 
 
 def _print_table(table: Table) -> None:
@@ -54,9 +76,7 @@ def show(
     source: str,
     *,
     format: Literal["table", "json", "fasta", "csv"] = "table",
-    anchors: Anchors = None,
-    species: str = "",
-    locus: str = "",
+    said: SourceOptions = _SAID,
 ) -> None:
     """Print every allele of a germline set, with its CDR3 end as used in counting.
 
@@ -67,14 +87,10 @@ def show(
         folder.
     format
         What to print; json has everything.
-    anchors
-        CSV table gene,anchor_index[,function] of 0-based anchors to use in the place of those of the set.
-    species
-        Species, where the source does not state it: a binomial, human or mouse.
-    locus
-        Locus, where it cannot be told from the names.
+    said
+        What the source may not say.
     """
-    germline = load_germline(source, anchors=anchors, species=species, locus=locus)
+    germline = load_germline(source, **asdict(said))
     if format == "table":
         _show_table(germline)
         return
@@ -100,7 +116,7 @@ def _show_table(germline: GermlineSet) -> None:
 
 
 @app.command
-def validate(source: str, *, anchors: Anchors = None, species: str = "", locus: str = "") -> int:
+def validate(source: str, *, said: SourceOptions = _SAID) -> int:
     """Print everything that is wrong or odd in a germline set, and a count of each kind.
 
     The exit code is 1 if there are errors, 0 if there are only warnings and notes, and 2 if the source cannot
@@ -110,14 +126,10 @@ def validate(source: str, *, anchors: Anchors = None, species: str = "", locus: 
     ----------
     source
         As in ``show``.
-    anchors
-        As in ``show``.
-    species
-        As in ``show``.
-    locus
-        As in ``show``.
+    said
+        What the source may not say.
     """
-    germline = load_germline(source, anchors=anchors, species=species, locus=locus, strict=False)
+    germline = load_germline(source, **asdict(said), strict=False)
     findings = find_problems(germline)
     for finding in findings:
         print("\t".join((finding.severity, finding.kind, finding.allele or germline.name, finding.message)))
@@ -136,10 +148,8 @@ def convert(
     v: Path | None = None,
     d: Path | None = None,
     j: Path | None = None,
-    anchors: Anchors = None,
     name: str | None = None,
-    species: str = "",
-    locus: str = "",
+    said: SourceOptions = _SAID,
 ) -> None:
     """Write a germline set in another format.
 
@@ -156,20 +166,16 @@ def convert(
         FASTA file of D sequences.
     j
         FASTA file of J sequences.
-    anchors
-        As in ``show``.
     name
         Name of the set.
-    species
-        As in ``show``.
-    locus
-        As in ``show``.
+    said
+        What the source may not say.
     """
     if source is not None and v is None and d is None and j is None:
-        germline = load_germline(source, anchors=anchors, name=name, species=species, locus=locus)
+        germline = load_germline(source, name=name, **asdict(said))
     elif source is None and v is not None and j is not None:
-        germline = read_fasta_trio(v, j, d, name=name, species=species, locus=locus)
-        germline = germline if anchors is None else apply_overrides(germline, anchors)
+        germline = read_fasta_trio(v, j, d, name=name, species=said.species, locus=said.locus)
+        germline = germline if said.anchors is None else apply_overrides(germline, said.anchors)
     else:
         raise InvalidInput(
             "input", found="a mixture or too little", expected="a source, or --v and --j (and --d)"

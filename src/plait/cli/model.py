@@ -31,10 +31,32 @@ if TYPE_CHECKING:
 _RUN = RunParameters()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class GivenModel:
+    """Which recombination model is used.
+
+    Attributes
+    ----------
+    model
+        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
+        IGoR or OLGA.
+    repair_anchors
+        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
+        do so; each is named, and recorded in the provenance.
+    """
+
+    model: str
+    repair_anchors: Flag = False
+
+    def load(self) -> RecombinationModel:
+        """The model, after telling what is wrong with its genes."""
+        return model_named(self.model, repair_anchors=self.repair_anchors)
+
+
 def pgen(
     *inputs: Path,
-    model: str,
-    repair_anchors: Flag = False,
+    given: GivenModel,
     output: OutputOption,
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
@@ -49,12 +71,8 @@ def pgen(
     ----------
     inputs
         Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
-    model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
-    repair_anchors
-        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
-        do so; each is named, and recorded in the provenance.
+    given
+        The recombination model.
     output
         The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
     of
@@ -78,7 +96,7 @@ def pgen(
     from plait.reports.model_text import pgen_text
     from plait.vdj.model.pgen import pgen_files
 
-    found = model_named(model, repair_anchors=repair_anchors)
+    found = given.load()
     start = work_time()
     with (
         tables_of(inputs, run.resume) as tables,
@@ -103,8 +121,7 @@ def pgen(
 
 def scenarios(
     *inputs: Path,
-    model: str,
-    repair_anchors: Flag = False,
+    given: GivenModel,
     output: OutputOption,
     best: WholeNumber = 10,
     posteriors: Flag = False,
@@ -118,12 +135,8 @@ def scenarios(
     ----------
     inputs
         Tables with junctions: TSV (plain, .gz or .zst) or Parquet; - is standard input.
-    model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
-    repair_anchors
-        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
-        do so; each is named, and recorded in the provenance.
+    given
+        The recombination model.
     output
         The table to write, one row per scenario: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands
         beside.
@@ -145,7 +158,7 @@ def scenarios(
     from plait.vdj.model.pgen import posterior_files
     from plait.vdj.model.scenarios import scenario_files
 
-    found = model_named(model, repair_anchors=repair_anchors)
+    found = given.load()
     start = work_time()
     with (
         tables_of(inputs, run.resume) as tables,
@@ -170,8 +183,7 @@ def scenarios(
 
 def generate(
     *,
-    model: str,
-    repair_anchors: Flag = False,
+    given: GivenModel,
     output: OutputOption,
     count: Annotated[WholeNumber, Parameter(name=["--count", "-n"], allow_leading_hyphen=True)],
     seed: Annotated[WholeNumber, Signed] = 0,
@@ -182,12 +194,8 @@ def generate(
 
     Parameters
     ----------
-    model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
-    repair_anchors
-        Mend genes of the model whose conserved codon is not where the model says, where there is one way to
-        do so; each is named, and recorded in the provenance.
+    given
+        The recombination model.
     output
         The table to write: .parquet, .tsv, .tsv.gz or .tsv.zst.
     count
@@ -201,7 +209,7 @@ def generate(
     """
     from plait.vdj.model.sampling import generate_file
 
-    found = model_named(model, repair_anchors=repair_anchors)
+    found = given.load()
     start = work_time()
     with run.open() as executor, Bar("drawing", "{task.fields[done]:,} rows") as bar:
         made = generate_file(

@@ -296,29 +296,20 @@ def _layout_error(path: object, record: int, line: int, text: bytes, lines: _Lin
     header, sequence, plus, quality = (
         text[a:b] for a, b in zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
     )
+    name, hint = _name_of(header), _ONE_LINE
     if not header.startswith(b"@"):
-        return FormatError(
-            path, line=line, record=record, found=_shown(header), expected=_EXPECTED_HEADER, hint=_ONE_LINE
-        )
-    name = shown_name((header[1:].split() or [b""])[0].decode("utf-8", "backslashreplace"))
-    if not plus.startswith(b"+"):
-        found = _shown(plus) if plus else "a blank line"
-        return FormatError(
-            path,
-            line=line + 2,
-            record=record,
-            found=f"{found} as the third line of read {name}",
-            expected="a line that begins with '+'",
-            hint=_ONE_LINE,
-        )
-    return FormatError(
-        path,
-        line=line + 3,
-        record=record,
-        found=f"{len(quality):,} qualities for the {len(sequence):,} bases of read {name}",
-        expected="one quality for each base",
-        hint="the file may be damaged",
-    )
+        at, found, expected = 0, _shown(header), _EXPECTED_HEADER
+    elif not plus.startswith(b"+"):
+        told = _shown(plus) if plus else "a blank line"
+        at, found, expected = 2, f"{told} as the third line of read {name}", "a line that begins with '+'"
+    else:
+        found = f"{len(quality):,} qualities for the {len(sequence):,} bases of read {name}"
+        at, expected, hint = 3, "one quality for each base", "the file may be damaged"
+    return FormatError(path, line=line + at, record=record, found=found, expected=expected, hint=hint)
+
+
+def _name_of(header: bytes) -> str:
+    return shown_name((header[1:].split() or [b""])[0].decode("utf-8", "backslashreplace"))
 
 
 _ONE_LINE: Final = "a record is four lines: header, sequence, '+' and qualities; or the file is damaged"
@@ -337,7 +328,6 @@ def _last_record(path: object, first: int, line: int, text: bytes) -> tuple[RawR
     if not header.startswith(b"@"):
         raise FormatError(path, line=line, record=first, found=_shown(header), expected=_EXPECTED_HEADER)
     held = sum(bool(part) for part in lines)
-    name = shown_name((header[1:].split() or [b""])[0].decode("utf-8", "backslashreplace"))
     hint = "copy or download the file again"
     if len(lines) == 1 and b"\r" in header:
         hint = "lines must end in LF or CRLF: convert the line ends"
@@ -345,7 +335,7 @@ def _last_record(path: object, first: int, line: int, text: bytes) -> tuple[RawR
         path,
         line=line + held - 1,
         record=first,
-        found=f"the end of the file within the record of read {name}",
+        found=f"the end of the file within the record of read {_name_of(header)}",
         expected="four lines: header, sequence, '+' and qualities",
         hint=hint,
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, check_not_input, output_errors
+from plait.formats.atomic import AtomicFile, bad_output, check_not_input, output_errors
 from plait.types import WholeOrNot
 
 _GZIP_LEVEL = 1
@@ -101,17 +101,10 @@ def output_format(
         if said is not None:
             return said
         suffixes = ", ".join(suffixes[0] for suffixes in formats.values())
-        raise InvalidInput(
-            "output",
-            found=repr(path),
-            expected=f"a name that ends in {suffixes}, or a format",
-        )
+        raise bad_output(path, "", f"a name that ends in {suffixes}, or a format")
     if said is not None or format in by_name:
-        raise InvalidInput(
-            "output",
-            found=repr(path),
-            expected=f"a name that ends in {' or '.join(formats[format])} for the format {format}",
-        )
+        ends = " or ".join(formats[format])
+        raise bad_output(path, "", f"a name that ends in {ends} for the format {format}")
     return format
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.atomic import AtomicFile, check_not_input, output_errors
+from plait.formats.atomic import AtomicFile, bad_output, check_not_input, output_errors
 from plait.formats.output import TextOutput, encoder
 from plait.formats.rearrangements import is_text
 from plait.types import WholeOrNot
@@ -197,9 +197,7 @@ def open_table(
     name = Path(path).name.lower()
     suffix = next((suffix for suffix in TABLE_SUFFIXES if name.endswith(suffix)), None)
     if suffix is None:
-        raise InvalidInput(
-            "output", found=repr(str(path)), expected=f"a name that ends in {', '.join(TABLE_SUFFIXES)}"
-        )
+        raise bad_output(path, "", f"a name that ends in {', '.join(TABLE_SUFFIXES)}")
     check_not_input(path, inputs)
     plain = schema.remove_metadata()
     if suffix == ".parquet":

@@ -104,9 +104,9 @@ class KeptParts:
 _AXES = "yxz"
 #: What dimensions of xarray are called.
 _NAMES = {
-    "z": ("band", "bands", "wavelength", "wavelengths", "channel", "spectral", "z", "wl"),
-    "y": ("y", "lat", "latitude", "row", "rows", "line", "lines", "along_track", "northing", "downtrack"),
-    "x": (
+    "z": ["band", "bands", "wavelength", "wavelengths", "channel", "spectral", "z", "wl"],
+    "y": ["y", "lat", "latitude", "row", "rows", "line", "lines", "along_track", "northing", "downtrack"],
+    "x": [
         "x",
         "lon",
         "longitude",
@@ -117,7 +117,7 @@ _NAMES = {
         "across_track",
         "easting",
         "crosstrack",
-    ),
+    ],
 }
 
 

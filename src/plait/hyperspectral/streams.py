@@ -56,6 +56,14 @@ Progress = Callable[[int, int], object]
 #: Bytes of samples that are decoded ahead.
 _MOST_KEPT_BYTES = 1 << 27
 
+
+def add_to_part(crcs: list[int], begins: bool, rows: NDArray[Any], kind: np.dtype[Any]) -> None:
+    """Go on with the checksum of the last part of a stream, or begin that of the next."""
+    if begins:
+        crcs.append(0)
+    crcs[-1] = samples_crc(rows, kind, crcs[-1])
+
+
 _ATTACHMENT = "origin.json"
 
 
@@ -527,16 +535,26 @@ class StreamSummary:
         return 8 * self.compressed_bytes / self.samples
 
 
-class _Counter:
-    """Bytes written and samples done, from whatever thread; SHA-256 of the bytes if asked for."""
+class _Compression:
+    """A cube on its way into a stream: bytes written and samples done, from whatever thread.
 
-    def __init__(self, write: _Write, samples: int, progress: Progress | None, digest: bool) -> None:
-        self._write = write
+    With `digest`, SHA-256 of the bytes.
+    """
+
+    def __init__(
+        self,
+        source: CubeSource,
+        parameters: StreamParameters,
+        write: _Write,
+        progress: Progress | None,
+        *,
+        digest: bool,
+    ) -> None:
+        self._source, self._parameters, self._write = source, parameters, write
         self.digest = hashlib.sha256() if digest else None
         self._lock = threading.Lock()
-        self._samples, self._progress = samples, progress
-        self._done = 0
-        self.size = 0
+        self._progress = progress
+        self._done = self.size = 0
 
     def write(self, data: bytes) -> None:
         self.size += len(data)
@@ -544,11 +562,67 @@ class _Counter:
             self.digest.update(data)
         self._write(data)
 
-    def advance(self, samples: int) -> None:
-        with self._lock:
-            self._done += samples
-            if self._progress is not None:
-                self._progress(self._done, self._samples)
+    def _rows(
+        self, parameters: StreamParameters, window: Window, write: _Write, every: int
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Compress a window some rows at a time, up to multiples of `every`; the rows, once written."""
+        compressor = Compressor(parameters, write)
+        row, step = window.first_row, rows_at_a_time(parameters.image)
+        while row < window.last_row:
+            end = min(row + step, row - row % every + every, window.last_row)
+            rows = self._source.read(row, end, window.first_column, window.last_column)
+            compressor.write(rows)
+            yield row, rows
+            with self._lock:
+                self._done += rows.size
+                if self._progress is not None:
+                    self._progress(self._done, self._parameters.image.samples)
+            row = end
+        compressor.close()
+
+    def plain(self, crcs: list[int] | None) -> int:
+        """Write a plain stream; CRC-32 of its samples if there is a digest, and of parts if asked for."""
+        image, samples = self._parameters.image, 0
+        kind, every = sample_type(image), index_rows(image)
+        window = Window(0, image.rows, 0, image.columns)
+        for row, rows in self._rows(self._parameters, window, self.write, every):
+            if self.digest is not None:
+                samples = samples_crc(rows, kind, samples)
+            if crcs is not None:
+                add_to_part(crcs, row % every == 0, rows, kind)
+        return samples
+
+    def _block(self, window: Window, checksum: bool) -> tuple[IO[bytes], int]:
+        """The stream of a block and the checksum of its samples."""
+        own = block_parameters(self._parameters, window)
+        kind, crc = sample_type(own.image), 0
+        file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
+        for _, rows in self._rows(own, window, file.write, window.last_row):
+            if checksum:
+                crc = samples_crc(rows, kind, crc)
+        file.seek(0)
+        return file, crc
+
+    def blocks(self, grid: BlockGrid, container: ContainerWriter, checksum: bool, threads: int) -> None:
+        """Write the blocks of a container, so many of them compressed at a time."""
+        under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
+
+        def write_first() -> None:
+            file, crc = under_way.popleft().result()
+            with file:
+                container.add(iter(lambda: file.read(1 << 20), b""), crc)
+
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for window in grid:
+                    if len(under_way) > threads:
+                        write_first()
+                    under_way.append(pool.submit(self._block, window, checksum))
+                while under_way:
+                    write_first()
+            finally:
+                for future in under_way:
+                    future.cancel()
 
 
 def compress_cube(
@@ -623,17 +697,17 @@ def compress_cube(
 
     def run(write: _Write) -> int:
         nonlocal seal
-        counter = _Counter(write, image.samples, progress, sealed)
+        made = _Compression(source, parameters, write, progress, digest=sealed)
         if grid is None:
-            samples = _compress_plain(source, parameters, counter, crcs, sealed)
-            if counter.digest is not None:
-                seal = StreamSeal(counter.size, counter.digest.hexdigest(), samples)
+            samples = made.plain(crcs)
+            if made.digest is not None:
+                seal = StreamSeal(made.size, made.digest.hexdigest(), samples)
         else:
             workers = thread_count() if threads is None else max(threads, 1)
-            container = ContainerWriter(counter.write, image, grid, checksums=checksum)
-            _compress_blocks(source, parameters, grid, container, counter, checksum, workers)
+            container = ContainerWriter(made.write, image, grid, checksums=checksum)
+            made.blocks(grid, container, checksum, workers)
             container.close(attachments or {})
-        return counter.size
+        return made.size
 
     if callable(target):
         size = run(target)
@@ -699,87 +773,6 @@ def index_rows(image: ImageLayout) -> int:
     return max(64, -(-image.rows // 64))
 
 
-def _compress_plain(
-    source: CubeSource, parameters: StreamParameters, counter: _Counter, crcs: list[int] | None, sealed: bool
-) -> int:
-    """Compress a cube into a plain stream; the CRC-32 of its samples, if asked for."""
-    image, kind = parameters.image, sample_type(parameters.image)
-    compressor = Compressor(parameters, counter.write)
-    every = index_rows(image)
-    step = min(rows_at_a_time(image), every)
-    row = samples = 0
-    while row < image.rows:
-        end = min(row + step, row - row % every + every, image.rows)
-        rows = source.read(row, end)
-        compressor.write(rows)
-        if sealed:
-            samples = samples_crc(rows, kind, samples)
-        if crcs is not None:
-            if row % every == 0:
-                crcs.append(0)
-            crcs[-1] = samples_crc(rows, kind, crcs[-1])
-        counter.advance((end - row) * image.columns * image.bands)
-        row = end
-    compressor.close()
-    return samples
-
-
-def _compress_block(
-    source: CubeSource, parameters: StreamParameters, window: Window, counter: _Counter, checksum: bool
-) -> tuple[IO[bytes], int]:
-    """Compress a block; its stream and the checksum of its samples."""
-    own = block_parameters(parameters, window)
-    kind, crc = sample_type(own.image), 0
-    file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES, prefix="plait-")  # noqa: SIM115  # given away
-    compressor = Compressor(own, file.write)
-    step = rows_at_a_time(own.image)
-    for row in range(window.first_row, window.last_row, step):
-        end = min(row + step, window.last_row)
-        rows = source.read(row, end, window.first_column, window.last_column)
-        compressor.write(rows)
-        if checksum:
-            crc = samples_crc(rows, kind, crc)
-        counter.advance((end - row) * own.image.columns * own.image.bands)
-    compressor.close()
-    file.seek(0)
-    return file, crc
-
-
-def _compress_blocks(
-    source: CubeSource,
-    parameters: StreamParameters,
-    grid: BlockGrid,
-    container: ContainerWriter,
-    counter: _Counter,
-    checksum: bool,
-    threads: int,
-) -> None:
-    under_way: deque[Future[tuple[IO[bytes], int]]] = deque()
-
-    def write_first() -> None:
-        file, crc = under_way.popleft().result()
-        with file:
-            container.add(_pieces(file), crc)
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for window in grid:
-                if len(under_way) > threads:
-                    write_first()
-                job = pool.submit(_compress_block, source, parameters, window, counter, checksum)
-                under_way.append(job)
-            while under_way:
-                write_first()
-        finally:
-            for future in under_way:
-                future.cancel()
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    while piece := file.read(1 << 20):
-        yield piece
-
-
 def make_index(
     stream: str | os.PathLike[str],
     index: str | os.PathLike[str],
@@ -803,9 +796,7 @@ def make_index(
         crcs: list[int] = []
         row, whole = 0, cube.parameters.image.samples
         for rows in cube.rows_with_checkpoints(every, found.append):
-            if row % every == 0:
-                crcs.append(0)
-            crcs[-1] = samples_crc(rows, cube.dtype, crcs[-1])
+            add_to_part(crcs, row % every == 0, rows, cube.dtype)
             row += len(rows)
             if progress is not None:
                 progress(row * cube.shape[1] * cube.shape[2], whole)

@@ -85,28 +85,11 @@ class FileCube(Closing):
     ) -> None:
         self.path = os.fspath(path)
         self.layout = layout
+        self.rows, self.columns, self.bands = layout.rows, layout.columns, layout.bands
+        #: In the byte order of this machine.
+        self.dtype = layout.dtype.newbyteorder("=")
         self.notes = notes
         self._ahead = RowsAhead(self._read, layout) if ahead else None
-
-    @property
-    def rows(self) -> int:
-        """Rows of the cube."""
-        return self.layout.rows
-
-    @property
-    def columns(self) -> int:
-        """Columns of the cube."""
-        return self.layout.columns
-
-    @property
-    def bands(self) -> int:
-        """Bands of the cube."""
-        return self.layout.bands
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the samples, in the byte order of this machine."""
-        return self.layout.dtype.newbyteorder("=")
 
     def read(
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
