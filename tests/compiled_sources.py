@@ -78,7 +78,7 @@ def watch(kernel: type) -> None:
         sources = {os.path.abspath(file) for file in _jit.closure(self.py_func, args).files}
         ours = {file for file in files if Path(file).is_relative_to(PACKAGE)}
         missing = sorted(ours - sources - {str(PACKAGE / "lang" / name) for name in MACHINERY})
-        found.append({"kernel": self._name, "used": sorted(ours), "missing": missing})
+        found.append({"kernel": self.name, "used": sorted(ours), "missing": missing})
         return code
 
     kernel._compiled = watched  # type: ignore[attr-defined]

@@ -257,7 +257,8 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+# Its processes start in two seconds of processor, and idle for as much in every half minute.
+@pytest.fixture(scope="module")
 def dask_cluster() -> Iterator[DaskExecutor]:
     """Two worker processes; tests that kill one of them get another."""
     from plait.run.dask import DaskExecutor

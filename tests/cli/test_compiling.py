@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from plait.cli.console import compilation_told
@@ -59,8 +58,9 @@ def test_whatever_is_compiled_is_told_once_and_in_no_rate(run: Any, tmp_path: Pa
     assert seconds is not None and float(seconds[1]) < 1000 < float(told[2])
     assert run(*generate, "-o", tmp_path / "second.tsv")[1] == ""
     # Another command needs other kernels, and says so although something is compiled.
-    np.save(tmp_path / "cube.npy", np.arange(8 * 9 * 10, dtype=np.int16).reshape(8, 9, 10))
-    _, err = run("hsi", "compress", tmp_path / "cube.npy", "-o", tmp_path / "cube.bin")
+    (tmp_path / "in.fasta").write_text(">a\nACGTACGTAA\n>b\nACGTTACGTA\n")
+    words = ("align", tmp_path / "in.fasta", "--pairs", "all", "--mode", "extension")
+    _, err = run(*words, "-o", tmp_path / "out.tsv")
     told = re.search(r"^plait: compiled (\d+) kernels in", err, re.MULTILINE)
     assert told is not None and int(told[1]) == len(list((tmp_path / "cache").rglob("*.o"))) - 1
 

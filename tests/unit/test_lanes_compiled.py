@@ -136,13 +136,15 @@ KINDS = [
     for place, width in enumerate(WIDTHS)
     if dtype in (*SIGNED, "float64") or width == 1 or (place + number) % 2
 ]
-#: Those of every run: one lane, a full register, and one other width by turns. The rest is compiled for the
-#: same operations and takes seconds each.
+#: Those of every run: a full register, one other width by turns, and one lane of some. The rest is compiled
+#: for the same operations and takes seconds each.
 OFTEN = [
     (dtype, width)
     for number, dtype in enumerate(DEFINITIONS)
     for place, width in enumerate(WIDTHS)
-    if width in (1, host_lanes(8 * np.dtype(dtype).itemsize).width) or place == 1 + number % 6
+    if width == host_lanes(8 * np.dtype(dtype).itemsize).width
+    or place == 1 + number % 6
+    or (width == 1 and number % 4 == 0)
 ]
 COMPILED = {function: kernel(function) for function in (signed, unsigned, floating)}
 

@@ -44,6 +44,8 @@ def test_a_sum_that_float64_would_round_down_is_marked() -> None:
     assert found.overflow.tolist() == [True]
 
 
+# The kernel that counts again is compiled for dp1 as well: 10 s for the same lines.
+@pytest.mark.slow
 def test_no_total_wraps_in_dp1() -> None:
     germline = make_germline(["ACG"], ["GGAC"], ["TTC"], d_j_order={"TRBD1": ("TRBJ9",)})
     junction = "ACG" + "N" * 30 + "TTC"

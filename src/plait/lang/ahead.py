@@ -137,7 +137,8 @@ class Ahead:
 
     def _wanted(self, kernel: str, types: str) -> list[int]:
         """The number of a kernel, and what is missing with it unless it has been asked for."""
-        for line in self._lines():
+        # Of lines that need it, the one that needs least beside it.
+        for line in sorted(self._lines(), key=len):
             number = self._number(line, kernel, types)
             if number is not None and number in self._asked:
                 return [number]
