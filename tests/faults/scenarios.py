@@ -148,6 +148,11 @@ def _database(folder: Path) -> None:
     _run("search", "index", str(folder / "t.fasta"), "-o", str(folder / "t.plaitdb"))
 
 
+def _genome(folder: Path) -> None:
+    letters = np.random.default_rng(4).choice(list("ACGT"), 4000).tolist()
+    (folder / "t.fa").write_text(">t\n" + "".join(letters) + "ACGTACCTACGT\n")
+
+
 def _cube(folder: Path) -> None:
     steps = np.random.default_rng(5).integers(-5, 6, (24, 16, 6))
     np.save(folder / "c.npy", np.cumsum(steps, axis=1).clip(-400, 400).astype(np.int16))
@@ -275,6 +280,12 @@ SCENARIOS: dict[str, Scenario] = {
     "search": Scenario(
         ("search", "../in/q.fasta", "../in/t.plaitdb", "--evalue", "1e6", "-o", "o.tsv"),
         _database,
+        False,
+        ("o.tsv",),
+    ),
+    "find": Scenario(
+        ("find", "ACGTACGTACGT", "../in/t.fa", "--errors", "3", "--edits", "-o", "o.tsv"),
+        _genome,
         False,
         ("o.tsv",),
     ),

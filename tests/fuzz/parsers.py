@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import cube_headers, cubes, genes, kept, tables, words
+from tests.fuzz import cube_headers, cubes, genes, kept, patterns, tables, words
 from tests.fuzz.trial import Parser
 
 PARSERS: dict[str, Callable[[], Parser]] = {
@@ -13,5 +13,6 @@ PARSERS: dict[str, Callable[[], Parser]] = {
     **cube_headers.PARSERS,
     **genes.PARSERS,
     **kept.PARSERS,
+    **patterns.PARSERS,
     **words.PARSERS,
 }

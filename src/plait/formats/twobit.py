@@ -53,6 +53,8 @@ def read_two_bit(path: str | os.PathLike[str], *, piece: int = 1 << 22) -> Itera
 class _File:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
+        if not os.path.getsize(path):
+            raise self.wrong("an empty file")
         self.data = np.memmap(path, np.uint8, "r")
         head = self.data[:4].tobytes()
         if head not in SIGNATURES:

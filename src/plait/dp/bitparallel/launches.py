@@ -272,7 +272,7 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> Places:
 
     def run(stretch: tuple[int, int]) -> list[Places]:
         search = _Search(text, 1 if bulges else 4)
-        columns = search.patterns.sets.shape[1] + limits.extra
+        columns = search.patterns.sets.shape[1] + max(limits.extra, int(bulges))
         count, places = search.sets.size, search.places
         words = search.words(_GROUPS * columns * count)
         found: list[Places] = []
@@ -304,7 +304,8 @@ def _of_sites(
 
     rows = np.zeros(search.patterns.sets.shape[1], np.int64)
     levels = int(search.batch.limits.max(initial=0)) + 1
-    state = search.words(levels * (limits.extra + 1) * (limits.missing + 1) + 1 if limits else 1)
+    kinds = (max(limits.extra, 1) + 1) * (max(limits.missing, 1) + 1) if limits else 0
+    state = search.words(levels * kinds + 1)
     patterns, places = search.found(search.places * planes.width, call)
     return patterns, places + first
 

@@ -23,7 +23,7 @@ from plait.dp.bitparallel.recurrences import (
     count_bit,
     reached,
 )
-from plait.lang.algebras import algebra_in_lanes, choice, opposite
+from plait.lang.algebras import algebra_in_lanes, choice, extend, opposite
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import (
     any_bits,
@@ -307,14 +307,44 @@ def _next_levels(lanes: Any, alg: Any, planes: Any, row: int, limits: Any, level
 
 
 @shared
-def _within(lanes: Any, alg: Any, limits: Any, mismatches: int, levels: int, state: Any) -> Any:
+def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, state: Any) -> None:
+    """The same for at most one extra and one missing letter: what they share stays in registers."""
+    p = ErrorLevels()
+    beside = load(lanes, planes.words, row, 0)
+    before = load(lanes, planes.words, max(row - planes.sets, 0), 0)
+    behind = load(lanes, planes.words, row + planes.sets, 0)
+    none = load(lanes, state, levels - 1, 0)
+    missing = load(lanes, state, 2 * levels - 1, 0)
+    extra = load(lanes, state, 3 * levels - 1, 0)
+    both = load(lanes, state, 4 * levels - 1, 0)
+    for k in range(levels - 1, -1, -1):
+        # Levels with a mismatch less; the last ones have none.
+        at = max(k - 1, 0)
+        held = alg.one if k > 0 else alg.zero
+        less_none = extend(alg, load(lanes, state, at, 0), held)
+        less_missing = extend(alg, load(lanes, state, levels + at, 0), held)
+        less_extra = extend(alg, load(lanes, state, 2 * levels + at, 0), held)
+        less_both = extend(alg, load(lanes, state, 3 * levels + at, 0), held)
+        next_none = reached(p, alg, none, beside, less_none)
+        next_missing = reached(p, alg, missing, before, choice(alg, less_missing, none))
+        next_extra = reached(p, alg, extra, behind, choice(alg, less_extra, next_none))
+        others = choice(alg, choice(alg, less_both, extra), next_missing)
+        store(lanes, state, 3 * levels + k, 0, reached(p, alg, both, beside, others))
+        store(lanes, state, k, 0, next_none)
+        store(lanes, state, levels + k, 0, next_missing)
+        store(lanes, state, 2 * levels + k, 0, next_extra)
+        none, missing, extra, both = less_none, less_missing, less_extra, less_both
+
+
+@shared
+def _within(lanes: Any, alg: Any, limits: Any, across: int, mismatches: int, state: Any) -> Any:
     """Where some level within all limits has been reached."""
     good = alg.zero
     for extra in range(limits.extra + 1):
         for missing in range(limits.missing + 1):
             most = min(mismatches, limits.errors - extra - missing)
             if most >= 0:
-                at = (extra * (limits.missing + 1) + missing) * levels + most
+                at = (extra * across + missing) * (mismatches + 1) + most
                 good = choice(alg, good, load(lanes, state, at, 0))
     return good
 
@@ -325,22 +355,27 @@ def find_levels(
 ) -> int:
     """Sites at which patterns begin within limits of mismatches and of bulges; returns their number.
 
-    `patterns.limits` are mismatches; `state` int64 (levels of all kinds of errors, words) is memory.
+    `patterns.limits` are mismatches; `state` int64 (levels of all kinds of errors, at least one extra and one
+    missing letter, and 1, words) is memory. Behind the patterns is a column for each extra letter, or one.
     """
     alg = algebra_in_lanes(algebra, lanes)
+    few = limits.extra <= 1 and limits.missing <= 1
+    own = ErrorLimits(max(limits.extra, 1), max(limits.missing, 1), limits.errors)
     hits = 0
     for g in range(patterns.lengths.size):
-        mismatches = patterns.limits[g]
-        levels = mismatches + 1
+        levels = patterns.limits[g] + 1
         for first in range(0, planes.width, 64):
             last = min(first + 64, planes.width)
             seen = alg.zero
             for w in range(first, last):
-                _begin_levels(lanes, alg, limits, levels, state)
+                _begin_levels(lanes, alg, own, levels, state)
                 for i in range(patterns.lengths[g]):
                     row = w * planes.step + i * planes.sets + patterns.sets[g, i]
-                    _next_levels(lanes, alg, planes, row, limits, levels, state)
-                good = _within(lanes, alg, limits, mismatches, levels, state)
+                    if few:
+                        _next_few_levels(lanes, alg, planes, row, levels, state)
+                    else:
+                        _next_levels(lanes, alg, planes, row, own, levels, state)
+                good = _within(lanes, alg, limits, own.missing + 1, levels - 1, state)
                 store(lanes, found.piece, w - first, 0, good)
                 seen = choice(alg, seen, good)
             if any_bits(seen) != 0:

@@ -1,0 +1,87 @@
+"""Finding patterns: what holds for any patterns and texts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import examples
+from support.mapping import bulge_limits, edit_ends, mismatch_hits, reverse_complement, site_hits
+
+from plait.mapping import find, off_targets
+
+LETTERS = st.sampled_from("ACGT")
+PATTERNS = st.text(LETTERS | st.sampled_from("RYN"), min_size=8, max_size=20)
+TEXTS = st.text(LETTERS | st.sampled_from("acgtN"), max_size=120)
+
+
+@st.composite
+def near(draw: st.DrawFn) -> tuple[str, str]:
+    """A pattern, and a text with something like it."""
+    pattern = draw(PATTERNS)
+    inner = list(pattern.replace("R", "A").replace("Y", "T").replace("N", "C"))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(inner) - 1))
+        inner[place : place + draw(st.integers(0, 1))] = draw(st.text(LETTERS, max_size=2))
+    own = "".join(inner)
+    own = reverse_complement(own) if own and draw(st.booleans()) else own
+    return pattern, draw(TEXTS) + own + draw(TEXTS)
+
+
+@examples(60)
+@given(near(), st.integers(0, 3))
+def test_mismatches_are_those_of_every_place(case: tuple[str, str], k: int) -> None:
+    pattern, text = case
+    found = find({"p": pattern}, {"t": text}, mismatches=k)
+    got = sorted(zip(found.strand, found.start.tolist(), found.distance.tolist(), strict=True))
+    strands = {"+": pattern, "-": reverse_complement(pattern)}
+    assert got == sorted((s, *hit) for s, own in strands.items() for hit in mismatch_hits(own, text, k))
+
+
+@examples(60)
+@given(near(), st.integers(0, 3))
+def test_ends_of_edits_are_those_of_the_matrix(case: tuple[str, str], k: int) -> None:
+    pattern, text = case
+    found = find({"p": pattern}, {"t": text}, errors=k, edits=True, report="ends", strands="+")
+    got = list(zip(found.end.tolist(), found.distance.tolist(), strict=True))
+    assert got == edit_ends(pattern, text, k)
+
+
+@examples(40)
+@given(near(), st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), st.sampled_from([3, 5]))
+def test_sites_are_those_of_all_alignments(
+    case: tuple[str, str], limits: tuple[int, int, int], side: int
+) -> None:
+    guide, text = case
+    most, dna, rna = limits
+    errors = min(most + dna + rna, (len(guide) - 1) // 2)
+    found = off_targets(
+        {"g": guide}, {"t": text}, pam="RN", pam_side=side, mismatches=most, dna_bulges=dna, rna_bulges=rna,
+        errors=errors,
+    )  # fmt: skip
+    rows = found.rows
+    got = []
+    for k in range(len(rows)):
+        first = bool(rows.strand[k]) == (side == 3)
+        place = int(rows.start[k] if first else rows.end[k] - 2)
+        got.append((place, "+-"[rows.strand[k]], (rows.mismatches[k], rows.extra[k], rows.missing[k])))
+    limit = min(most, errors)
+    assert sorted(got) == site_hits(guide, "RN", text, (limit, dna, rna, errors), side=side)
+
+
+@examples(40)
+@given(near(), near())
+def test_sequences_beside_each_other_are_found_as_if_alone(
+    one: tuple[str, str], two: tuple[str, str]
+) -> None:
+    settings = {"errors": 2, "edits": True}
+    both = find({"p": one[0]}, [("a", one[1]), ("b", two[1])], **settings)
+    alone = [find({"p": one[0]}, {name: text}, **settings) for name, text in (("a", one[1]), ("b", two[1]))]
+    tables = [found.to_arrow().to_pylist() for found in alone]
+    assert both.to_arrow().to_pylist() == [*tables[0], *tables[1]]
+
+
+def test_the_oracle_of_bulges() -> None:
+    assert bulge_limits("ACGT", "ACGT", (0, 0, 0, 0)) == (0, 0, 0)
+    assert bulge_limits("ACGT", "AGT", (0, 0, 1, 1)) == (0, 0, 1)
+    assert bulge_limits("ACGT", "ACTGT", (0, 1, 0, 1)) == (0, 1, 0)
+    assert bulge_limits("ACGT", "TTTT", (2, 1, 1, 2)) is None

@@ -1,0 +1,146 @@
+"""Bit-parallel recurrences, and their orders: interpreted against compiled, in every width of lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plait.devices.target import CpuTarget, ReferenceTarget
+from plait.dp.bitparallel.launches import (
+    EDIT_ENDS,
+    MARGIN,
+    MISMATCH_STARTS,
+    SITE_MATCHES,
+    SiteBatch,
+    TextBatch,
+    encoded,
+    pam_sites,
+)
+from plait.dp.bitparallel.recurrences import (
+    LARGEST_SUM,
+    MismatchSum,
+    UnitEdits,
+    add_eight,
+    add_four,
+    begin_sum,
+    cell,
+    count_bit,
+)
+from plait.dp.bitparallel.striped import ErrorLimits
+from plait.lang.algebras import BITS, Bits
+from plait.mapping.texts import letter_sets
+
+PYTHON = Bits(0, (1 << 200) - 1)
+
+
+@pytest.mark.interpreted(alone=True)
+@pytest.mark.parametrize("size", [4, 8, 12, 20, 64])
+def test_sums_of_mismatches_on_python_integers(size: int) -> None:
+    rng = np.random.default_rng(size)
+    planes = rng.integers(0, 2, (size, 200)) * rng.integers(0, 2, 200)
+    words = [int("".join(map(str, row[::-1].tolist())), 2) for row in planes]
+    for limit in (0, 1, 6, 7, 8, 30):
+        total = begin_sum(MismatchSum(), PYTHON, LARGEST_SUM - limit)
+        for k in range(0, size & -8, 8):
+            total = add_eight(MismatchSum(), PYTHON, total, words[k : k + 8])
+        if size % 8:
+            total = add_four(MismatchSum(), PYTHON, total, words[size & -8 :])
+        passed = [(total[5] >> lane) & 1 for lane in range(200)]
+        assert passed == (planes.sum(axis=0) > limit).astype(int).tolist()
+
+
+@pytest.mark.interpreted(alone=True)
+def test_edit_columns_on_python_integers() -> None:
+    rng = np.random.default_rng(2)
+    pattern, texts = rng.integers(0, 4, 9), rng.integers(0, 4, (60, 200))
+    one, rows = PYTHON.one, [(PYTHON.one, 0)] * 9
+    score = [one if (9 >> k) & 1 else 0 for k in range(5)]
+    columns = np.tile(np.arange(10), (200, 1))
+    for letters in texts:
+        right = left = 0
+        for i, letter in enumerate(pattern):
+            word = sum(1 << lane for lane in np.flatnonzero(letters != letter).tolist())
+            up, down, right, left = cell(UnitEdits(), PYTHON, *rows[i], right, left, word)
+            rows[i] = up, down
+        for k in range(5):
+            score[k], right, left = count_bit(UnitEdits(), PYTHON, score[k], right, left)
+        new = np.zeros_like(columns)
+        for i in range(1, 10):
+            step = columns[:, i - 1] + (letters != pattern[i - 1])
+            new[:, i] = np.minimum(np.minimum(step, columns[:, i] + 1), new[:, i - 1] + 1)
+        columns = new
+        found = [sum(((score[k] >> lane) & 1) << k for k in range(5)) for lane in range(200)]
+        assert found == columns[:, 9].tolist()
+
+
+def batch_of(letters: int, seed: int, lanes: int = 0) -> TextBatch:
+    rng = np.random.default_rng(seed)
+    text = rng.choice(np.frombuffer(b"ACGTN", np.uint8), letters, p=[0.3, 0.2, 0.2, 0.28, 0.02])
+    text[: letters // 2] = np.tile(text[:12], letters // 24 + 1)[: letters // 2]
+    whole = np.zeros(2 * MARGIN + (letters + 63 & -64), np.uint8)
+    whole[MARGIN : MARGIN + letters] = text
+    codes = encoded(whole, letter_sets(False))
+    patterns, lengths = np.zeros((3, 12), np.uint8), np.array([8, 11, 12])
+    for row, size, begin in zip(patterns, lengths, (0, 4, letters - 12), strict=True):
+        own = codes[MARGIN + begin : MARGIN + begin + size] & 15
+        row[:size] = np.where(own == 0, 15, own)
+    return TextBatch(codes, letters, patterns, lengths, np.array([1, 2, 3]), 8, lanes)
+
+
+def problems(lanes: int, letters: int) -> list[tuple[object, object]]:
+    text = batch_of(letters, letters, lanes)
+    sites = np.arange(MARGIN, MARGIN + letters - 1, 2)
+    limits = (ErrorLimits(0, 0, 3), ErrorLimits(1, 1, 3), ErrorLimits(2, 1, 4))
+    return [
+        (MISMATCH_STARTS, text),
+        (EDIT_ENDS, text),
+        *((SITE_MATCHES, SiteBatch(text, sites, onward, own)) for own in limits for onward in (1, -1)),
+    ]
+
+
+def same(one: object, other: object) -> None:
+    for a, b in zip(one, other, strict=True):  # type: ignore[call-overload]
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_compiled_as_interpreted(lanes: int) -> None:
+    for problem, batch in problems(lanes, 40):
+        found = CpuTarget(1).launch(problem, batch)
+        same(found, ReferenceTarget().launch(problem, batch))
+        assert found[0].size or problem is SITE_MATCHES
+
+
+def test_every_width_of_lanes_and_any_threads() -> None:
+    for letters in (1500, 13):
+        wide = [CpuTarget(1).launch(problem, batch) for problem, batch in problems(0, letters)]
+        for lanes in (1, 2, 4, 8):
+            for target in (CpuTarget(1), CpuTarget(3)):
+                for found, (problem, batch) in zip(wide, problems(lanes, letters), strict=True):
+                    same(found, target.launch(problem, batch))
+
+
+def test_sites_of_pams() -> None:
+    batch = batch_of(700, 4)
+    text = batch.codes[MARGIN : MARGIN + 700] & 15
+    for pam, mismatches in ((b"\x0f\x08\x08", 0), (b"\x02\x02\x02\x0d", 1), (b"\x01", 0)):
+        letters = np.frombuffer(pam, np.uint8)
+        want = [
+            place
+            for place in range(700 - letters.size + 1)
+            if ((text[place : place + letters.size] & letters) == 0).sum() <= mismatches
+        ]
+        for threads in (1, 2):
+            assert pam_sites(batch.codes, 700, letters, mismatches, threads).tolist() == want
+
+
+def test_letters_to_codes() -> None:
+    whole = np.zeros(2 * MARGIN + 256, np.uint8)
+    whole[MARGIN : MARGIN + 128] = np.arange(128)
+    sets = {ord(c): s for c, s in zip("ACGTUacgtu", (1, 4, 8, 2, 2) * 2, strict=True)}
+    codes = encoded(whole, letter_sets(False))[MARGIN : MARGIN + 128]
+    assert codes.tolist() == [16 | sets.get(k, 0) for k in range(128)]
+    codes = encoded(whole, letter_sets(True))[MARGIN : MARGIN + 128]
+    assert codes[ord("N")] == 31 and codes[ord("r")] == 25 and codes[ord("-")] == 16
+    assert BITS.one == -1
