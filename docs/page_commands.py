@@ -63,7 +63,7 @@ class Page:
         return len(self._blocks)
 
     def _run(self, line: str, words: list[str]) -> None:
-        shown, errors = io.StringIO(), io.StringIO()
+        shown, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
         with (
             contextlib.chdir(self.folder),
             contextlib.redirect_stdout(shown),
@@ -77,7 +77,8 @@ class Page:
                 status = main(words[1:])
         if status:
             raise RuntimeError(f"{line}: status {status}: {errors.getvalue()}")
-        print(shown.getvalue(), end="")
+        shown.flush()
+        print(shown.buffer.getvalue().decode(), end="")
 
 
 @contextlib.contextmanager

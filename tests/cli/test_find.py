@@ -187,6 +187,12 @@ def test_every_format(plait: Any, here: Path, name: str) -> None:
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize(("strand", "hits"), [("+", 1), ("-", 0), ("both", 1)])
+def test_strands(plait: Any, here: Path, strand: str, hits: int) -> None:
+    found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "--strand", strand)
+    assert (found.status, len(rows(found.out))) == (0, hits)
+
+
 def test_counts(plait: Any, here: Path) -> None:
     found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "--count-only")
     assert rows(found.out) == [["g1", GUIDE, "ok", "0", "0"], ["g1", GUIDE, "ok", "1", "1"]]

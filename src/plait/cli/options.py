@@ -267,7 +267,8 @@ class RunParameters(ExecutorParameters):
 
 #: What stands for standard input or output.
 HYPHEN: Final = "-"
-_OUTPUT: Final = ("-o", "--output")
+#: Options whose value it may be, as they are written with one.
+_WITH_HYPHEN: Final = {"-o": "--output", "--output": "--output", "--strand": "--strand"}
 
 
 def with_hyphens(words: Sequence[str]) -> list[str]:
@@ -278,8 +279,8 @@ def with_hyphens(words: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for word in words:
-        if word == HYPHEN and found and found[-1] in _OUTPUT:
-            found[-1] = f"{_OUTPUT[1]}={HYPHEN}"
+        if word == HYPHEN and found and found[-1] in _WITH_HYPHEN:
+            found[-1] = f"{_WITH_HYPHEN[found[-1]]}={HYPHEN}"
         else:
             found.append(f"./{HYPHEN}" if word == HYPHEN else word)
     return found

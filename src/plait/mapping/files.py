@@ -280,12 +280,11 @@ def find_files(
     format: str | None = None,
     what: What = "hits",
     longest: int = 3000,
-    progress: Callable[[int], None] = lambda letters: None,
 ) -> FindSummary:
     """Find patterns in files, and write hits, their numbers, products or barcodes.
 
-    `output` None or ``-`` is standard output; `longest` is the most letters of a product. `progress` is told
-    the letters that have been looked at. Without `texts`, the one that Cas-OFFinder's input names is read.
+    `output` None or ``-`` is standard output; `longest` is the most letters of a product. Without
+    `texts`, the one that Cas-OFFinder's input names is read.
     """
     read = read_patterns(patterns)
     how = with_file_settings(read, settings or FindSettings())
@@ -322,7 +321,6 @@ def find_files(
                 rows += len(own)
                 if len(own):
                     write_hits(own, blocks)
-                progress(finder.letters)
     else:
         rows, names = _tables(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
     return FindSummary(

@@ -131,6 +131,23 @@ class ErrorLevels(NamedTuple):
     def reached(p: ErrorLevels, alg: Any, diagonal: Any, mismatch: Any, others: Any) -> Any:
         return choice(alg, extend(alg, diagonal, opposite(alg, mismatch)), others)
 
+    @staticmethod
+    def few_levels(p: ErrorLevels, alg: Any, old: Any, less: Any, mismatch: Any) -> Any:
+        none = reached(p, alg, old[0], mismatch[0], less[0])
+        missing = reached(p, alg, old[1], mismatch[1], choice(alg, less[1], old[0]))
+        extra = reached(p, alg, old[2], mismatch[2], choice(alg, less[2], none))
+        others = choice(alg, choice(alg, less[3], old[2]), missing)
+        return none, missing, extra, reached(p, alg, old[3], mismatch[0], others)
+
+
+@by_type
+def few_levels(p: Any, alg: Any, old: Any, less: Any, mismatch: Any) -> Any:
+    """New levels of a number of mismatches without bulges, with a letter missing, an extra one, and both.
+
+    `old` and `less` are those before with as many mismatches, and with one less; `mismatch` is that of the
+    letter beside, of the one before and of the one behind.
+    """
+
 
 @by_type
 def reached(p: Any, alg: Any, diagonal: Any, mismatch: Any, others: Any) -> Any:

@@ -21,9 +21,10 @@ from plait.dp.bitparallel.recurrences import (
     begin_sum,
     cell,
     count_bit,
+    few_levels,
     reached,
 )
-from plait.lang.algebras import algebra_in_lanes, choice, extend, opposite
+from plait.lang.algebras import algebra_in_lanes, choice, opposite
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import (
     any_bits,
@@ -317,23 +318,27 @@ def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, s
     missing = load(lanes, state, 2 * levels - 1, 0)
     extra = load(lanes, state, 3 * levels - 1, 0)
     both = load(lanes, state, 4 * levels - 1, 0)
-    for k in range(levels - 1, -1, -1):
-        # Levels with a mismatch less; the last ones have none.
-        at = max(k - 1, 0)
-        held = alg.one if k > 0 else alg.zero
-        less_none = extend(alg, load(lanes, state, at, 0), held)
-        less_missing = extend(alg, load(lanes, state, levels + at, 0), held)
-        less_extra = extend(alg, load(lanes, state, 2 * levels + at, 0), held)
-        less_both = extend(alg, load(lanes, state, 3 * levels + at, 0), held)
-        next_none = reached(p, alg, none, beside, less_none)
-        next_missing = reached(p, alg, missing, before, choice(alg, less_missing, none))
-        next_extra = reached(p, alg, extra, behind, choice(alg, less_extra, next_none))
-        others = choice(alg, choice(alg, less_both, extra), next_missing)
-        store(lanes, state, 3 * levels + k, 0, reached(p, alg, both, beside, others))
-        store(lanes, state, k, 0, next_none)
-        store(lanes, state, levels + k, 0, next_missing)
-        store(lanes, state, 2 * levels + k, 0, next_extra)
-        none, missing, extra, both = less_none, less_missing, less_extra, less_both
+    planes_of_row = (beside, before, behind)
+    old = (none, missing, extra, both)
+    for k in range(levels - 1, 0, -1):
+        less = (
+            load(lanes, state, k - 1, 0),
+            load(lanes, state, levels + k - 1, 0),
+            load(lanes, state, 2 * levels + k - 1, 0),
+            load(lanes, state, 3 * levels + k - 1, 0),
+        )
+        _store_levels(lanes, state, levels, k, few_levels(p, alg, old, less, planes_of_row))
+        old = less
+    nothing = (alg.zero, alg.zero, alg.zero, alg.zero)
+    _store_levels(lanes, state, levels, 0, few_levels(p, alg, old, nothing, planes_of_row))
+
+
+@shared
+def _store_levels(lanes: Any, state: Any, levels: int, k: int, new: Any) -> None:
+    store(lanes, state, k, 0, new[0])
+    store(lanes, state, levels + k, 0, new[1])
+    store(lanes, state, 2 * levels + k, 0, new[2])
+    store(lanes, state, 3 * levels + k, 0, new[3])
 
 
 @shared
