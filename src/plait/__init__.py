@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, hyperspectral, vdj
+    from plait import align, hyperspectral, mapping, vdj
 
 __all__ = [
     "CountOverflow",
@@ -35,10 +35,11 @@ __all__ = [
     "__version__",
     "align",
     "hyperspectral",
+    "mapping",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "hyperspectral", "vdj")
+_SUBJECTS = ("align", "hyperspectral", "mapping", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,174 @@
+"""Where reads may be: pieces of which one has no error, and the diagonals of all places of theirs.
+
+A read with at most e errors, cut into e + 1 pieces, has a piece without any (the pigeonhole principle), so the
+places of all pieces give every locus. Where they are many, the borders of the pieces are moved to where they are
+fewest. A diagonal is the place in the text at which a read would begin, were there no insertions or deletions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait.lang.compile import kernel, shared
+from plait.mapping.genome import OTHER
+from plait.mapping.index import NEIGHBOURS, entries_of
+
+#: Places of a read on one strand from which on better borders of its pieces are looked for.
+MANY_PLACES = 1024
+
+
+class PackedReads(NamedTuple):
+    """Reads on both strands: row 2 i is read i, row 2 i + 1 its reverse complement.
+
+    `codes` uint8 (rows, letters); `words` int64 (rows, words, 3) are their planes, one word more than the longest
+    needs; `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
+    """
+
+    codes: Any
+    words: Any
+    lengths: Any
+    errors: Any
+
+
+class Seeds(NamedTuple):
+    """Entries of the index for each piece, int64 (rows, pieces): `first`, `last` (not included), and `at` in the read."""
+
+    first: Any
+    last: Any
+    at: Any
+
+
+class BorderScratch(NamedTuple):
+    """Memory for finding borders: `counts`, `least` and `choice` int64, (letters, lengths) or (pieces, letters)."""
+
+    counts: Any
+    least: Any
+    choice: Any
+
+
+@kernel
+def pack_reads_kernel(letters: Any, starts: Any, table: Any, out: Any) -> None:
+    """Codes and planes of reads, letters uint8, on both strands; `table` uint8 (256,) has the codes."""
+    for read in range(starts.size - 1):
+        length = out.lengths[2 * read]
+        begin = starts[read]
+        for k in range(length):
+            code = table[letters[begin + k]]
+            out.codes[2 * read, k] = code
+            out.codes[2 * read + 1, length - 1 - k] = code if code == OTHER else 3 - code
+        for row in range(2 * read, 2 * read + 2):
+            for word in range(out.words.shape[1]):
+                low = high = other = 0
+                for bit in range(max(0, min(64, length - 64 * word))):
+                    code = out.codes[row, 64 * word + bit]
+                    low |= (code & 1) << bit
+                    high |= ((code >> 1) & 1) << bit
+                    other |= (code >> 2) << bit
+                out.words[row, word, 0] = low
+                out.words[row, word, 1] = high
+                out.words[row, word, 2] = other
+
+
+@kernel
+def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, totals: Any) -> None:
+    """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,)."""
+    for row in range(reads.lengths.size):
+        totals[row] = 0
+        length = reads.lengths[row]
+        if length == 0:
+            continue
+        pieces = reads.errors[row] + 1
+        at = 0
+        for piece in range(pieces):
+            size = length // pieces + (1 if piece < length % pieces else 0)
+            totals[row] += _look_up(arrays, reads.codes, row, at, size, seeds, piece)
+            at += size
+        if totals[row] > many and pieces > 1:
+            _move_borders(arrays, reads.codes, row, length, pieces, scratch)
+            totals[row] = 0
+            left = length
+            for piece in range(pieces - 1, -1, -1):
+                size = scratch.choice[piece, left]
+                while size == 0:
+                    left -= 1
+                    size = scratch.choice[piece, left]
+                left -= size
+                totals[row] += _look_up(arrays, reads.codes, row, left, size, seeds, piece)
+
+
+@shared
+def _look_up(arrays: Any, codes: Any, row: int, at: int, size: int, seeds: Any, piece: int) -> int:
+    """Write down the entries of a piece; none if it has a letter that matches nothing. Returns how many."""
+    seeds.at[row, piece] = at
+    first = last = 0
+    good = True
+    for k in range(at, at + size):
+        good = good and codes[row, k] != 4
+    if good:
+        first, last = entries_of(arrays, codes, row, at, size)
+    seeds.first[row, piece] = first
+    seeds.last[row, piece] = last
+    return last - first
+
+
+@shared
+def _move_borders(arrays: Any, codes: Any, row: int, length: int, pieces: int, scratch: Any) -> None:
+    """Choose disjoint pieces with the fewest entries together, by dynamic programming over where they end.
+
+    ``choice[p, x]`` is the length of piece p if it ends at x in the best choice of p + 1 pieces in the first x
+    letters, 0 if that does not end there. Pieces are as long as the index can tell, or as little shorter as needed.
+    """
+    longest = min(arrays.u + NEIGHBOURS, length - (pieces - 1))
+    shortest = max(1, min(length // pieces - 4, longest))
+    counts, least, choice = scratch.counts, scratch.least, scratch.choice
+    for at in range(length - shortest + 1):
+        _count_from(arrays, codes, row, at, shortest, min(longest, length - at), counts)
+    huge = 1 << 60
+    for end in range(length + 1):
+        least[0, end] = 0
+    for piece in range(pieces):
+        for end in range(length + 1):
+            best = least[piece + 1, end - 1] if end > 0 else huge
+            size = 0
+            for tried in range(shortest, min(longest, end) + 1):
+                value = least[piece, end - tried] + counts[end - tried, tried]
+                if value < best:
+                    best = value
+                    size = tried
+            least[piece + 1, end] = best
+            choice[piece, end] = size
+
+
+@shared
+def _count_from(arrays: Any, codes: Any, row: int, at: int, shortest: int, longest: int, counts: Any) -> None:
+    """Entries of the words at `at`, of all lengths."""
+    known = -1
+    for size in range(shortest, longest + 1):
+        if codes[row, at + size - 1] == 4 or known == 0:
+            known = 0
+        elif size == shortest:
+            known = 0
+            good = True
+            for k in range(at, at + size):
+                good = good and codes[row, k] != 4
+            if good:
+                first, last = entries_of(arrays, codes, row, at, size)
+                known = last - first
+        else:
+            first, last = entries_of(arrays, codes, row, at, size)
+            known = last - first
+        counts[at, size] = known
+
+
+@kernel
+def diagonals_kernel(entries: Any, reads: Any, seeds: Any, first: int, last: int, out: Any) -> None:
+    """Diagonals of the rows `first` to `last`, not included, int64: the row in the upper half, the place in the lower."""
+    count = 0
+    for row in range(first, last):
+        if reads.lengths[row] == 0:
+            continue
+        for piece in range(reads.errors[row] + 1):
+            at = seeds.at[row, piece]
+            for entry in range(seeds.first[row, piece], seeds.last[row, piece]):
+                out[count] = (row << 32) | ((entries[entry] & 0xFFFFFFFF) - at)
+                count += 1
