@@ -61,7 +61,8 @@ def all_loci(
     reads: dict[str, str], contigs: dict[str, str], errors: int, *, edits: bool = True
 ) -> set[tuple[str, str, str, int, int]]:
     """(read, contig, strand, end, distance) of all loci of all reads."""
-    loci = edit_loci if edits else substitution_loci
+    # Without errors, every place is a locus.
+    loci = edit_loci if edits and errors else substitution_loci
     return {
         (name, contig, strand, end, distance)
         for (name, read), (contig, text) in itertools.product(reads.items(), contigs.items())

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import population
+from plait.lang.lanes import lowest_bit, population
 from plait.mapping.genome import letter_at
+from plait.mapping.verification import mismatches, word_at
 
 #: Operations in BAM: a letter of the read alone, of the text alone, a match, a mismatch.
 INSERTION, DELETION, MATCH, MISMATCH = 1, 2, 7, 8
@@ -180,27 +181,48 @@ def paths_kernel(words: Any, contigs: Any, reads: Any, loci: Any, columns: Any, 
         row, end, distance = loci.rows[item], loci.ends[item], loci.distances[item]
         length = reads.lengths[row]
         begin = contigs[loci.contigs[item], 0]
-        count = _paired(words, reads.codes, row, end - length + 1, begin, length, distance, steps)
-        if count == 0:
-            if row != known:
-                set_equal(reads.codes, row, length, columns.equal)
-                known = row
-            count = _walk(words, max(begin, end - length - distance + 1), end, reads.codes, row, length, columns, steps)
+        start = end - length + 1
+        if start >= begin and mismatches(words, start, reads.words[row], length, distance) == distance:
+            _write_pairs(words, start, reads.words[row], length, item, out)
+            continue
+        if row != known:
+            set_equal(reads.codes, row, length, columns.equal)
+            known = row
+        count = _walk(words, max(begin, start - distance), end, reads.codes, row, length, columns, steps)
         _write_path(words, end, steps, count, item, out)
 
 
 @shared
-def _paired(words: Any, codes: Any, row: int, start: int, begin: int, length: int, distance: int, steps: Any) -> int:
-    """Steps, last one first, of the alignment without gaps if it has the distance; returns how many, else 0."""
-    if start < begin:
-        return 0
-    other = 0
-    for k in range(length):
-        code = codes[row, k]
-        same = code == letter_at(words, start + k) and code < 4
-        steps[length - 1 - k] = MATCH if same else MISMATCH
-        other += 0 if same else 1
-    return length if other == distance else 0
+def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out: Any) -> None:
+    """An alignment without gaps, from the bits in which a read, planes int64 (words, 3), and the text differ."""
+    out.starts[item] = start
+    runs = size = 0
+    behind = 0
+    for word in range((length + 63) >> 6):
+        at = start + 64 * word
+        other = (word_at(words, 0, at) ^ read[word, 0]) | (word_at(words, 1, at) ^ read[word, 1])
+        other |= word_at(words, 2, at) | read[word, 2]
+        if length - 64 * word < 64:
+            other &= (1 << (length - 64 * word)) - 1
+        while other != 0:
+            place = 64 * word + lowest_bit(other)
+            other &= other - 1
+            if place > behind or runs == 0:
+                if place > behind:
+                    out.cigars[item, runs] = ((place - behind) << 4) | MATCH
+                    runs += 1
+                out.cigars[item, runs] = MISMATCH
+                runs += 1
+            out.cigars[item, runs - 1] += 16
+            size = write_number(out.differences, item, size, place - behind)
+            out.differences[item, size] = (65, 67, 71, 84, 78)[letter_at(words, start + place)]
+            size += 1
+            behind = place + 1
+    if behind < length:
+        out.cigars[item, runs] = ((length - behind) << 4) | MATCH
+        runs += 1
+    out.sizes[item, 0] = runs
+    out.sizes[item, 1] = write_number(out.differences, item, size, length - behind)
 
 
 @shared

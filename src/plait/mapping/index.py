@@ -143,22 +143,32 @@ def sort_entries(entries: Any, begin: int, end: int, stack: Any) -> None:
 
 
 @shared
-def entries_of(arrays: Any, codes: Any, row: int, at: int, length: int) -> Any:
-    """First and last (not included) entry of the word of `length` letters at ``codes[row, at]``, A, C, G and T alone."""
-    u = arrays.u
+def keys_of(u: int, codes: Any, row: int, at: int, length: int) -> Any:
+    """First and last (not included) seed that begins like the word of `length` letters at ``codes[row, at]``."""
     key = 0
     for k in range(min(u, length)):
         key = (key << 2) | np.int64(codes[row, at + k])
     lacking = 2 * max(u - length, 0)
-    first = np.int64(arrays.start[key << lacking])
-    last = np.int64(arrays.start[(key + 1) << lacking])
-    more = min(length - u, NEIGHBOURS)
+    return key << lacking, (key + 1) << lacking
+
+
+@shared
+def narrowed(arrays: Any, codes: Any, row: int, at: int, length: int, first: int, last: int) -> Any:
+    """Those of the entries of the seed at ``codes[row, at]`` that have the letters behind it, up to `length`."""
+    more = min(length - arrays.u, NEIGHBOURS)
     if more <= 0 or first == last:
         return first, last
     near = 0
     for k in range(more):
-        near = (near << 2) | np.int64(codes[row, at + u + k])
+        near = (near << 2) | np.int64(codes[row, at + arrays.u + k])
     return neighbourhood_range(arrays.entries, first, last, near, more)
+
+
+@shared
+def entries_of(arrays: Any, codes: Any, row: int, at: int, length: int) -> Any:
+    """First and last (not included) entry of the word of `length` letters at ``codes[row, at]``, A, C, G and T alone."""
+    low, high = keys_of(arrays.u, codes, row, at, length)
+    return narrowed(arrays, codes, row, at, length, np.int64(arrays.start[low]), np.int64(arrays.start[high]))
 
 
 @shared
@@ -168,24 +178,30 @@ def neighbourhood_range(entries: Any, first: int, last: int, near: int, letters:
     least = (near << free) - _HALF
     most = ((near + 1) << free) - 1 - _HALF
     low, high = first, last
-    while high - low > 8:
+    while high - low > _FEW:
         middle = (low + high) >> 1
         if (entries[middle] >> 32) < least:
             low = middle + 1
         else:
             high = middle
-    while low < high and (entries[low] >> 32) < least:
-        low += 1
+    low = _count_up_to(entries, low, high, least - 1)
     end, high = low, last
-    while high - end > 8:
+    while high - end > _FEW:
         middle = (end + high) >> 1
         if (entries[middle] >> 32) <= most:
             end = middle + 1
         else:
             high = middle
-    while end < high and (entries[end] >> 32) <= most:
-        end += 1
-    return low, end
+    return low, _count_up_to(entries, end, high, most)
+
+
+@shared
+def _count_up_to(entries: Any, first: int, last: int, most: int) -> int:
+    """Behind the last of a few sorted entries with no larger neighbourhood; all are looked at, without a branch."""
+    found = first
+    for entry in range(first, last):
+        found += 1 if (entries[entry] >> 32) <= most else 0
+    return found
 
 
 def seed_length_of(letters: int) -> int:

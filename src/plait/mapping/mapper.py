@@ -227,10 +227,14 @@ class Mapper:
         found = self._checked(packed, keys)
         good = found != BEYOND
         keys, found = keys[good], found[good]
-        if self.settings.substitutions_only or not packed.errors.any():
-            loci = self._inside(packed, keys, found)
-        else:
-            loci = self._by_edits(packed, keys, found)
+        # Without errors, or with substitutions alone, each place is a locus.
+        each = np.full(keys.size, True) if self.settings.substitutions_only else packed.errors[keys >> 32] == 0
+        parts = []
+        if each.any():
+            parts.append(self._inside(packed, keys[each], found[each]))
+        if not each.all():
+            parts += self._by_edits(packed, keys[~each], found[~each])
+        loci = _all_loci(parts)
         count = loci.rows.size
         most = int(loci.distances.max(initial=0))
         longest = packed.codes.shape[1]
@@ -292,7 +296,7 @@ class Mapper:
         inside = (starts >= self._contigs[contigs, 0]) & (ends < self._contigs[contigs, 1])
         return Loci(rows[inside], ends[inside], found[inside].astype(np.int64), contigs[inside])
 
-    def _by_edits(self, packed: PackedReads, keys: NDArray[np.int64], found: NDArray[np.uint8]) -> Loci:
+    def _by_edits(self, packed: PackedReads, keys: NDArray[np.int64], found: NDArray[np.uint8]) -> list[Loci]:
         longest = packed.codes.shape[1]
         columns = _columns(longest, 1)
         parts: list[Loci] = []
@@ -306,10 +310,7 @@ class Mapper:
             if after == first:
                 room *= 4
             first = after
-        if len(parts) == 1:
-            return parts[0]
-        empty = [np.zeros(0, np.int64)]
-        return Loci(*(np.concatenate([part[k] for part in parts] or empty) for k in range(4)))
+        return parts
 
     def _reported(
         self, statuses: NDArray[np.uint8], hits: HitRows
@@ -327,6 +328,13 @@ class Mapper:
             hits = hits.taken(statuses[hits.read] == _MAPPED)
         order = np.lexsort((hits.strand, hits.start, hits.contig, hits.distance, hits.read))
         return statuses, counts, hits.taken(order)
+
+
+def _all_loci(parts: list[Loci]) -> Loci:
+    if len(parts) == 1:
+        return parts[0]
+    nothing = [np.zeros(0, np.int64)]
+    return Loci(*(np.concatenate([part[k] for part in parts] or nothing) for k in range(4)))
 
 
 def _columns(longest: int, columns: int) -> Columns:

@@ -7,14 +7,18 @@ fewest. A diagonal is the place in the text at which a read would begin, were th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from plait.lang.compile import kernel, shared
 from plait.mapping.genome import OTHER
-from plait.mapping.index import NEIGHBOURS, entries_of
+from plait.mapping.index import NEIGHBOURS, entries_of, keys_of, narrowed
 
 #: Places of a read on one strand from which on better borders of its pieces are looked for.
-MANY_PLACES = 1024
+MANY_PLACES: Final = 1024
+#: Rows of which seeds are looked up together.
+GROUP: Final = 16
 
 
 class PackedReads(NamedTuple):
@@ -71,48 +75,103 @@ def pack_reads_kernel(letters: Any, starts: Any, table: Any, out: Any) -> None:
 
 @kernel
 def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, totals: Any) -> None:
-    """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,)."""
-    for row in range(reads.lengths.size):
-        totals[row] = 0
-        length = reads.lengths[row]
-        if length == 0:
-            continue
-        pieces = reads.errors[row] + 1
-        at = 0
-        for piece in range(pieces):
-            size = length // pieces + (1 if piece < length % pieces else 0)
-            totals[row] += _look_up(arrays, reads.codes, row, at, size, seeds, piece)
-            at += size
-        if totals[row] > many and pieces > 1:
-            _move_borders(arrays, reads.codes, row, length, pieces, scratch)
-            totals[row] = 0
-            left = length
-            for piece in range(pieces - 1, -1, -1):
-                size = scratch.choice[piece, left]
-                while size == 0:
-                    left -= 1
-                    size = scratch.choice[piece, left]
-                left -= size
-                totals[row] += _look_up(arrays, reads.codes, row, left, size, seeds, piece)
+    """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,).
+
+    Rows are taken in groups, and of each group first all seeds, then their places in the table, then the first of
+    their entries, so that many cache misses are under way at a time.
+    """
+    rows = reads.lengths.size
+    for first in range(0, rows, GROUP):
+        last = min(first + GROUP, rows)
+        for row in range(first, last):
+            _cut(arrays.u, reads, row, seeds)
+        for row in range(first, last):
+            for piece in range(reads.errors[row] + 1):
+                seeds.first[row, piece] = arrays.start[seeds.first[row, piece]]
+                seeds.last[row, piece] = arrays.start[seeds.last[row, piece]]
+        touched = np.int64(0)
+        for row in range(first, last):
+            for piece in range(reads.errors[row] + 1):
+                if seeds.first[row, piece] < seeds.last[row, piece]:
+                    touched ^= arrays.entries[seeds.first[row, piece]]
+        scratch.least[0, 0] = touched
+        for row in range(first, last):
+            totals[row] = _narrow(arrays, reads, row, seeds)
+            if totals[row] > many and reads.errors[row] > 0:
+                totals[row] = _better_pieces(arrays, reads, row, scratch, seeds)
 
 
 @shared
-def _look_up(arrays: Any, codes: Any, row: int, at: int, size: int, seeds: Any, piece: int) -> int:
-    """Write down the entries of a piece; none if it has a letter that matches nothing. Returns how many."""
-    seeds.at[row, piece] = at
-    first = last = 0
-    good = True
+def _cut(u: int, reads: Any, row: int, seeds: Any) -> None:
+    """Pieces of about the same length, and the seeds that they begin with; none where a letter matches nothing."""
+    length, pieces = reads.lengths[row], reads.errors[row] + 1
+    at = 0
+    for piece in range(pieces):
+        size = length // pieces + (1 if piece < length % pieces else 0)
+        seeds.at[row, piece] = at
+        low = high = 0
+        if size > 0 and _is_known(reads, row, at, size):
+            low, high = keys_of(u, reads.codes, row, at, size)
+        seeds.first[row, piece] = low
+        seeds.last[row, piece] = high
+        at += size
+
+
+@shared
+def _is_known(reads: Any, row: int, at: int, size: int) -> bool:
+    """Whether there are A, C, G and T alone."""
+    last = (at + size - 1) >> 6
+    other = np.int64(0)
+    for word in range(at >> 6, last + 1):
+        other |= reads.words[row, word, 2]
+    if other == 0:
+        return True
     for k in range(at, at + size):
-        good = good and codes[row, k] != 4
-    if good:
-        first, last = entries_of(arrays, codes, row, at, size)
-    seeds.first[row, piece] = first
-    seeds.last[row, piece] = last
-    return last - first
+        if reads.codes[row, k] == OTHER:
+            return False
+    return True
 
 
 @shared
-def _move_borders(arrays: Any, codes: Any, row: int, length: int, pieces: int, scratch: Any) -> None:
+def _narrow(arrays: Any, reads: Any, row: int, seeds: Any) -> int:
+    """Entries of whole pieces in the place of those of their seeds; returns how many they are together."""
+    total = 0
+    pieces = reads.errors[row] + 1
+    for piece in range(pieces):
+        at = seeds.at[row, piece]
+        end = seeds.at[row, piece + 1] if piece + 1 < pieces else reads.lengths[row]
+        first, last = seeds.first[row, piece], seeds.last[row, piece]
+        first, last = narrowed(arrays, reads.codes, row, at, end - at, first, last)
+        seeds.first[row, piece] = first
+        seeds.last[row, piece] = last
+        total += last - first
+    return total
+
+
+@shared
+def _better_pieces(arrays: Any, reads: Any, row: int, scratch: Any, seeds: Any) -> int:
+    """Pieces that have fewer entries; returns how many these are together."""
+    pieces, left = reads.errors[row] + 1, reads.lengths[row]
+    _move_borders(arrays, reads, row, left, pieces, scratch)
+    total = 0
+    for piece in range(pieces - 1, -1, -1):
+        size = scratch.choice[piece, left]
+        while size == 0:
+            left -= 1
+            size = scratch.choice[piece, left]
+        left -= size
+        first = last = 0
+        if _is_known(reads, row, left, size):
+            first, last = entries_of(arrays, reads.codes, row, left, size)
+        seeds.at[row, piece] = left
+        seeds.first[row, piece] = first
+        seeds.last[row, piece] = last
+        total += last - first
+    return total
+
+
+@shared
+def _move_borders(arrays: Any, reads: Any, row: int, length: int, pieces: int, scratch: Any) -> None:
     """Choose disjoint pieces with the fewest entries together, by dynamic programming over where they end.
 
     ``choice[p, x]`` is the length of piece p if it ends at x in the best choice of p + 1 pieces in the first x
@@ -122,7 +181,7 @@ def _move_borders(arrays: Any, codes: Any, row: int, length: int, pieces: int, s
     shortest = max(1, min(length // pieces - 4, longest))
     counts, least, choice = scratch.counts, scratch.least, scratch.choice
     for at in range(length - shortest + 1):
-        _count_from(arrays, codes, row, at, shortest, min(longest, length - at), counts)
+        _count_from(arrays, reads, row, at, shortest, min(longest, length - at), counts)
     huge = 1 << 60
     for end in range(length + 1):
         least[0, end] = 0
@@ -140,23 +199,15 @@ def _move_borders(arrays: Any, codes: Any, row: int, length: int, pieces: int, s
 
 
 @shared
-def _count_from(arrays: Any, codes: Any, row: int, at: int, shortest: int, longest: int, counts: Any) -> None:
+def _count_from(arrays: Any, reads: Any, row: int, at: int, shortest: int, longest: int, counts: Any) -> None:
     """Entries of the words at `at`, of all lengths."""
     known = -1
     for size in range(shortest, longest + 1):
-        if codes[row, at + size - 1] == 4 or known == 0:
+        if known != 0:
             known = 0
-        elif size == shortest:
-            known = 0
-            good = True
-            for k in range(at, at + size):
-                good = good and codes[row, k] != 4
-            if good:
-                first, last = entries_of(arrays, codes, row, at, size)
+            if _is_known(reads, row, at, size):
+                first, last = entries_of(arrays, reads.codes, row, at, size)
                 known = last - first
-        else:
-            first, last = entries_of(arrays, codes, row, at, size)
-            known = last - first
         counts[at, size] = known
 
 
