@@ -379,6 +379,19 @@ def is_index(path: _Path) -> bool:
     return _head(path).startswith(_MAGIC)
 
 
+def check_index(path: _Path, reference: References) -> None:
+    """Check that an index file is whole, and of this reference; `FormatError` if not."""
+    index = Index.open(path)
+    genome = read_genome(reference)
+    if index.genome.digest != genome.digest:
+        raise FormatError(
+            path,
+            found=f"the index of another text, made from {index.genome.source}",
+            expected=f"that of {genome.source}",
+            hint=_AGAIN,
+        )
+
+
 def _head(path: _Path) -> bytes:
     try:
         with open(path, "rb") as stream:
