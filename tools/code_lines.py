@@ -26,9 +26,14 @@ class Size(NamedTuple):
     code: int = 0
 
 
-#: What there is may become less; each subject that is added states its own addition here. The aim for what
-#: there is now: 260 files, 75,000 lines, 50,000 of code.
-BUDGET = Size(files=266, lines=77_500, code=52_600)
+#: What there was before the subjects below; it may become less. The aim for it: 260 files, 75,000 lines,
+#: 50,000 of code.
+BASE = Size(files=266, lines=77_500, code=52_600)
+#: What each subject since has added, with its part of the machinery.
+ADDITIONS = {
+    "map and index (mapping, cli/map)": Size(files=10, lines=2_750, code=2_200),
+}
+BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

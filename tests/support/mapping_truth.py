@@ -1,4 +1,4 @@
-"""Every locus of reads by plain dynamic programming, and the exact matcher of GPU Computing Gems, chapter 12."""
+"""Every locus of reads by plain dynamic programming, and exact matches in four phases."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def all_loci(
 
 
 def four_phase_matches(read: str, text: str) -> list[int]:
-    """Starts of exact matches by packed bytes: the read shifted by 0 to 3 letters, with masks, against every byte.
+    """Starts of exact matches by packed bytes: the read shifted by 0 to 3 letters, against every byte.
 
     Both are A, C, G and T alone. A shifted read matches only at places of its phase (GPU Computing Gems, 12).
     """
@@ -84,7 +84,9 @@ def four_phase_matches(read: str, text: str) -> list[int]:
         mask[0] &= 0xFF << (2 * phase) & 0xFF
         for byte in range(len(packed) - len(shifted) + 1):
             start = 4 * byte + phase
-            if start + len(read) <= len(text) and not np.any((packed[byte : byte + len(shifted)] ^ shifted) & mask):
+            if start + len(read) <= len(text) and not np.any(
+                (packed[byte : byte + len(shifted)] ^ shifted) & mask
+            ):
                 found.append(start)
     return sorted(found)
 

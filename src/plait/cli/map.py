@@ -35,21 +35,21 @@ def map_reads(
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
 
-    There is no model of mapping qualities, of pairs or of splicing, and longer reads are not mapped: for these,
-    and where one good place is enough, take minimap2. For short patterns with PAMs or ambiguity codes there is
-    plait find, for similar sequences of any length plait search.
+    There is no model of mapping qualities, of pairs or of splicing, and longer reads are not mapped: for
+    these, and where one good place is enough, take minimap2. For short patterns with PAMs or ambiguity codes
+    there is plait find, for similar sequences of any length plait search.
 
     Parameters
     ----------
     files
-        Files of reads, FASTQ or FASTA, plain, .gz or .zst, and last the reference: a FASTA file or an index made
-        by plait index. One of them may be -, standard input.
+        Files of reads, FASTQ or FASTA, plain, .gz or .zst, and last the reference: a FASTA file or an index
+        made by plait index. One of them may be -, standard input.
     output
-        The file to write: .bam, .sam or .paf (also .gz or .zst), .parquet; otherwise, and for -, SAM on standard
-        output.
+        The file to write: .bam, .sam or .paf (also .gz or .zst), .parquet; otherwise, and for -, SAM on
+        standard output.
     mate
-        File of second mates, one for each file of reads. Mates are mapped as reads of their own; the tag FI (in
-        Parquet the column mate) says which one it is.
+        File of second mates, one for each file of reads. Mates are mapped as reads of their own; the tag FI
+        (in Parquet the column mate) says which one it is.
     errors
         Most errors of a read, 0 to 31: substitutions, insertions and deletions. 0 finds exact matches.
     error_rate
@@ -131,7 +131,9 @@ def index(
     """
     if (output is None) == (check is None):
         found = "none" if output is None else "--check too"
-        raise InvalidInput("output", found=found, expected="the index to write: -o NAME.plait-index; or --check INDEX")
+        raise InvalidInput(
+            "output", found=found, expected="the index to write: -o NAME.plait-index; or --check INDEX"
+        )
     from plait.mapping.index import Index, check_index
 
     with files_of([reference]) as (path,):
@@ -146,6 +148,7 @@ def index(
     seconds = work_time() - start
     letters = max(made.genome.letters, 1)
     say(
-        f"{output}: {_number(len(made.genome.names), 'contig')}, {_number(made.genome.letters, 'letter')}, seeds of "
-        f"{made.arrays.u}; {made.bytes / letters:.1f} bytes a letter, {letters / seconds / 1e6:.1f} M letters/s"
+        f"{output}: {_number(len(made.genome.names), 'contig')}, {_number(made.genome.letters, 'letter')}, "
+        f"seeds of {made.arrays.u}; {made.bytes / letters:.1f} bytes a letter, "
+        f"{letters / seconds / 1e6:.1f} M letters/s"
     )

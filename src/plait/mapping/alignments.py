@@ -1,7 +1,7 @@
-"""Where exactly reads end, and how they align: columns of unit edit distances in words (Myers 1999, Hyyro 2003).
+"""Where exactly reads end, and how they align: columns of edit distances in words (Myers 1999, Hyyro 2003).
 
-Bit i of ``up`` and ``down`` says whether the distance of the first i + 1 letters of a read is one more or one less
-than that of the first i, at one place of the text. The text before is free.
+Bit i of ``up`` and ``down`` says whether the distance of the first i + 1 letters of a read is one more or one
+less than that of the first i, at one place of the text. The text before is free.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INSERTION, DELETION, MATCH, MISMATCH = 1, 2, 7, 8
 
 
 class Columns(NamedTuple):
-    """Memory of columns, int64: `equal` (4, words) where a read has each letter; `up`, `down` (columns, words)."""
+    """Columns, int64: `equal` (4, words) where a read has each letter, `up`, `down` (columns, words)."""
 
     equal: Any
     up: Any
@@ -26,7 +26,7 @@ class Columns(NamedTuple):
 
 
 class Loci(NamedTuple):
-    """Loci that are found, int64 (room,): row of the read, last letter in the text, distance, begin of its contig."""
+    """Loci that are found, int64 (room,): row of the read, last letter in the text, distance, contig."""
 
     rows: Any
     ends: Any
@@ -48,7 +48,7 @@ def set_equal(codes: Any, row: int, length: int, equal: Any) -> None:
 
 @shared
 def next_column(equal: Any, code: int, length: int, before: int, after: int, columns: Any) -> int:
-    """From column `before` to `after`, which may be the same, at a letter; the change of the read's distance."""
+    """From column `before` to `after`, maybe the same, at a letter; the change of the read's distance."""
     plus = minus = change = 0
     last = (length - 1) >> 6
     for word in range(last + 1):
@@ -80,12 +80,14 @@ def begin_columns(length: int, columns: Any) -> None:
 
 
 @kernel
-def loci_kernel(words: Any, contigs: Any, reads: Any, keys: Any, found: Any, first: int, columns: Any, out: Any) -> Any:
-    """Loci of the diagonals `keys` from `first` on, as far as there is room; the next diagonal, and how many loci.
+def loci_kernel(
+    words: Any, contigs: Any, reads: Any, keys: Any, found: Any, first: int, columns: Any, out: Any
+) -> Any:
+    """Loci of the diagonals `keys` from `first` on, as far as there is room; the next one, and how many loci.
 
-    `contigs` int64 (contigs, 2) are begin and end of each; `found` uint8 are mismatches, or more, of each diagonal
-    by `plait.mapping.verification.check_kernel`. Ends that are at most e + 1 letters apart are one locus; of it the
-    smallest distance and, of the ends that have it, the leftmost are kept.
+    `contigs` int64 (contigs, 2) are begin and end of each; `found` uint8 are mismatches, or more, of each
+    diagonal by `plait.mapping.verification.check_kernel`. Ends that are at most e + 1 letters apart are one
+    locus; of it the smallest distance and, of the ends that have it, the leftmost are kept.
     """
     count, item, room = 0, first, out.rows.size
     known = -1
@@ -139,7 +141,16 @@ def _add(out: Any, count: int, row: int, end: int, distance: int, contig: int) -
 
 @shared
 def _ends_between(
-    words: Any, begin: int, end: int, length: int, errors: int, row: int, contig: int, columns: Any, out: Any, count: int
+    words: Any,
+    begin: int,
+    end: int,
+    length: int,
+    errors: int,
+    row: int,
+    contig: int,
+    columns: Any,
+    out: Any,
+    count: int,
 ) -> int:
     """Loci in a stretch of text; returns how many there are now."""
     begin_columns(length, columns)
@@ -159,9 +170,10 @@ def _ends_between(
 
 
 class Paths(NamedTuple):
-    """Alignments, changed in place: `starts` int64; `cigars` int64 (loci, most), runs as in BAM, and their numbers.
+    """Alignments, changed in place: `starts` int64; `cigars` int64 (loci, most), runs as in BAM.
 
-    `differences` uint8 (loci, most) are the texts of MD tags, and `sizes` int64 (loci, 2) numbers of runs and bytes.
+    `differences` uint8 (loci, most) are the texts of MD tags, and `sizes` int64 (loci, 2) numbers of runs and
+    bytes.
     """
 
     starts: Any
@@ -172,7 +184,7 @@ class Paths(NamedTuple):
 
 @kernel
 def paths_kernel(words: Any, contigs: Any, reads: Any, loci: Any, columns: Any, steps: Any, out: Any) -> None:
-    """The alignment of each locus: from its end on back, letters are paired where that is best, else one is alone.
+    """The alignment of each locus: back from its end, letters pair up where that is best, else one is alone.
 
     It is a letter of the text where that is best, else of the read. `steps` uint8 is memory.
     """
@@ -194,7 +206,7 @@ def paths_kernel(words: Any, contigs: Any, reads: Any, loci: Any, columns: Any, 
 
 @shared
 def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out: Any) -> None:
-    """An alignment without gaps, from the bits in which a read, planes int64 (words, 3), and the text differ."""
+    """An alignment without gaps, from the bits in which a read, int64 (words, 3), and the text differ."""
     out.starts[item] = start
     runs = size = 0
     behind = 0
@@ -237,7 +249,9 @@ def _value(columns: Any, column: int, letters: int) -> int:
 
 
 @shared
-def _walk(words: Any, begin: int, end: int, codes: Any, row: int, length: int, columns: Any, steps: Any) -> int:
+def _walk(
+    words: Any, begin: int, end: int, codes: Any, row: int, length: int, columns: Any, steps: Any
+) -> int:
     """Steps, last one first, of the alignment that ends at `end`; returns how many."""
     begin_columns(length, columns)
     for column in range(end - begin + 1):

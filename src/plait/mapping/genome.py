@@ -1,7 +1,7 @@
 """A reference in bit planes: 2 bits a letter, and one that says which letters are other than A, C, G and T.
 
-Contigs stand one behind the other, each from a multiple of 64 on, with `GAP` letters or more between them that
-match nothing, so that no alignment with `MOST_ERRORS` errors or fewer reaches from one into the next.
+Contigs stand one behind the other, each from a multiple of 64 on, with `GAP` letters or more between them
+that match nothing, so that no alignment with `MOST_ERRORS` errors or fewer reaches from one into the next.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ References = _Path | Mapping[str, str | bytes]
 def _code_of_byte() -> NDArray[np.uint8]:
     table = np.full(256, OTHER, np.uint8)
     for code, mask in enumerate((1, 4, 8, 2)):
-        table[IUPAC_MASK == mask] = code
+        table[mask == IUPAC_MASK] = code
     table.setflags(write=False)
     return table
 
@@ -54,7 +54,7 @@ CODE_OF_BYTE: Final = _code_of_byte()
 
 
 @shared
-def letter_at(words: Any, at: int) -> int:
+def letter_at(words: Any, at: Any) -> Any:
     """Code of a letter of a text in planes, int64 (words, 3)."""
     word, bit = at >> 6, at & 63
     if (words[word, 2] >> bit) & 1:
@@ -64,12 +64,12 @@ def letter_at(words: Any, at: int) -> int:
 
 @kernel
 def pack_kernel(letters: Any, offsets: Any, starts: Any, table: Any, words: Any) -> None:
-    """Letters uint8 of sequences into planes int64 (words, 3); `starts` are places of sequences, of 64 letters."""
+    """Letters uint8 of sequences into planes int64 (words, 3); `starts` are multiples of 64 letters."""
     for sequence in range(starts.size):
         word = starts[sequence] >> 6
         at, end = offsets[sequence], offsets[sequence + 1]
         while at < end:
-            low = high = other = 0
+            low = high = other = np.int64(0)
             count = min(64, end - at)
             for bit in range(count):
                 code = np.int64(table[letters[at + bit]])
@@ -188,8 +188,8 @@ def _sequences(reference: References) -> Iterator[Sequences]:
             raise FormatError(
                 reference,
                 line=int(sequences.lines[record]),
-                found=f"{chr(sequences.letters[at])!r} at position {at - int(sequences.offsets[record]) + 1:,} of "
-                f"{sequences.names[record]!r}",
+                found=f"{chr(sequences.letters[at])!r} at position "
+                f"{at - int(sequences.offsets[record]) + 1:,} of {sequences.names[record]!r}",
                 expected="the IUPAC letters of nucleotides",
                 hint="are these proteins?",
             )

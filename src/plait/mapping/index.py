@@ -1,10 +1,11 @@
-"""The neighbourhood index: every place of a text, sorted by its seed and the letters behind it, as arrays or a file.
+"""The neighbourhood index: every place of a text, sorted by its seed and the letters behind it.
 
 A seed is `seed_length` letters, and its neighbourhood the 16 letters behind it. ``start[seed]`` is where the
-entries of a seed begin; an entry is an int64, the neighbourhood less 2^31 in its upper half and the place in its
-lower, and those of a seed are sorted. So the places of any word, of one letter or of up to `seed_length` + 16, are
-consecutive: a shorter word than a seed is a range of seeds. Each letter A, C, G or T has an entry; what follows
-behind the end of a contig, or in place of another letter, counts as A, which gives more places, never fewer.
+entries of a seed begin; an entry is an int64, the neighbourhood less 2^31 in its upper half and the place in
+its lower, and those of a seed are sorted. So the places of any word, of one letter or of up to `seed_length`
++ 16, are consecutive: a shorter word than a seed is a range of seeds. Each letter A, C, G or T has an entry;
+what follows behind the end of a contig, or in place of another letter, counts as A, which gives more places,
+never fewer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from plait.formats.atomic import AtomicFile, check_not_input, output_errors
 from plait.formats.compression import check_readable
 from plait.formats.json_text import parse_json
 from plait.lang.compile import kernel, shared
-from plait.mapping.genome import PLANES, Genome, References, read_genome
+from plait.mapping.genome import MARGIN_WORDS, PLANES, Genome, References, read_genome
 from plait.settings import thread_count
 
 #: Letters of a neighbourhood.
@@ -53,7 +54,7 @@ _Path = str | os.PathLike[str]
 
 
 class IndexArrays(NamedTuple):
-    """What kernels look up: `start` uint32 (4^u + 1,), `entries` int64, `words` int64 (words, 3), seed length `u`."""
+    """What is read: `start` uint32 (4^u + 1,), `entries` int64, `words` int64 (words, 3), seed length."""
 
     start: Any
     entries: Any
@@ -77,15 +78,15 @@ def count_kernel(words: Any, u: int, first: int, last: int, start: Any) -> None:
 
 
 @shared
-def _shifted(words: Any, word: int, plane: int, back: int) -> int:
-    """The plane's 64 letters that end `back` letters, 0 < back < 64, before those of a word; ones before the text."""
+def _shifted(words: Any, word: int, plane: int, back: int) -> Any:
+    """A plane's 64 letters that end `back` letters, 0 < back < 64, before a word's; ones before all."""
     before = words[word - 1, plane] if word > 0 else np.int64(-1)
     return (words[word, plane] << back) | ((before >> (64 - back)) & ((1 << back) - 1))
 
 
 @kernel
 def place_kernel(words: Any, u: int, first: int, last: int, start: Any, entries: Any) -> None:
-    """Write the entries of the seeds `first` to `last`, not included; ``start[seed]`` becomes where they end."""
+    """Write the entries of the seeds `first` to `last`, exclusive; ``start[seed]`` becomes where they end."""
     behind = u + NEIGHBOURS - 1
     mask = (1 << (2 * (behind + 1))) - 1
     window = 0
@@ -104,7 +105,7 @@ def place_kernel(words: Any, u: int, first: int, last: int, start: Any, entries:
 
 @kernel
 def sort_kernel(start: Any, first: int, last: int, entries: Any, stack: Any) -> None:
-    """Sort the entries of each of the seeds `first` to `last`, not included; `stack` int64 (130, 3) is memory."""
+    """Sort the entries of each seed from `first` to `last`, exclusive; `stack` int64 (130, 3) is memory."""
     for key in range(first, last):
         begin, end = np.int64(start[key]), np.int64(start[key + 1])
         if end - begin > 1:
@@ -112,7 +113,7 @@ def sort_kernel(start: Any, first: int, last: int, entries: Any, stack: Any) -> 
 
 
 @shared
-def sort_entries(entries: Any, begin: int, end: int, stack: Any) -> None:
+def sort_entries(entries: Any, begin: Any, end: Any, stack: Any) -> None:
     """Sort a stretch of int64 in place: by bits from the highest on, few of them by insertion."""
     stack[0, 0], stack[0, 1], stack[0, 2] = begin, end, 63
     top = 1
@@ -142,10 +143,21 @@ def sort_entries(entries: Any, begin: int, end: int, stack: Any) -> None:
         top += 2
 
 
+@kernel
+def places_kernel(entries: Any, first: int, last: int) -> bool:
+    """Whether all places are between these, the last exclusive."""
+    least, most = np.int64(first), np.int64(first)
+    for k in range(entries.size):
+        place = entries[k] & 0xFFFFFFFF
+        least = min(least, place)
+        most = max(most, place)
+    return least >= first and most < max(last, first + 1)
+
+
 @shared
 def keys_of(u: int, codes: Any, row: int, at: int, length: int) -> Any:
-    """First and last (not included) seed that begins like the word of `length` letters at ``codes[row, at]``."""
-    key = 0
+    """First and last (exclusive) seed that begins like the word of `length` letters at ``codes[row, at]``."""
+    key = np.int64(0)
     for k in range(min(u, length)):
         key = (key << 2) | np.int64(codes[row, at + k])
     lacking = 2 * max(u - length, 0)
@@ -153,12 +165,12 @@ def keys_of(u: int, codes: Any, row: int, at: int, length: int) -> Any:
 
 
 @shared
-def narrowed(arrays: Any, codes: Any, row: int, at: int, length: int, first: int, last: int) -> Any:
-    """Those of the entries of the seed at ``codes[row, at]`` that have the letters behind it, up to `length`."""
+def narrowed(arrays: Any, codes: Any, row: int, at: int, length: int, first: Any, last: Any) -> Any:
+    """Those entries of the seed at ``codes[row, at]`` that have the letters behind it, up to `length`."""
     more = min(length - arrays.u, NEIGHBOURS)
     if more <= 0 or first == last:
         return first, last
-    near = 0
+    near = np.int64(0)
     for k in range(more):
         near = (near << 2) | np.int64(codes[row, at + arrays.u + k])
     return neighbourhood_range(arrays.entries, first, last, near, more)
@@ -166,13 +178,13 @@ def narrowed(arrays: Any, codes: Any, row: int, at: int, length: int, first: int
 
 @shared
 def entries_of(arrays: Any, codes: Any, row: int, at: int, length: int) -> Any:
-    """First and last (not included) entry of the word of `length` letters at ``codes[row, at]``, A, C, G and T alone."""
+    """First and last (exclusive) entry of the word of `length` known letters at ``codes[row, at]``."""
     low, high = keys_of(arrays.u, codes, row, at, length)
     return narrowed(arrays, codes, row, at, length, np.int64(arrays.start[low]), np.int64(arrays.start[high]))
 
 
 @shared
-def neighbourhood_range(entries: Any, first: int, last: int, near: int, letters: int) -> Any:
+def neighbourhood_range(entries: Any, first: int, last: int, near: Any, letters: int) -> Any:
     """Those of a seed's sorted entries of which the neighbourhood begins with `near`, of so many letters."""
     free = 2 * (NEIGHBOURS - letters)
     least = (near << free) - _HALF
@@ -197,7 +209,7 @@ def neighbourhood_range(entries: Any, first: int, last: int, near: int, letters:
 
 @shared
 def _count_up_to(entries: Any, first: int, last: int, most: int) -> int:
-    """Behind the last of a few sorted entries with no larger neighbourhood; all are looked at, without a branch."""
+    """Behind the last of a few sorted entries with no larger neighbourhood; without a branch."""
     found = first
     for entry in range(first, last):
         found += 1 if (entries[entry] >> 32) <= most else 0
@@ -205,7 +217,7 @@ def _count_up_to(entries: Any, first: int, last: int, most: int) -> int:
 
 
 def seed_length_of(letters: int) -> int:
-    """The seed length for a text of so many letters: the longest with a table of a byte a letter at the most."""
+    """The longest seed for a text of so many letters, with a table of a byte a letter at the most."""
     length = SHORTEST_SEED
     while length < LONGEST_SEED and 4 ** (length + 2) <= letters:
         length += 1
@@ -439,13 +451,20 @@ def _opened(path: _Path) -> Index:
     names = tuple(facts["names"])
     genome = Genome(names, arrays["starts"], arrays["lengths"], words, facts["source"], facts["digest"])
     _check_places(path, genome, arrays, facts["seed_length"])
-    found = IndexArrays(arrays["start"], arrays["entries"], words, facts["seed_length"])
-    return Index(genome, found, os.fspath(path))
+    seeds = IndexArrays(arrays["start"], arrays["entries"], words, facts["seed_length"])
+    return Index(genome, seeds, os.fspath(path))
 
 
 def _sizes(path: _Path, facts: Any) -> dict[str, int]:
     """Bytes of the sections as the header says; `FormatError` if it is not one that `_write` makes."""
-    kinds = {"seed_length": int, "source": str, "digest": str, "names": list, "sizes": dict, "checksums": dict}
+    kinds = {
+        "seed_length": int,
+        "source": str,
+        "digest": str,
+        "names": list,
+        "sizes": dict,
+        "checksums": dict,
+    }
     if not isinstance(facts, dict) or any(type(facts.get(name)) is not kind for name, kind in kinds.items()):
         raise FormatError(path, found="a header without what it should say", expected=_EXPECTED, hint=_AGAIN)
     sizes = facts["sizes"]
@@ -453,7 +472,9 @@ def _sizes(path: _Path, facts: Any) -> dict[str, int]:
     good = good and all(sizes[name] % np.dtype(_TYPES[name]).itemsize == 0 for name in _SECTIONS)
     good = good and SHORTEST_SEED <= facts["seed_length"] <= LONGEST_SEED
     good = good and sizes["starts"] == sizes["lengths"] == 8 * len(facts["names"])
-    good = good and sizes["words"] % (8 * PLANES) == 0 and sizes["start"] == 4 * (4 ** facts["seed_length"] + 1)
+    good = (
+        good and sizes["words"] % (8 * PLANES) == 0 and sizes["start"] == 4 * (4 ** facts["seed_length"] + 1)
+    )
     if not good or not all(isinstance(name, str) for name in facts["names"]):
         raise FormatError(path, found="sizes that do not fit one another", expected=_EXPECTED, hint=_AGAIN)
     return dict(sizes)
@@ -465,18 +486,28 @@ def _check_places(path: _Path, genome: Genome, arrays: dict[str, Any], u: int) -
     ends = genome.starts + genome.lengths
     good = bool(np.all(start[1:] >= start[:-1])) and start[0] == 0 and int(start[-1]) == entries.size
     good = good and bool(np.all(genome.lengths >= 0)) and bool(np.all(genome.starts[1:] > ends[:-1]))
-    good = good and (not ends.size or (int(genome.starts[0]) > 0 and int(ends[-1]) < 64 * len(genome.words)))
+    # Windows reach over both ends of contigs, so that there is a margin.
+    margin = 64 * MARGIN_WORDS
+    last = 64 * len(genome.words) - margin
+    good = good and (not ends.size or (int(genome.starts[0]) >= margin and int(ends[-1]) <= last))
+    good = good and bool(places_kernel(entries, margin, last))
     if not good:
         raise _damaged(path, "its tables")
 
 
 def _cut_off(path: _Path, found: int, expected: int) -> FormatError:
     return FormatError(
-        path, found=f"{found:,} bytes", expected=f"{expected:,}, as its header says", hint=f"copy it again, or {_AGAIN}"
+        path,
+        found=f"{found:,} bytes",
+        expected=f"{expected:,}, as its header says",
+        hint=f"copy it again, or {_AGAIN}",
     )
 
 
 def _damaged(path: _Path, what: str) -> FormatError:
     return FormatError(
-        path, found=f"another checksum of {what}", expected="that of its header", hint=f"copy it again, or {_AGAIN}"
+        path,
+        found=f"another checksum of {what}",
+        expected="that of its header",
+        hint=f"copy it again, or {_AGAIN}",
     )

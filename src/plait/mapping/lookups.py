@@ -1,8 +1,9 @@
-"""Lookups in a block of neighbourhoods, as reference: bit-parallel automata, a scan, binary search, perfect hashing.
+"""Lookups in a block of neighbourhoods, as reference: automata, a scan, binary search, perfect hashing.
 
-They answer which words of one length are within some errors of a query. `plait map` uses none of them: exact pieces
-are consecutive entries of its index. They are here, tested with the vectors of their source (T. T. Tran, Lille 2013;
-Wu and Manber 1992; Botelho, Pagh and Ziviani 2007), because what they cost is the reason for that.
+They answer which words of one length are within some errors of a query. `plait map` uses none of them: exact
+pieces are consecutive entries of its index. They are here, tested with the vectors of their source (T. T.
+Tran, Lille 2013; Wu and Manber 1992; Botelho, Pagh and Ziviani 2007), because what they cost is the reason
+for that.
 
 A word is an integer of 2 bits a letter, A, C, G, T as 0 to 3, the first letter highest; up to 16 letters.
 """
@@ -21,7 +22,8 @@ from plait.lang.compile import kernel, shared
 from plait.lang.lanes import population
 from plait.mapping.genome import CODE_OF_BYTE
 
-#: What an automaton takes for an occurrence: anywhere in the word, beginning where it begins, or without gaps.
+#: What an automaton takes for an occurrence: anywhere in the word, beginning where it begins, or without
+#: gaps.
 Automaton = Literal["free", "anchored", "substitutions"]
 _KINDS: Final = ("free", "anchored", "substitutions")
 #: Bits of a machine word in the source: a word of l letters is one of floor(32 / (2 l)).
@@ -45,12 +47,13 @@ def words_of_texts(texts: list[str]) -> NDArray[np.int64]:
 
 
 @shared
-def automaton_step(kind: int, rows: Any, mask: int, j: int, letters: int, count: int, repeated: int) -> None:
+def automaton_step(kind: int, rows: Any, mask: int, j: int, letters: int, count: int, repeated: Any) -> None:
     """Rows 0 to e of the automaton, `rows` int64, after the j-th letter of `count` words, j from 1.
 
-    A row has a slice of `letters` bits for each word; bit i of a slice of row k says that the first i + 1 letters of
-    the pattern match up to here with at most k errors. `mask` is where the pattern has each word's letter, and
-    `repeated` has the lowest bit of each slice. `kind` 0 begins anywhere, 1 where the word does, 2 has no gaps.
+    A row has a slice of `letters` bits for each word; bit i of a slice of row k says that the first i + 1
+    letters of the pattern match up to here with at most k errors. `mask` is where the pattern has each word's
+    letter, and `repeated` has the lowest bit of each slice. `kind` 0 begins anywhere, 1 where the word does,
+    2 has no gaps.
     """
     every = (1 << (letters * count)) - 1
     inner = every & ~repeated
@@ -74,11 +77,13 @@ def automaton_step(kind: int, rows: Any, mask: int, j: int, letters: int, count:
 
 
 @kernel
-def automaton_kernel(kind: int, fields: Any, table: Any, letters: int, count: int, rows: Any, out: Any) -> None:
+def automaton_kernel(
+    kind: int, fields: Any, table: Any, letters: int, count: int, rows: Any, out: Any
+) -> None:
     """Fewest errors of each word, or one more than there may be: `out` uint8 (groups, count).
 
-    `fields` int64 (groups, l) are the j-th letters of `count` words, the first highest; `table` int64 (4^count,) is
-    the mask of each of them; `rows` int64 (e + 1,) is memory.
+    `fields` int64 (groups, l) are the j-th letters of `count` words, the first highest; `table` int64
+    (4^count,) is the mask of each of them; `rows` int64 (e + 1,) is memory.
     """
     repeated = np.int64(0)
     for slice_ in range(count):
@@ -100,12 +105,18 @@ def automaton_kernel(kind: int, fields: Any, table: Any, letters: int, count: in
 
 
 def automaton_errors(
-    pattern: str, words: NDArray[np.int64], length: int, errors: int, kind: Automaton = "free", *, together: int = 0
+    pattern: str,
+    words: NDArray[np.int64],
+    length: int,
+    errors: int,
+    kind: Automaton = "free",
+    *,
+    together: int = 0,
 ) -> NDArray[np.uint8]:
-    """Fewest errors with which a pattern occurs in each word of `length` letters; errors + 1 where more are needed.
+    """Fewest errors with which a pattern is in each word of `length` letters; errors + 1 if there are more.
 
-    As many words as fit 32 bits go through the automaton at once, or so many `together`. `InvalidInput` if the
-    pattern is longer than a word, or has no more letters than errors.
+    As many words as fit 32 bits go through the automaton at once, or so many `together`. `InvalidInput` if
+    the pattern is longer than a word, or has no more letters than errors.
     """
     size = len(pattern)
     if not errors < size <= length <= _MOST_LETTERS:
@@ -171,7 +182,7 @@ def binary_search_kernel(keys: Any, query: int, changes: Any, out: Any) -> int:
 
 @shared
 def jenkins(first: int, second: int, third: int, size: int, seed: int) -> Any:
-    """Three 32-bit values of a key of up to 11 bytes: bytes 0 to 3, 4 to 7 and 8 to 10 as numbers (Jenkins 1996)."""
+    """Three 32-bit values of a key of up to 11 bytes: bytes 0-3, 4-7 and 8-10 as numbers (Jenkins 1996)."""
     a = (_GOLDEN + first) & _MASK32
     b = (_GOLDEN + second) & _MASK32
     c = (seed + (third << 8) + size) & _MASK32
@@ -190,7 +201,7 @@ def edge_of(word: int, part: int, seed: int) -> Any:
 
 
 @shared
-def slot_of(word: int, values: Any, part: int, seed: int) -> int:
+def slot_of(word: Any, values: Any, part: int, seed: int) -> Any:
     """The slot that a word has if it is one of the keys."""
     x, y, z = edge_of(word, part, seed)
     which = (np.int64(values[x]) + np.int64(values[y]) + np.int64(values[z])) % 3
@@ -198,11 +209,14 @@ def slot_of(word: int, values: Any, part: int, seed: int) -> int:
 
 
 @kernel
-def peel_kernel(keys: Any, part: int, seed: int, edges: Any, degrees: Any, mixed: Any, order: Any, values: Any) -> bool:
+def peel_kernel(
+    keys: Any, part: int, seed: int, edges: Any, degrees: Any, mixed: Any, order: Any, values: Any
+) -> bool:
     """Values of the vertices, uint8 (3 part,), so that each key has a slot of its own; whether there are any.
 
-    Edges with a vertex of their own are taken away as long as there is one; then, from the last one back, that
-    vertex gets the value that leads to it. `edges` (keys, 3), `degrees` and `mixed` (3 part,), `order` int64 are memory.
+    Edges with a vertex of their own are taken away as long as there is one; then, from the last one back,
+    that vertex gets the value that leads to it. `edges` (keys, 3), `degrees` and `mixed` (3 part,), `order`
+    int64 are memory.
     """
     degrees[:] = 0
     mixed[:] = 0
@@ -259,9 +273,10 @@ def _give_values(edges: Any, order: Any, values: Any, visited: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerfectHash:
-    """A perfect hash of distinct words: `values` uint8 (3 part,), and the word in each slot, `table` int64 (3 part,).
+    """A perfect hash of distinct words: `values` uint8 (3 part,), and the word in each slot, `table`.
 
-    Slots without a word of their own hold the first one, which has another slot, so that it is not found there.
+    Slots without a word of their own hold the first one, which has another slot, so that it is not found
+    there.
     """
 
     values: NDArray[np.uint8]
@@ -271,14 +286,14 @@ class PerfectHash:
 
     @classmethod
     def build(cls, keys: NDArray[np.int64], *, seed: int = 13) -> PerfectHash:
-        """The hash of words, with the first seed from `seed` on with which the graph of their edges can be peeled."""
+        """The hash of words, with the first seed from `seed` on for which the graph can be peeled."""
         part = max(3, -(-123 * keys.size // 300))
         part += 1 - part % 2
         room = [np.empty(3 * part, np.int64) for _ in range(2)]
         edges, order = np.empty((keys.size, 3), np.int64), np.empty(keys.size, np.int64)
         values = np.full(3 * part, 3, np.uint8)
         for tried in range(seed, seed + _ATTEMPTS):
-            if peel_kernel(keys, part, tried, edges, *room, order, values):
+            if peel_kernel(keys, part, tried, edges, room[0], room[1], order, values):
                 table = np.full(3 * part, keys[0] if keys.size else -1, np.int64)
                 slots = np.empty(keys.size, np.int64)
                 slots_kernel(keys, values, part, tried, slots)

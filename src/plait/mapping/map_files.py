@@ -29,7 +29,7 @@ _Path = str | os.PathLike[str]
 
 @dataclass(slots=True)
 class MapSummary:
-    """What mapping has done: reads by what became of them, and loci written; the reference's contigs and letters."""
+    """What mapping has done: reads by what became of them, and loci written."""
 
     genome: Genome
     statuses: dict[str, int]
@@ -55,9 +55,9 @@ def map_files(
 ) -> MapSummary:
     """Map the reads of files and write their loci; `reference` is a FASTA file or an index.
 
-    `output` None or ``-`` is standard output; `format` one of `MAP_FORMATS`, if the file name does not say it.
-    `progress` is told how many reads are done, in this thread. `InvalidInput` if a setting is wrong; `FormatError`
-    if a file is not what it should be, or the output cannot be written.
+    `output` None or ``-`` is standard output; `format` one of `MAP_FORMATS`, if the file name does not say
+    it. `progress` is told how many reads are done, in this thread. `InvalidInput` if a setting is wrong;
+    `FormatError` if a file is not what it should be, or the output cannot be written.
     """
     how = MapSettings() if settings is None else settings
     kind = output_format(output, format, MAP_FORMATS, standard="sam", by_name=("parquet", "bam"))
@@ -72,6 +72,7 @@ def map_files(
     def finish(form: Any) -> Callable[[MappedReads], tuple[Any, Any, int]]:
         return lambda block: (form.encode(block), block.statuses, len(block.hits))
 
+    write: Any
     with ExitStack() as stack:
         if kind == "parquet":
             from plait.formats.tables import open_table
@@ -79,7 +80,9 @@ def map_files(
             assert path is not None
             form: Any = TableFormat(index.genome)
             metadata = provenance_text(_provenance(how, index.genome).as_dict())
-            write = stack.enter_context(open_table(path, table_schema(), metadata=metadata, inputs=inputs)).write
+            write = stack.enter_context(
+                open_table(path, table_schema(), metadata=metadata, inputs=inputs)
+            ).write
         else:
             form = TEXT_FORMATS[kind](index.genome, mapq)
             head = form.head(__version__, command)

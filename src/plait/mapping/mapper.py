@@ -31,7 +31,6 @@ from plait.mapping.verification import BEYOND, LaneScratch, check_kernel
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 SHORTEST_READ: Final = 25
@@ -65,9 +64,11 @@ class MapSettings:
     substitutions_only
         Whether insertions and deletions are left out.
     report
-        ``"all"`` loci, the ``"best"`` of each read, or ``"best+N"``: those with up to N errors more than the best.
+        ``"all"`` loci, the ``"best"`` of each read, or ``"best+N"``: those with up to N errors more than the
+        best.
     max_hits
-        A read with more loci has the status ``too_many_hits``, their number and no locus; otherwise there is no limit.
+        A read with more loci has the status ``too_many_hits``, their number and no locus; otherwise there is
+        no limit.
     threads
         Number of threads; otherwise ``PLAIT_THREADS``, or the processors there are.
     """
@@ -86,10 +87,14 @@ class MapSettings:
             raise InvalidInput("errors", found=self.errors, expected=f"0 to {MOST_ERRORS}")
         if self.error_rate is not None and not 0 <= self.error_rate <= 100 * MOST_ERRORS / LONGEST_READ:
             raise InvalidInput(
-                "error_rate", found=self.error_rate, expected=f"0 to {100 * MOST_ERRORS / LONGEST_READ} percent"
+                "error_rate",
+                found=self.error_rate,
+                expected=f"0 to {100 * MOST_ERRORS / LONGEST_READ} percent",
             )
         if not _REPORT.fullmatch(self.report):
-            raise InvalidInput("report", found=repr(self.report), expected="all, best, or best+N with a number N")
+            raise InvalidInput(
+                "report", found=repr(self.report), expected="all, best, or best+N with a number N"
+            )
         if self.max_hits is not None and self.max_hits < 1:
             raise InvalidInput("max_hits", found=self.max_hits, expected="at least 1")
         if self.threads is not None and self.threads < 1:
@@ -115,9 +120,10 @@ class MapSettings:
 class HitRows:
     """Columns of loci, one entry each, in order of read, distance, place and strand.
 
-    `read` and `contig` are numbers, `start` and `end` 0-based and half-open in the contig, `strand` is 1 where the
-    reverse complement is found; int64. `runs` int64 (loci, most) and `differences` uint8 (loci, most) are the CIGAR
-    as in BAM and the text of the tag MD, of which `run_counts` and `difference_sizes` are used.
+    `read` and `contig` are numbers, `start` and `end` 0-based and half-open in the contig, `strand` is 1
+    where the reverse complement is found; int64. `runs` int64 (loci, most) and `differences` uint8 (loci,
+    most) are the CIGAR as in BAM and the text of the tag MD, of which `run_counts` and `difference_sizes` are
+    used.
     """
 
     read: NDArray[np.int64]
@@ -143,8 +149,8 @@ class HitRows:
 class MappedReads:
     """Reads with their loci; numbers in `hits` are of these reads.
 
-    `statuses` uint8 are places in `STATUSES`, `counts` int64 numbers of loci, also of those that are not kept, and
-    `mates` 1 or 2 for each read, or 0.
+    `statuses` uint8 are places in `STATUSES`, `counts` int64 numbers of loci, also of those that are not
+    kept, and `mates` 1 or 2 for each read, or 0.
     """
 
     reads: ReadBlock
@@ -169,7 +175,7 @@ class Mapper:
 
     def map_block(self, reads: ReadBlock, mates: NDArray[np.int64]) -> list[MappedReads]:
         """Map reads, all of them, in as many parts as keep memory bounded."""
-        found = []
+        found: list[MappedReads] = []
         first = 0
         while first < len(reads) or not found:
             part = slice_reads(reads, first, len(reads))
@@ -179,7 +185,7 @@ class Mapper:
         return found
 
     def _map_some(self, reads: ReadBlock, mates: NDArray[np.int64]) -> tuple[MappedReads, int]:
-        """Map reads from the first on, as many as do not have too many places together; and how many these are."""
+        """Map reads from the first on, as many as have not too many places together; and how many."""
         statuses, packed = self._packed(reads)
         rows = packed.lengths.size
         most = int(packed.errors.max(initial=0)) + 1
@@ -228,7 +234,9 @@ class Mapper:
         good = found != BEYOND
         keys, found = keys[good], found[good]
         # Without errors, or with substitutions alone, each place is a locus.
-        each = np.full(keys.size, True) if self.settings.substitutions_only else packed.errors[keys >> 32] == 0
+        each = (
+            np.full(keys.size, True) if self.settings.substitutions_only else packed.errors[keys >> 32] == 0
+        )
         parts = []
         if each.any():
             parts.append(self._inside(packed, keys[each], found[each]))
@@ -363,7 +371,7 @@ def mapped_blocks(
     *,
     finish: Any = None,
 ) -> Iterator[Any]:
-    """Reads with their loci, block by block in the order of the input; `finish` is called on each where it is made.
+    """Reads with their loci, block by block in the order of the input; `finish` is called on each.
 
     Errors are those of `plait.formats.reads.open_reads`.
     """
@@ -428,8 +436,8 @@ class Hits:
     names
         Names of the reads.
     statuses
-        What became of each read: ``"mapped"``, ``"unmapped"``, ``"too_short"``, ``"too_long"``, ``"errors_too_many"``
-        or ``"too_many_hits"``.
+        What became of each read: ``"mapped"``, ``"unmapped"``, ``"too_short"``, ``"too_long"``,
+        ``"errors_too_many"`` or ``"too_many_hits"``.
     counts
         Loci of each read, also of those of which none are kept. Shape (reads,).
     genome
@@ -481,7 +489,7 @@ class Hits:
         kinds = {"start": whole, "end": whole, "distance": whole}
         return pa.table({name: pa.array(own, kinds.get(name, text)) for name, own in columns.items()})
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """The loci as a data frame, with the columns of `to_arrow`.
 
         Returns
@@ -493,7 +501,11 @@ class Hits:
 
 
 def map_reads(
-    reads: Reads, reference: Index | References, *, mates: _Path | Iterable[_Path] | None = None, **settings: Any
+    reads: Reads,
+    reference: Index | References,
+    *,
+    mates: _Path | Iterable[_Path] | None = None,
+    **settings: Any,
 ) -> Hits:
     """Map reads of 25 to 400 letters: every locus within the errors, on both strands.
 
@@ -504,7 +516,8 @@ def map_reads(
     reference
         An `Index`, or a FASTA file or sequences by name, of which an index is made.
     mates
-        Files of second mates, one for each of the reads; they are mapped on their own, behind their first mates.
+        Files of second mates, one for each of the reads; they are mapped on their own, behind their first
+        mates.
     **settings
         See `MapSettings`.
 
@@ -522,7 +535,9 @@ def map_reads(
 
     Examples
     --------
-    >>> found = map_reads({"read": "ACGTTGCAGGATTTACCGATAACGT"}, {"chr1": "GGACGTTGCAGGATTACCGATAACGTCC"}, errors=1)
+    >>> found = map_reads(
+    ...     {"read": "ACGTTGCAGGATTTACCGATAACGT"}, {"chr1": "GGACGTTGCAGGATTACCGATAACGTCC"}, errors=1
+    ... )
     >>> found.rows.start.tolist(), found.rows.distance.tolist(), found.cigar
     ([2], [1], ['11=1I13='])
     """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput
-from plait.lang.compile import kernel, shared
+from plait.lang.compile import kernel
 from plait.mapping.alignments import write_number
 from plait.mapping.genome import Genome
 from plait.mapping.mapper import STATUSES, HitRows, MappedReads
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 @kernel
 def join_kernel(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    """Bytes of all pieces of a record after the other, `starts` and `ends` int64 (records, pieces), in `data` uint8."""
+    """Bytes of all pieces of a record in turn: `starts` and `ends` int64 (records, pieces) in `data`."""
     at = 0
     for record in range(starts.shape[0]):
         for piece in range(starts.shape[1]):
@@ -85,7 +85,7 @@ def cigars_kernel(runs: Any, counts: Any, letters: Any, out: Any, sizes: Any) ->
 
 @kernel
 def turn_kernel(letters: Any, starts: Any, ends: Any, turned: Any, complement: Any, out: Any) -> None:
-    """Letters of reads, those of some as their reverse complements (or only backwards), `complement` uint8 (256,)."""
+    """Letters of reads, those of some as reverse complements (or backwards), `complement` uint8 (256,)."""
     at = 0
     for read in range(starts.size):
         first, last = starts[read], ends[read]
@@ -157,8 +157,8 @@ def cigars(rows: HitRows) -> Piece:
 class Records(NamedTuple):
     """One record for each locus, and one for each read without any, in order of the reads.
 
-    `read` and `hit` int64 are numbers, the latter of the locus, or 0 where `mapped` is not set; `primary` is the
-    first record of a read, and `rank` the number of each from 1 on.
+    `read` and `hit` int64 are numbers, the latter of the locus, or 0 where `mapped` is not set; `primary` is
+    the first record of a read, and `rank` the number of each from 1 on.
     """
 
     read: NDArray[np.int64]
@@ -179,8 +179,13 @@ def records_of(block: MappedReads) -> Records:
     return Records(read, hit, mapped, rank == 1, rank)
 
 
+def _some(found: Records, which: Any) -> Records:
+    columns: list[Any] = [own[which] for own in found]
+    return Records(*columns)
+
+
 class RecordFormat:
-    """How reads are written: the head of a file, blocks of reads, its end; `encode` is called by many threads."""
+    """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads."""
 
     def __init__(self, genome: Genome, mapq: MapqRule = "none") -> None:
         self.genome = genome
@@ -194,7 +199,7 @@ class RecordFormat:
         """Records of some reads."""
         found = records_of(block)
         stretches = pairwise([*range(0, found.read.size, _MOST_ROWS), found.read.size])
-        return b"".join(self._records(block, Records(*(own[a:b] for own in found))) for a, b in stretches)
+        return b"".join(self._records(block, _some(found, slice(a, b))) for a, b in stretches)
 
     def end(self) -> bytes:
         """What stands behind the last record."""
@@ -299,7 +304,11 @@ class SamFormat(RecordFormat):
         pieces = [texts(block.reads.names).taken(found.read), tab, numbers(_flags(block, found, hits)), tab]
         pieces += [contigs, star.where(~found.mapped), tab, numbers(_of_hits(hits.start + 1, found, 0)), tab]
         pieces += [numbers(self._qualities_of_mapping(block, found)), tab]
-        pieces += [_hit_piece(cigars(hits), found), star.where(~found.mapped), constant(b"\t*\t0\t0\t", count)]
+        pieces += [
+            _hit_piece(cigars(hits), found),
+            star.where(~found.mapped),
+            constant(b"\t*\t0\t0\t", count),
+        ]
         pieces += [letters, star.where(letters.starts == letters.ends), tab]
         given = letters if qualities is None else qualities
         none = np.full(count, True) if qualities is None else given.starts == given.ends
@@ -333,21 +342,30 @@ class PafFormat(RecordFormat):
     """PAF, a line for each locus with tags NM, NH, HI and cg; reads without any are left out."""
 
     def _records(self, block: MappedReads, found: Records) -> bytes:
-        found = Records(*(own[found.mapped] for own in found))
+        found = _some(found, found.mapped)
         hits, count = block.hits.taken(found.hit), found.read.size
         lengths = block.reads.lengths[found.read]
         tab = constant(b"\t", count)
         sign = Piece(np.frombuffer(bytearray(b"+-"), np.uint8), hits.strand, hits.strand + 1)
         used = np.arange(hits.runs.shape[1]) < hits.run_counts[:, None]
         sizes, steps = np.where(used, hits.runs >> 4, 0), hits.runs & 15
-        columns = [texts(block.reads.names).taken(found.read), numbers(lengths), numbers(np.zeros(count, np.int64))]
+        columns = [
+            texts(block.reads.names).taken(found.read),
+            numbers(lengths),
+            numbers(np.zeros(count, np.int64)),
+        ]
         columns += [numbers(lengths), sign, texts(self.genome.names).taken(hits.contig)]
         columns += [numbers(self.genome.lengths[hits.contig]), numbers(hits.start), numbers(hits.end)]
         columns += [numbers(np.where(steps == 7, sizes, 0).sum(axis=1)), numbers(sizes.sum(axis=1))]
         pieces = [piece for column in columns for piece in (column, tab)]
         pieces += [numbers(self._qualities_of_mapping(block, found)), constant(b"\tNM:i:", count)]
         pieces += [numbers(hits.distance), constant(b"\tNH:i:", count), numbers(block.counts[found.read])]
-        pieces += [constant(b"\tHI:i:", count), numbers(found.rank), constant(b"\tcg:Z:", count), cigars(hits)]
+        pieces += [
+            constant(b"\tHI:i:", count),
+            numbers(found.rank),
+            constant(b"\tcg:Z:", count),
+            cigars(hits),
+        ]
         mates = block.mates[found.read]
         pieces += [constant(b"\tFI:i:", count).where(mates > 0), numbers(mates).where(mates > 0)]
         return joined([*pieces, constant(b"\n", count)])
@@ -360,7 +378,11 @@ class BamFormat(SamFormat):
         """The header, in blocks of its own."""
         text = super().head(version, command)
         parts = [b"BAM\1", struct.pack("<i", len(text)), text]
-        used = [(name, size) for name, size in zip(self.genome.names, self.genome.lengths.tolist(), strict=True) if size]
+        used = [
+            (name, size)
+            for name, size in zip(self.genome.names, self.genome.lengths.tolist(), strict=True)
+            if size
+        ]
         parts.append(struct.pack("<i", len(used)))
         for name, size in used:
             parts.append(struct.pack(f"<i{len(name) + 1}si", len(name) + 1, name.encode(), size))
@@ -393,11 +415,17 @@ class BamFormat(SamFormat):
         return joined([rows_of(head), *body])
 
     def _bam_head(
-        self, block: MappedReads, found: Records, names: Piece, sizes: NDArray[np.int64], total: NDArray[np.int64]
+        self,
+        block: MappedReads,
+        found: Records,
+        names: Piece,
+        sizes: NDArray[np.int64],
+        total: NDArray[np.int64],
     ) -> NDArray[Any]:
         hits = block.hits
-        kinds = "block_size:i4 ref:i4 pos:i4 l_name:u1 mapq:u1 bin:u2 n_cigar:u2 flag:u2 l_seq:i4 next_ref:i4 next_pos:i4 "
-        fields = [(name, "<" + kind) for name, kind in (word.split(":") for word in [*kinds.split(), "tlen:i4"])]
+        kinds = "block_size:i4 ref:i4 pos:i4 l_name:u1 mapq:u1 bin:u2 n_cigar:u2 flag:u2 l_seq:i4"
+        fields = [(name, "<" + kind) for name, kind in (word.split(":") for word in kinds.split())]
+        fields += [(name, "<i4") for name in ("next_ref", "next_pos", "tlen")]
         head = np.zeros(found.read.size, fields)
         # Contigs without letters are not in the header.
         numbering = np.cumsum(self.genome.lengths > 0) - 1
@@ -469,8 +497,12 @@ def bgzf(data: bytes) -> bytes:
 
 
 #: Formats by name, with what file names they go with.
-MAP_FORMATS: Final = {"bam": (".bam",), "sam": (".sam", ".sam.gz", ".sam.zst"), "paf": (".paf", ".paf.gz", ".paf.zst"),
-                      "parquet": (".parquet",)}  # fmt: skip
+MAP_FORMATS: Final = {
+    "bam": (".bam",),
+    "sam": (".sam", ".sam.gz", ".sam.zst"),
+    "paf": (".paf", ".paf.gz", ".paf.zst"),
+    "parquet": (".parquet",),
+}
 TEXT_FORMATS: Final[dict[str, type[RecordFormat]]] = {"bam": BamFormat, "sam": SamFormat, "paf": PafFormat}
 
 
@@ -479,7 +511,15 @@ def table_schema() -> pa.Schema:
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()
-    kinds = {"read": text, "mate": whole, "status": text, "loci": whole, "rank": whole, "strand": text, "contig": text}
+    kinds = {
+        "read": text,
+        "mate": whole,
+        "status": text,
+        "loci": whole,
+        "rank": whole,
+        "strand": text,
+        "contig": text,
+    }
     kinds |= {"start": whole, "end": whole, "distance": whole, "cigar": text, "md": text}
     return pa.schema(list(kinds.items()))
 

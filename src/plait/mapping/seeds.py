@@ -1,8 +1,9 @@
 """Where reads may be: pieces of which one has no error, and the diagonals of all places of theirs.
 
-A read with at most e errors, cut into e + 1 pieces, has a piece without any (the pigeonhole principle), so the
-places of all pieces give every locus. Where they are many, the borders of the pieces are moved to where they are
-fewest. A diagonal is the place in the text at which a read would begin, were there no insertions or deletions.
+A read with at most e errors, cut into e + 1 pieces, has a piece without any (the pigeonhole principle), so
+the places of all pieces give every locus. Where they are many, the borders of the pieces are moved to where
+they are fewest. A diagonal is the place in the text at which a read would begin, were there no insertions or
+deletions.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ GROUP: Final = 16
 class PackedReads(NamedTuple):
     """Reads on both strands: row 2 i is read i, row 2 i + 1 its reverse complement.
 
-    `codes` uint8 (rows, letters); `words` int64 (rows, words, 3) are their planes, one word more than the longest
-    needs; `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
+    `codes` uint8 (rows, letters); `words` int64 (rows, words, 3) are their planes, one word more than the
+    longest needs; `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
     """
 
     codes: Any
@@ -35,7 +36,7 @@ class PackedReads(NamedTuple):
 
 
 class Seeds(NamedTuple):
-    """Entries of the index for each piece, int64 (rows, pieces): `first`, `last` (not included), and `at` in the read."""
+    """Entries of the index for each piece, int64 (rows, pieces): `first`, `last` (exclusive), `at`."""
 
     first: Any
     last: Any
@@ -43,7 +44,7 @@ class Seeds(NamedTuple):
 
 
 class BorderScratch(NamedTuple):
-    """Memory for finding borders: `counts`, `least` and `choice` int64, (letters, lengths) or (pieces, letters)."""
+    """Memory for borders: `counts` int64 (letters, lengths), `least` and `choice` int64 (pieces, letters)."""
 
     counts: Any
     least: Any
@@ -77,8 +78,8 @@ def pack_reads_kernel(letters: Any, starts: Any, table: Any, out: Any) -> None:
 def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, totals: Any) -> None:
     """Entries of the pieces of all rows, and how many they are together, `totals` int64 (rows,).
 
-    Rows are taken in groups, and of each group first all seeds, then their places in the table, then the first of
-    their entries, so that many cache misses are under way at a time.
+    Rows are taken in groups, and of each group first all seeds, then their places in the table, then the
+    first of their entries, so that many cache misses are under way at a time.
     """
     rows = reads.lengths.size
     for first in range(0, rows, GROUP):
@@ -103,7 +104,7 @@ def seeds_kernel(arrays: Any, reads: Any, many: int, scratch: Any, seeds: Any, t
 
 @shared
 def _cut(u: int, reads: Any, row: int, seeds: Any) -> None:
-    """Pieces of about the same length, and the seeds that they begin with; none where a letter matches nothing."""
+    """Pieces of about the same length, and the seeds that they begin with; none where a letter is unknown."""
     length, pieces = reads.lengths[row], reads.errors[row] + 1
     at = 0
     for piece in range(pieces):
@@ -126,10 +127,10 @@ def _is_known(reads: Any, row: int, at: int, size: int) -> bool:
         other |= reads.words[row, word, 2]
     if other == 0:
         return True
+    known = True
     for k in range(at, at + size):
-        if reads.codes[row, k] == OTHER:
-            return False
-    return True
+        known = known and reads.codes[row, k] != OTHER
+    return known
 
 
 @shared
@@ -174,8 +175,9 @@ def _better_pieces(arrays: Any, reads: Any, row: int, scratch: Any, seeds: Any) 
 def _move_borders(arrays: Any, reads: Any, row: int, length: int, pieces: int, scratch: Any) -> None:
     """Choose disjoint pieces with the fewest entries together, by dynamic programming over where they end.
 
-    ``choice[p, x]`` is the length of piece p if it ends at x in the best choice of p + 1 pieces in the first x
-    letters, 0 if that does not end there. Pieces are as long as the index can tell, or as little shorter as needed.
+    ``choice[p, x]`` is the length of piece p if it ends at x in the best choice of p + 1 pieces in the first
+    x letters, 0 if that does not end there. Pieces are as long as the index can tell, or as little shorter as
+    needed.
     """
     longest = min(arrays.u + NEIGHBOURS, length - (pieces - 1))
     shortest = max(1, min(length // pieces - 4, longest))
@@ -213,7 +215,7 @@ def _count_from(arrays: Any, reads: Any, row: int, at: int, shortest: int, longe
 
 @kernel
 def diagonals_kernel(entries: Any, reads: Any, seeds: Any, first: int, last: int, out: Any) -> None:
-    """Diagonals of the rows `first` to `last`, not included, int64: the row in the upper half, the place in the lower."""
+    """Diagonals of the rows `first` to `last`, exclusive, int64: row in the upper half, place below."""
     count = 0
     for row in range(first, last):
         if reads.lengths[row] == 0:

@@ -1,7 +1,7 @@
 """Which diagonals have a read within its errors: 64 of them in each word, then where exactly it ends.
 
-Nothing is left out that is within the errors, but letters that match nothing may count as A: what is exact stands
-in `plait.mapping.alignments`.
+Nothing is left out that is within the errors, but letters that match nothing may count as A: what is exact
+stands in `plait.mapping.alignments`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ BEYOND = 255
 class LaneScratch(NamedTuple):
     """Memory of pairs that are checked together, one in each bit of a group of w words; rows of words, int64.
 
-    `read` (2, 64 n, w): planes of reads, complemented, as long as the longest, and `before` (64 n, w), where a
-    shorter one has no letter yet; `text` (2, 64 m, w): planes of windows; `levels` (2 e + 3, e + 1, w), flat over
-    the first two: whether a diagonal has at most so many errors. `places` (64 w,) numbers of the pairs.
+    `read` (2, 64 n, w): planes of reads, complemented, as long as the longest, and `before` (64 n, w), where
+    a shorter one has no letter yet; `text` (2, 64 m, w): planes of windows; `levels` (2 e + 3, e + 1, w),
+    flat over the first two: whether a diagonal has at most so many errors. `places` (64 w,) numbers of the
+    pairs.
     """
 
     read: Any
@@ -33,7 +34,7 @@ class LaneScratch(NamedTuple):
 
 
 @shared
-def word_at(words: Any, plane: int, at: int) -> int:
+def word_at(words: Any, plane: int, at: Any) -> Any:
     """64 letters of a plane of int64 (words, 3) from a place on."""
     word, bit = at >> 6, at & 63
     if bit == 0:
@@ -44,7 +45,7 @@ def word_at(words: Any, plane: int, at: int) -> int:
 
 @shared
 def mismatches(words: Any, at: int, read: Any, length: int, most: int) -> int:
-    """Letters in which a read, planes int64 (words, 3), differs from the text at a place; counted until > `most`."""
+    """Letters in which a read, int64 (words, 3), differs from the text at a place; counted until > `most`."""
     found = 0
     for word in range((length + 63) >> 6):
         place = at + 64 * word
@@ -59,11 +60,13 @@ def mismatches(words: Any, at: int, read: Any, length: int, most: int) -> int:
 
 
 @kernel
-def check_kernel(lanes: Any, words: Any, reads: Any, keys: Any, longest: int, errors: int, scratch: Any, out: Any) -> None:
+def check_kernel(
+    lanes: Any, words: Any, reads: Any, keys: Any, longest: int, errors: int, scratch: Any, out: Any
+) -> None:
     """Look at diagonals, `keys` as of `plait.mapping.seeds`, of reads with at most `errors`: `out` uint8.
 
-    It is the number of mismatches where they are few enough, else `WITHIN` or `BEYOND`; without scratch memory
-    (no rows of `scratch.places`) there are substitutions alone.
+    It is the number of mismatches where they are few enough, else `WITHIN` or `BEYOND`; without scratch
+    memory (no rows of `scratch.places`) there are substitutions alone.
     """
     pairs = 0
     room = scratch.places.size
@@ -84,8 +87,10 @@ def check_kernel(lanes: Any, words: Any, reads: Any, keys: Any, longest: int, er
 
 
 @shared
-def _add_pair(words: Any, at: int, read: Any, lacking: int, longest: int, errors: int, scratch: Any, pair: int) -> None:
-    """Words of a pair, its letters at the ends of the rows; bits of a word belong to one pair until transposed."""
+def _add_pair(
+    words: Any, at: int, read: Any, lacking: int, longest: int, errors: int, scratch: Any, pair: int
+) -> None:
+    """Words of a pair, letters at the ends of the rows; a word belongs to one pair until it is transposed."""
     groups = scratch.read.shape[2]
     line, group = pair // groups, pair % groups
     for word in range((longest + 63) >> 6):
@@ -100,7 +105,7 @@ def _add_pair(words: Any, at: int, read: Any, lacking: int, longest: int, errors
 
 
 @shared
-def _word_from(read: Any, plane: int, at: int) -> int:
+def _word_from(read: Any, plane: int, at: int) -> Any:
     """64 letters of a plane of a read; before it there are none."""
     if at >= 0:
         return word_at(read, plane, at)
@@ -130,8 +135,14 @@ def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
 
 @shared
 def _check_pairs(lanes: Any, longest: int, errors: int, scratch: Any, pairs: int, out: Any) -> None:
-    masks = (0x00000000FFFFFFFF, 0x0000FFFF0000FFFF, 0x00FF00FF00FF00FF, 0x0F0F0F0F0F0F0F0F, 0x3333333333333333,
-             0x5555555555555555)  # fmt: skip
+    masks = (
+        0x00000000FFFFFFFF,
+        0x0000FFFF0000FFFF,
+        0x00FF00FF00FF00FF,
+        0x0F0F0F0F0F0F0F0F,
+        0x3333333333333333,
+        0x5555555555555555,
+    )
     for word in range((longest + 63) >> 6):
         transpose(lanes, scratch.before, 64 * word, masks)
         for plane in range(2):
@@ -150,9 +161,10 @@ def _check_pairs(lanes: Any, longest: int, errors: int, scratch: Any, pairs: int
 def error_levels(lanes: Any, letters: int, errors: int, scratch: Any) -> None:
     """Whether pairs have an alignment with at most `errors`: into row 0 of the levels, one pair in each bit.
 
-    Row ``(d + 1) (errors + 1) + k`` of the levels is whether the letters so far, ending on diagonal d, have at
-    most k errors; text before and behind is free. Each letter is paired (k, or k - 1 with a mismatch), stands
-    alone (k - 1 on the next diagonal) or comes behind a letter of the text alone (k - 1 on the one before).
+    Row ``(d + 1) (errors + 1) + k`` of the levels is whether the letters so far, ending on diagonal d, have
+    at most k errors; text before and behind is free. Each letter is paired (k, or k - 1 with a mismatch),
+    stands alone (k - 1 on the next diagonal) or comes behind a letter of the text alone (k - 1 on the one
+    before).
     """
     levels, width = scratch.levels, errors + 1
     band = 2 * errors + 1
@@ -174,7 +186,9 @@ def error_levels(lanes: Any, letters: int, errors: int, scratch: Any) -> None:
             store(lanes, levels, own, 0, fewer & same)
             for k in range(1, width):
                 here = load(lanes, levels, own + k, 0)
-                beside = load(lanes, levels, own - width + k - 1, 0) | load(lanes, levels, own + width + k - 1, 0)
+                beside = load(lanes, levels, own - width + k - 1, 0) | load(
+                    lanes, levels, own + width + k - 1, 0
+                )
                 store(lanes, levels, own + k, 0, (here & same) | fewer | beside)
                 fewer = here
     found = nowhere

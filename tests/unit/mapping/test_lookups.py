@@ -32,7 +32,7 @@ def masks_of(pattern, count, letters):
 
 @pytest.mark.interpreted
 def test_rows_of_one_text():
-    """GATGC in GTGCATGC with one error (13.1 of the source's erratum): rows, and matches behind letters 4 and 8."""
+    """GATGC in GTGCATGC with one error: rows, and matches behind letters 4 and 8."""
     rows = np.array([0, 1], np.int64)
     seen = []
     for j, letter in enumerate("GTGCATGC", 1):
@@ -108,7 +108,9 @@ def test_a_pattern_that_is_too_short_or_long():
             automaton_errors(pattern, np.zeros(1, np.int64), 4, errors)
 
 
-@pytest.mark.parametrize(("length", "errors", "size"), [(4, 1, 13), (4, 2, 67), (7, 1, 22), (8, 2, 277), (16, 2, 1129)])
+@pytest.mark.parametrize(
+    ("length", "errors", "size"), [(4, 1, 13), (4, 2, 67), (7, 1, 22), (8, 2, 277), (16, 2, 1129)]
+)
 def test_words_around_a_word(length, errors, size):
     found = ball(length, errors)
     assert found.size == size == np.unique(found).size
@@ -180,7 +182,7 @@ def test_all_lookups_find_the_same(length):
 
 def test_words_of_texts():
     assert words_of_texts(["GACA", "GCAT", "TTCC"]).tolist() == [0b10000100, 0b10010011, 0b11110101]
-    # The filter of the source: of three neighbourhoods of the seed AAT two have at most two mismatches with GAAA.
+    # The filter of the source: of three neighbourhoods, two have at most two mismatches with GAAA.
     near = np.empty(3, np.bool_)
     scan_kernel(words_of_texts(["TTCC", "GACA", "GCAT"]), int(words_of_texts(["GAAA"])[0]), 2, near)
     assert near.tolist() == [False, True, True]

@@ -150,7 +150,9 @@ def test_reads_of_any_length_together():
     for k, size in enumerate((25, 31, 63, 64, 65, 100, 127, 128, 129, 200, 257, 400)):
         for other in range(4):
             at = int(rng.integers(0, 900 - size))
-            reads[f"{k}.{other}"] = changed(rng, contigs["c"][at : at + size], size // 25 if other else 0)[:400]
+            reads[f"{k}.{other}"] = changed(rng, contigs["c"][at : at + size], size // 25 if other else 0)[
+                :400
+            ]
     hits = mapping.map(reads, contigs, error_rate=4, threads=1)
     truth = set()
     for name, read in reads.items():
@@ -165,7 +167,9 @@ def test_many_short_contigs():
     contigs = {f"c{k}": drawn(rng, int(rng.integers(20, 60))) for k in range(10_000)}
     names = list(contigs)[::997]
     reads = {name: contigs[name][:32] for name in names if len(contigs[name]) >= 32}
-    reads |= {f"{name}-": reverse_complement(contigs[name][-30:]) for name in names if len(contigs[name]) >= 30}
+    reads |= {
+        f"{name}-": reverse_complement(contigs[name][-30:]) for name in names if len(contigs[name]) >= 30
+    }
     hits = mapping.map(reads, contigs, errors=2)
     found = found_in(hits)
     for name in reads:
@@ -213,7 +217,9 @@ def test_results_do_not_depend_on_index_threads_or_split(tmp_path):
     }
     assert turned == found_in(ahead)
     more = mapping.map(reads, contigs, errors=5)
-    loci = {(row["read"], row["contig"], row["strand"], row["end"] // 30) for row in more.to_arrow().to_pylist()}
+    loci = {
+        (row["read"], row["contig"], row["strand"], row["end"] // 30) for row in more.to_arrow().to_pylist()
+    }
     for row in first.to_arrow().to_pylist():
         near = {(row["read"], row["contig"], row["strand"], row["end"] // 30 + k) for k in (-1, 0, 1)}
         assert near & loci
@@ -244,7 +250,11 @@ def test_reports():
     rng = np.random.default_rng(9)
     read = drawn(rng, 60)
     one, two = changed(rng, read, 1, edits=False), read[:20] + "AC" + read[20:]
-    contigs = {"a": drawn(rng, 50) + read + drawn(rng, 50), "b": drawn(rng, 30) + one, "c": two + drawn(rng, 20)}
+    contigs = {
+        "a": drawn(rng, 50) + read + drawn(rng, 50),
+        "b": drawn(rng, 30) + one,
+        "c": two + drawn(rng, 20),
+    }
     counts = {
         report: mapping.map({"r": read}, contigs, errors=3, report=report).rows.distance.tolist()
         for report in ("all", "best", "best+1", "best+2")
@@ -255,7 +265,13 @@ def test_reports():
 
 
 def test_statuses_and_empty_inputs():
-    reads = {"short": "ACGT", "long": "A" * 401, "wild": "ACGTACGTACGTACGTACGTACGTACG", "n": "N" * 40, "none": ""}
+    reads = {
+        "short": "ACGT",
+        "long": "A" * 401,
+        "wild": "ACGTACGTACGTACGTACGTACGTACG",
+        "n": "N" * 40,
+        "none": "",
+    }
     hits = mapping.map(reads, {"c": "", "d": "ACG"}, errors=3)
     assert hits.statuses == ("too_short", "too_long", "errors_too_many", "unmapped", "too_short")
     assert not len(hits) and hits.to_arrow().num_rows == 0
