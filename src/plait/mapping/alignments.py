@@ -215,7 +215,7 @@ def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out:
         other = (word_at(words, 0, at) ^ read[word, 0]) | (word_at(words, 1, at) ^ read[word, 1])
         other |= word_at(words, 2, at) | read[word, 2]
         if length - 64 * word < 64:
-            other &= (1 << (length - 64 * word)) - 1
+            other &= ~(-1 << (length - 64 * word))
         while other != 0:
             place = 64 * word + lowest_bit(other)
             other &= other - 1
@@ -243,7 +243,7 @@ def _value(columns: Any, column: int, letters: int) -> int:
     found = 0
     for word in range((letters + 63) >> 6):
         free = letters - 64 * word
-        mask = -1 if free >= 64 else (1 << free) - 1
+        mask = -1 if free >= 64 else ~(-1 << free)
         found += population(columns.up[column, word] & mask) - population(columns.down[column, word] & mask)
     return found
 

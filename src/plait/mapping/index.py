@@ -81,7 +81,7 @@ def count_kernel(words: Any, u: int, first: int, last: int, start: Any) -> None:
 def _shifted(words: Any, word: int, plane: int, back: int) -> Any:
     """A plane's 64 letters that end `back` letters, 0 < back < 64, before a word's; ones before all."""
     before = words[word - 1, plane] if word > 0 else np.int64(-1)
-    return (words[word, plane] << back) | ((before >> (64 - back)) & ((1 << back) - 1))
+    return (words[word, plane] << back) | ((before >> (64 - back)) & ~(-1 << back))
 
 
 @kernel

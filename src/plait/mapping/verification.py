@@ -39,7 +39,7 @@ def word_at(words: Any, plane: int, at: Any) -> Any:
     word, bit = at >> 6, at & 63
     if bit == 0:
         return words[word, plane]
-    low = (words[word, plane] >> bit) & ((1 << (64 - bit)) - 1)
+    low = (words[word, plane] >> bit) & ~(-1 << (64 - bit))
     return low | (words[word + 1, plane] << (64 - bit))
 
 
@@ -52,7 +52,7 @@ def mismatches(words: Any, at: int, read: Any, length: int, most: int) -> int:
         other = (word_at(words, 0, place) ^ read[word, 0]) | (word_at(words, 1, place) ^ read[word, 1])
         other |= word_at(words, 2, place) | read[word, 2]
         if length - 64 * word < 64:
-            other &= (1 << (length - 64 * word)) - 1
+            other &= ~(-1 << (length - 64 * word))
         found += population(other)
         if found > most:
             break
@@ -97,7 +97,7 @@ def _add_pair(
         place = 64 * word - lacking
         for plane in range(2):
             scratch.read[plane, 64 * word + line, group] = ~_word_from(read, plane, place)
-        scratch.before[64 * word + line, group] = -1 if place <= -64 else (1 << max(-place, 0)) - 1
+        scratch.before[64 * word + line, group] = -1 if place <= -64 else ~(-1 << max(-place, 0))
     for word in range((longest + 2 * errors + 63) >> 6):
         place = at - lacking + 64 * word
         for plane in range(2):
