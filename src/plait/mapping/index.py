@@ -39,6 +39,7 @@ LONGEST_SEED: Final = 13
 #: Entries of a seed up to which they are sorted one by one.
 _FEW: Final = 16
 _HALF: Final = 1 << 31
+_SHIFTED: Final = 1 << 16
 
 FORMAT_VERSION: Final = 1
 _MAGIC: Final = b"\x89plaitix"
@@ -151,7 +152,7 @@ def places_kernel(entries: Any, first: int, last: int) -> bool:
         place = entries[k] & 0xFFFFFFFF
         least = min(least, place)
         most = max(most, place)
-    return least >= first and most < max(last, first + 1)
+    return bool(least >= first and most < max(last, first + 1))
 
 
 @shared
@@ -340,7 +341,10 @@ def _built(words: NDArray[np.int64], u: int, threads: int) -> IndexArrays:
     edges = np.searchsorted(start, [entries.size * k // threads for k in range(1, threads)]).tolist()
     stretches = list(pairwise([0, *edges, 4**u]))
     over_threads(threads, stretches, lambda own: place_kernel(words, u, *own, start, entries))
-    start[1:] = start[:-1].copy()
+    # What is where a seed ends begins the next one; moved in pieces, because all of it would be a copy.
+    for end in range(start.size - 1, 0, -_SHIFTED):
+        first = max(end - _SHIFTED, 0)
+        start[first + 1 : end + 1] = start[first:end].copy()
     start[0] = 0
 
     def sort(own: tuple[int, int]) -> None:
@@ -444,7 +448,7 @@ def _opened(path: _Path) -> Index:
     arrays = {}
     for name in _SECTIONS:
         part = mapped[places[name] : places[name] + sizes[name]]
-        if _checksums(part) != facts["checksums"][name]:
+        if _checksums(part) != facts["checksums"].get(name):
             raise _damaged(path, f"the section {name!r}")
         arrays[name] = np.frombuffer(part, _TYPES[name])
     words = arrays["words"].reshape(-1, PLANES)
@@ -489,6 +493,7 @@ def _check_places(path: _Path, genome: Genome, arrays: dict[str, Any], u: int) -
     # Windows reach over both ends of contigs, so that there is a margin.
     margin = 64 * MARGIN_WORDS
     last = 64 * len(genome.words) - margin
+    good = good and bool(np.all(genome.lengths <= last)) and bool(np.all(genome.starts <= last))
     good = good and (not ends.size or (int(genome.starts[0]) >= margin and int(ends[-1]) <= last))
     good = good and bool(places_kernel(entries, margin, last))
     if not good:
