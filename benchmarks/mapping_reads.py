@@ -234,11 +234,14 @@ def _rates(words, keys, made, length, errors, queries) -> dict[str, float]:  # t
     rates = {"scan": rate(queries, lambda query: scan_kernel(narrow, query, errors, near))}
     if errors < 3:
         changes = ball(length, errors)
-        out = np.empty(changes.size, np.int64)
-        hashed = (made.table, made.values, made.part, made.seed)
-        rates["binary search"] = rate(queries, lambda query: binary_search_kernel(keys, query, changes, out))
-        rates["perfect hash"] = rate(queries, lambda query: probe_kernel(*hashed, query, changes, out))
-    if errors < length:
+        many = np.random.default_rng(5).choice(words, 4000 if errors < 2 else 200)
+        out, counts = np.empty((many.size, changes.size), np.int64), np.empty(many.size, np.int64)
+        own = rate([many], lambda block: binary_search_kernel(keys, block, changes, out, counts))
+        rates["binary search"] = own * many.size
+        rates["perfect hash"] = many.size * rate(
+            [many], lambda block: probe_kernel(made, block, changes, out, counts)
+        )
+    if 2 * errors < length:
         shifts = 2 * np.arange(length - errors - 1, -1, -1)
         patterns = ["".join("ACGT"[q >> 2 * errors >> s & 3] for s in shifts) for q in queries[:3]]
         rates["automaton"] = rate(patterns, lambda own: automaton_errors(own, words, length, errors))

@@ -10,9 +10,8 @@ A word is an integer of 2 bits a letter, A, C, G, T as 0 to 3, the first letter 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,22 +161,23 @@ def ball(length: int, errors: int) -> NDArray[np.int64]:
 
 
 @kernel
-def binary_search_kernel(keys: Any, query: int, changes: Any, out: Any) -> int:
-    """Numbers of the sorted `keys` that are the query with one of the changes; returns how many."""
-    count = 0
-    for k in range(changes.size):
-        word = query ^ changes[k]
-        low, high = 0, keys.size
-        while low < high:
-            middle = (low + high) >> 1
-            if keys[middle] < word:
-                low = middle + 1
-            else:
-                high = middle
-        if low < keys.size and keys[low] == word:
-            out[count] = low
-            count += 1
-    return count
+def binary_search_kernel(keys: Any, queries: Any, changes: Any, out: Any, counts: Any) -> None:
+    """Numbers of the sorted `keys` that are a query with a change: `out` (queries, changes), `counts`."""
+    for item in range(queries.size):
+        count = 0
+        for k in range(changes.size):
+            word = queries[item] ^ changes[k]
+            low, high = 0, keys.size
+            while low < high:
+                middle = (low + high) >> 1
+                if keys[middle] < word:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < keys.size and keys[low] == word:
+                out[item, count] = low
+                count += 1
+        counts[item] = count
 
 
 @shared
@@ -271,16 +271,15 @@ def _give_values(edges: Any, order: Any, values: Any, visited: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PerfectHash:
+class PerfectHash(NamedTuple):
     """A perfect hash of distinct words: `values` uint8 (3 part,), and the word in each slot, `table`.
 
     Slots without a word of their own hold the first one, which has another slot, so that it is not found
     there.
     """
 
-    values: NDArray[np.uint8]
-    table: NDArray[np.int64]
+    values: Any
+    table: Any
     part: int
     seed: int
 
@@ -310,13 +309,15 @@ def slots_kernel(keys: Any, values: Any, part: int, seed: int, out: Any) -> None
 
 
 @kernel
-def probe_kernel(table: Any, values: Any, part: int, seed: int, query: int, changes: Any, out: Any) -> int:
-    """Slots of the words that are the query with one of the changes; returns how many."""
-    count = 0
-    for k in range(changes.size):
-        word = query ^ changes[k]
-        slot = slot_of(word, values, part, seed)
-        if table[slot] == word:
-            out[count] = slot
-            count += 1
-    return count
+def probe_kernel(made: Any, queries: Any, changes: Any, out: Any, counts: Any) -> None:
+    """Slots of the words that are a query with one of the changes; `made` is a `PerfectHash`."""
+    values, table, part, seed = made
+    for item in range(queries.size):
+        count = 0
+        for k in range(changes.size):
+            word = queries[item] ^ changes[k]
+            slot = slot_of(word, values, part, seed)
+            if table[slot] == word:
+                out[item, count] = slot
+                count += 1
+        counts[item] = count
