@@ -289,6 +289,12 @@ SCENARIOS: dict[str, Scenario] = {
         False,
         ("o.tsv",),
     ),
+    "map_index": Scenario(
+        ("index", "../in/t.fasta", "-o", "o.plait-index"), _fasta, False, ("o.plait-index",)
+    ),
+    "map": Scenario(
+        ("map", "../in/q.fasta", "../in/t.fasta", "--errors", "2", "-o", "o.bam"), _fasta, False, ("o.bam",)
+    ),
     "compress": Scenario(
         ("hsi", "compress", "../in/c.npy", "-o", "o.c123", "--index", "o.index"),
         _cube,

@@ -31,6 +31,8 @@ from plait.align.database import DIGESTS, HEADER_BYTES, SECTIONS, build_database
 from plait.align.scoring import load_matrix
 from plait.errors import FormatError
 from plait.formats.checkpoints import Checkpoint
+from plait.mapping.index import Index
+from plait.mapping.mapper import map_reads
 from plait.reports.page import read_study
 from plait.stats.design_file import DesignFile, DesignWriter
 from plait.vdj.convergence.settings import read_sample_sheet
@@ -95,6 +97,53 @@ def _database_parser() -> Parser:
         return database_case(header(rng, [data[_FIXED:HEADER_BYTES].rstrip()]), data)
 
     return Parser(name="database", seeds=seeds, mutate=mutate, read=_database)
+
+
+_INDEX = struct.Struct("<8sIIQ")
+
+
+def index_case(facts: Any, data: bytes, sections: bytes) -> bytes:
+    """An index with another header, or text in its place, and sections; its checksum is right."""
+    text = facts if isinstance(facts, bytes) else json.dumps(facts).encode("utf-8", "replace")
+    magic, version, _, _ = _INDEX.unpack_from(data)
+    head = _INDEX.pack(magic, version, zlib.crc32(text), len(text)) + text
+    return head + bytes(-len(head) % 4096) + sections
+
+
+def _index(data: bytes, folder: Path) -> None:
+    found = Index.open(new_place(folder, data, "case.plait-index"))
+    map_reads({"read": "ACGTTGCATGACGTTGCATGACGTTGCATG"}, found, errors=2, threads=1)
+
+
+def _index_parser() -> Parser:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "i"
+        Index.build({"c": "ACGTTGCATG" * 9, "d": "", "e": "NNACGT"}, threads=1).save(path)
+        seed = path.read_bytes()
+    size = _INDEX.unpack_from(seed)[3]
+    first = -(-(_INDEX.size + size) // 4096) * 4096
+    keys = ("seed_length", "names", "sizes", "checksums", "start", "entries", "words", "starts", "lengths")
+    header = json_mutation(keys, (4, 5, 8, 1 << 40, -8))
+
+    def mutate(rng: Random, corpus: Sequence[bytes]) -> bytes:
+        step = rng.random()
+        if step < 0.3:
+            return mutated_bytes(rng, seed, corpus)
+        text = seed[_INDEX.size : _INDEX.size + size]
+        if step < 0.6:
+            return index_case(header(rng, [text]), seed, seed[first:])
+        # Other numbers in a section, with the right checksum.
+        facts, sections, at = json.loads(text), bytearray(seed[first:]), 0
+        chosen = rng.choice(list(facts["sizes"]))
+        for name, count in facts["sizes"].items():
+            if name == chosen:
+                for _ in range(rng.randrange(1, 4)):
+                    sections[at + rng.randrange(count)] = rng.choice((0, 1, 255, rng.randrange(256)))
+                facts["checksums"][name] = [zlib.crc32(sections[at : at + count])]
+            at += count + -count % 4096
+        return index_case(facts, seed, bytes(sections))
+
+    return Parser(name="index", seeds=[seed], mutate=mutate, read=_index)
 
 
 def _matrix(data: bytes, folder: Path) -> None:
@@ -249,6 +298,7 @@ def _study_parser() -> Parser:
 
 PARSERS = {
     "database": _database_parser,
+    "index": _index_parser,
     "matrix": _matrix_parser,
     "sheet": _sheet_parser,
     "checkpoint": _checkpoint_parser,

@@ -12,6 +12,7 @@ from plait.cli.console import say
 from plait.cli.options import DeviceOption, WholeNumber, files_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
+from plait.reports.plain_text import plural
 
 if TYPE_CHECKING:
     from plait.mapping.files import FindSummary
@@ -152,12 +153,8 @@ def _tell(done: FindSummary, seconds: float) -> None:
     sites = f", {done.sites:,} sites" if done.sites else ""
     rate = done.letters * len(done.names) / max(seconds, 1e-9) / _GIGA
     say(
-        f"{_number(len(done.names), 'pattern')} in {_number(done.sequences, 'sequence')} "
-        f"({done.letters:,} letters{sites}): {_number(sum(done.hits), 'hit')}, "
+        f"{plural(len(done.names), 'pattern')} in {plural(done.sequences, 'sequence')} "
+        f"({done.letters:,} letters{sites}): {plural(sum(done.hits), 'hit')}, "
         f"{counts.count(0):,} without any; {done.rows:,} rows in {seconds:.2f} s, "
         f"{rate:.1f} G letters x patterns/s"
     )
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -13,6 +13,7 @@ from plait.cli.console import CellProgress, say
 from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, files_of, options_of
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
+from plait.reports.plain_text import plural
 
 if TYPE_CHECKING:
     from plait.align.search import SearchSummary
@@ -87,14 +88,10 @@ def search(
 def _summary(done: SearchSummary, seconds: float) -> str:
     queries = "1 query" if done.queries == 1 else f"{done.queries:,} queries"
     return (
-        f"{queries} against {_number(done.sequences, 'sequence')} ({_number(done.residues, 'residue')}): "
-        f"{_number(done.cells, 'cell')} in {seconds:.2f} s, {done.cells / seconds / _GIGA:.1f} GCUPS; "
-        f"{_number(done.hits, 'hit')}"
+        f"{queries} against {plural(done.sequences, 'sequence')} ({plural(done.residues, 'residue')}): "
+        f"{plural(done.cells, 'cell')} in {seconds:.2f} s, {done.cells / seconds / _GIGA:.1f} GCUPS; "
+        f"{plural(done.hits, 'hit')}"
     )
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @app.command
@@ -136,6 +133,6 @@ def index(
         if check:
             database.verify()
         say(
-            f"{database.path}: {_number(len(database), 'sequence')} ({database.kind}), "
-            f"{_number(database.residues, 'residue')}{', all checksums right' if check else ''}"
+            f"{database.path}: {plural(len(database), 'sequence')} ({database.kind}), "
+            f"{plural(database.residues, 'residue')}{', all checksums right' if check else ''}"
         )

@@ -1,0 +1,111 @@
+"""Pairs in the bits of registers: interpreted, compiled, in lanes of any width, and by plain distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.mapping_truth import edit_distances
+
+from plait.devices.target import interpreted
+from plait.lang.lanes import host_lanes, lanes_of
+from plait.mapping.genome import CODE_OF_BYTE, read_genome
+from plait.mapping.seeds import PackedReads, pack_reads_kernel
+from plait.mapping.verification import BEYOND, LaneScratch, check_kernel, transpose
+
+ERRORS = 3
+
+
+def scratch_of(longest, width):
+    rows, window = -(-longest // 64) * 64, -(-(longest + 2 * ERRORS) // 64) * 64
+    levels = (2 * ERRORS + 3) * (ERRORS + 1)
+    shapes = ((2, rows, width), (2, window, width), (rows, width), (levels, width))
+    return LaneScratch(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(64 * width, np.int64))
+
+
+def problem(seed):
+    """A genome, reads of several lengths, their diagonals, and what plain distances say of the windows."""
+    rng = np.random.default_rng(seed)
+    text = "".join(rng.choice(list("ACGT"), 600))
+    genome = read_genome({"c": text})
+    lengths, starts, reads = [], [], []
+    for k in range(70):
+        size = int(rng.choice([30, 63, 64, 70]))
+        at = int(rng.integers(10, 500))
+        read = list(text[at : at + size])
+        for _ in range(rng.integers(0, 7)):
+            place = int(rng.integers(len(read)))
+            if k % 3 == 0:
+                read[place] = "A"
+            elif k % 3 == 1:
+                read.insert(place, "C")
+            else:
+                del read[place]
+        reads.append("".join(read))
+        lengths.append(len(read))
+        starts.append(at + int(rng.integers(-1, 2)))
+    longest = max(lengths)
+    both = np.repeat(np.array(lengths, np.int64), 2)
+    packed = PackedReads(
+        np.zeros((both.size, longest), np.uint8),
+        np.zeros((both.size, -(-longest // 64) + 1, 3), np.int64),
+        both,
+        np.full(both.size, ERRORS, np.int64),
+    )
+    letters = np.frombuffer(bytearray("".join(reads).encode()), np.uint8)
+    pack_reads_kernel(letters, np.concatenate([[0], np.cumsum(lengths)]), CODE_OF_BYTE, packed)
+    keys = np.array([(2 * k << 32) | (1024 + at) for k, at in enumerate(starts)])
+    banded = [
+        _banded(read, text[at - ERRORS : at + len(read) + ERRORS])
+        for read, at in zip(reads, starts, strict=True)
+    ]
+    return genome.words, packed, keys, longest, np.array(banded)
+
+
+def _banded(read, window):
+    """Smallest distance of paths that stay in the band."""
+    band = {d: 0 for d in range(2 * ERRORS + 1)}
+    for i, letter in enumerate(read):
+        new = {}
+        for d in range(2 * ERRORS + 1):
+            best = band[d] + (letter != window[i + d])
+            if d > 0:
+                best = min(best, new[d - 1] + 1)
+            if d < 2 * ERRORS:
+                best = min(best, band[d + 1] + 1)
+            new[d] = best
+        band = new
+    found = min(band.values())
+    assert found >= edit_distances(read, window).min()
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pairs_of_any_length_in_lanes_of_any_width(seed):
+    words, reads, keys, longest, distances = problem(seed)
+    for kernel, lanes in (
+        (interpreted(check_kernel), lanes_of(1)),
+        (check_kernel, lanes_of(1)),
+        (check_kernel, host_lanes()),
+    ):
+        out = np.empty(keys.size, np.uint8)
+        kernel(lanes, words, reads, keys, longest, ERRORS, scratch_of(longest, lanes.width), out)
+        assert np.array_equal(out != BEYOND, distances <= ERRORS)
+
+
+@pytest.mark.interpreted
+def test_transposed_words():
+    masks = (
+        0xFFFFFFFF,
+        0xFFFF0000FFFF,
+        0xFF00FF00FF00FF,
+        0x0F0F0F0F0F0F0F0F,
+        0x3333333333333333,
+        0x5555555555555555,
+    )
+    rows = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, (64, 2))
+    turned = rows.copy()
+    transpose(lanes_of(2), turned, 0, masks)
+    for i, k, lane in ((0, 0, 0), (3, 60, 1), (63, 1, 0), (31, 32, 1), (63, 63, 1)):
+        assert (int(rows[i, lane]) >> k) & 1 == (int(turned[k, lane]) >> i) & 1
+    transpose(lanes_of(2), turned, 0, masks)
+    assert np.array_equal(turned, rows)
