@@ -271,8 +271,8 @@ app.command(_vdj)
 for _name, _function, _help in (
     ("align", "align:align", "Align the sequences of two FASTA files, or those of one with each other."),
     ("search", "search:app", "Search a database for sequences that are similar to those of a file."),
-    ("map", "search:map_reads", "Map reads: every locus within so many errors, guaranteed."),
-    ("index", "search:index_reference", "Index a reference for map."),
+    ("map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
+    ("index", "map:index_reference", "Index a reference for map."),
     ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     ("germline", "germline:app", "List, show, check and convert germline sets."),
     ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
