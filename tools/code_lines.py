@@ -29,6 +29,8 @@ class Size(NamedTuple):
 #: What there is may become less; each subject that is added states its own addition here. The aim for what
 #: there is now: 260 files, 75,000 lines, 50,000 of code.
 BUDGET = Size(files=266, lines=77_500, code=52_600)
+#: What subjects that came later add to it.
+ADDED = {"folding": Size(files=20, lines=5_800, code=4_000)}
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -82,8 +84,9 @@ def main() -> int:
             more = [a - b for a, b in zip(now[folder], before.get(folder, Size()), strict=True)]
             text += f"   since {options.since}: " + " ".join(f"{value:+,}" for value in more)
         print(f"{folder or 'src, all':<32} {text}")
-    over = [name for name, most in BUDGET._asdict().items() if getattr(now[""], name) > most]
-    print(f"{'budget':<32} " + " ".join(f"{value:>7,} {name}" for name, value in BUDGET._asdict().items()))
+    budget = Size(*map(sum, zip(BUDGET, *ADDED.values(), strict=True)))
+    over = [name for name, most in budget._asdict().items() if getattr(now[""], name) > most]
+    print(f"{'budget':<32} " + " ".join(f"{value:>7,} {name}" for name, value in budget._asdict().items()))
     if over:
         print(f"more {', '.join(over)} than the budget: make the change smaller, or state its addition here")
     return int(bool(over))
