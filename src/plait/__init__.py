@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, hyperspectral, vdj
+    from plait import align, folding, hyperspectral, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,11 +34,12 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "folding",
     "hyperspectral",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "hyperspectral", "vdj")
+_SUBJECTS = ("align", "folding", "hyperspectral", "vdj")
 
 
 def __getattr__(name: str) -> Any:

@@ -162,14 +162,19 @@ def clear_row(sweep: Any, i: Any) -> None:
     ):
         kept.closed[0, x] = alg.zero
         kept.multi[0, x] = alg.zero
-    zero = splat(sweep.lanes, alg.zero)
-    here = i & (RING - 1)
-    width = width_of(sweep.lanes)
+    clear_rings(sweep.lanes, alg, memory, i & (RING - 1))
+
+
+@shared
+def clear_rings(lanes: Any, alg: Any, memory: Any, here: Any) -> None:
+    """Make rows of the rings zero."""
+    zero = splat(lanes, alg.zero)
+    width = width_of(lanes)
     for x in range(0, memory.generic.shape[1] - width + 1, width):
-        store(sweep.lanes, memory.generic, here, x, zero)
-        store(sweep.lanes, memory.one_sided, here, x, zero)
-        store(sweep.lanes, memory.two_three, here, x, zero)
-        store(sweep.lanes, memory.bulge, here, x, zero)
+        store(lanes, memory.generic, here, x, zero)
+        store(lanes, memory.one_sided, here, x, zero)
+        store(lanes, memory.two_three, here, x, zero)
+        store(lanes, memory.bulge, here, x, zero)
 
 
 @shared

@@ -90,7 +90,7 @@ def memory_for(longest: int, group: int, width: int, zero: Any) -> RowMemory:
         two_three=filled((RING, columns), zero),
         bulge=filled((RING, columns), zero),
         sums=filled((2 * RING, columns), zero),
-        found=filled((5, columns), zero),
+        found=filled((7, columns), zero),
         split=filled((2, columns), zero),
         stem=filled((1, columns), zero),
         stem_at=np.zeros((1, longest + 1), np.int64),
