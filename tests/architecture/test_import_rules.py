@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 LAYERS = [
-    *("cli", "vdj", "align", "hyperspectral", "stats", "run", "formats", "dp", "devices", "lang"),
+    *("cli", "vdj", "align", "folding", "hyperspectral", "stats", "run", "formats", "dp", "devices", "lang"),
     *("types", "alphabets", "settings", "errors", "_version"),
 ]
 

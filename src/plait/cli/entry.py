@@ -271,11 +271,12 @@ app.command(_vdj)
 for _name, _function, _help in (
     ("align", "align:align", "Align the sequences of two FASTA files, or those of one with each other."),
     ("search", "search:app", "Search a database for sequences that are similar to those of a file."),
+    ("fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     ("germline", "germline:app", "List, show, check and convert germline sets."),
     ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
     ("doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
-    ("demo", "demo:demo", "Study the repertoires of 12 human donors, up to a report."),
+    ("demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
 ):
     # An app has its own format.
     _format = {} if _function.endswith(":app") else {"help_format": "markdown"}

@@ -1,4 +1,4 @@
-"""``plait vdj report``."""
+"""``plait vdj study``, ``plait vdj report`` and ``plait demo``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar
+from plait.cli.console import Bar, say
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -298,3 +298,31 @@ def report(
     from plait.reports.study_report import report_text, write_study_report
 
     print(report_text(write_study_report(folder, output, figures=figures)), end="")
+
+
+def demo(
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    rows: WholeNumber | None = None,
+    device: DeviceOption = "auto",
+    force: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Study the TRB repertoires of 12 human donors, from path counts under 55 models to a report.
+
+    Parameters
+    ----------
+    output
+        Folder for samples.csv and study, which holds report.html; made if it is not there.
+    rows
+        Take only so many rows, spread over the donors.
+    device
+        Where to count: auto, cpu, cuda, cuda:N or cuda:all.
+    force
+        Replace an earlier demo in the output.
+    """
+    from plait.reports.demo import run_demo
+
+    say("studying the repertoires of 12 donors under 55 models")
+    with StudyBar() as progress:
+        told = run_demo(output, rows=rows, device=device, force=force, progress=progress)
+    print(told, end="")

@@ -101,7 +101,8 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
         if meaning == "scores":
             return (0 - np.asarray(energy, np.float64)).astype(np.float32)
         logarithm = -np.asarray(energy, np.float64) / model.thermal_energy - scale * np.asarray(count)
-        return logarithm if meaning == "logarithms" else np.exp(logarithm)
+        with np.errstate(over="ignore"):
+            return logarithm if meaning == "logarithms" else np.exp(logarithm)
 
     pairs = zip(loops[1:], bases[1:], strict=True)
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
@@ -118,6 +119,11 @@ def _bases(longest: int, specials: tuple[str, ...]) -> tuple[NearestNeighbor, Lo
     sizes = np.array([0, *map(len, specials)])
     hairpin, interior = np.arange(longest + 1) + 2, np.arange(_MOST + 1) + 2
     return NearestNeighbor(1, 1), LoopWeights(None, hairpin, bulge, interior, 0, 2, 4, 5, 6, inward, 0, sizes)
+
+
+def longer_loop(model: Model, bases: int) -> float:
+    """What a loop of more than 30 bases costs more than one of 30, in hundredths of kcal/mol."""
+    return float(whole(model.parameters.at(model.temperature).energies["lxc"] * np.log(bases / _MOST)))
 
 
 def smoothed(energies: _Table) -> _Table:

@@ -14,9 +14,12 @@ from plait.devices.choice import resolve
 from plait.devices.target import Target
 from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch, Folded, Summed
 from plait.dp.intervals.loops import (
+    BULGE,
     CLOSING,
     EXTERIOR,
+    GENERIC,
     LARGEST_LOOP,
+    ONE_SIDED,
     SMALLEST_HAIRPIN,
     STEM,
     hairpin_weight,
@@ -27,8 +30,8 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.tables import SPECIAL_SIZES, Strand, strands_of
 from plait.errors import InvalidInput
-from plait.folding.energies import SCORES, Model, weigh
-from plait.folding.parameters import LETTERS, STANDARD, EnergyParameters, codes_of
+from plait.folding.energies import SCORES, Model, longer_loop, weigh
+from plait.folding.parameters import LETTERS, EnergyParameters, codes_of
 from plait.folding.structures import (
     PairTable,
     brackets,
@@ -234,7 +237,7 @@ def partition(
 
 
 class EnsembleRequest(NamedTuple):
-    """What is asked of ensembles; `first` is the number of the first sequence, which decides what is drawn."""
+    """What is asked of ensembles; `first`, the number of the first sequence, decides what is drawn."""
 
     probabilities: bool = True
     samples: int = 0
@@ -412,20 +415,20 @@ def evaluate(sequence: str, structure: str, model: Model | None = None) -> list[
         raise InvalidInput(
             "structure", found=f"{partners.size:,} signs", expected=f"{codes.size:,}, one a base"
         )
-    weighing = weigh(model or FoldSettings().model, "scores", _table_size([codes]))
+    model = model or FoldSettings().model
+    weighing = weigh(model, "scores", _table_size([codes]))
     strand = Strand(codes, _special_hairpins(codes, weighing.specials))
     strands = strands_of([strand], 1, SCORES.one)
     found = [_outermost(weighing.loops, strands, _pairs_within(partners, 0, codes.size))]
     for i, j in enumerate(partners):
         if j > i:
-            kind = int(pair_type(weighing.loops, strands, i, j, 0))
-            if kind == 0 or j - i <= SMALLEST_HAIRPIN:
+            if pair_type(weighing.loops, strands, i, j, 0) == 0 or j - i <= SMALLEST_HAIRPIN:
                 raise InvalidInput(
                     "structure",
                     found=f"a pair of bases {i + 1:,} and {j + 1:,}, {sequence[i]} and {sequence[j]}",
                     expected=f"CG, GC, GU, UG, AU or UA, with {SMALLEST_HAIRPIN} bases between",
                 )
-            found.append(_loop_within(weighing, strands, kind, (i, int(j)), partners))
+            found.append(_loop_within(model, weighing, strands, (i, int(j)), partners))
     return found
 
 
@@ -450,12 +453,12 @@ def _outermost(loops: Any, strands: Any, inner: list[tuple[int, int]]) -> Loop:
 
 
 def _loop_within(
-    weighing: Any, strands: Any, kind: int, closing: tuple[int, int], partners: NDArray[np.int32]
+    model: Model, weighing: Any, strands: Any, closing: tuple[int, int], partners: NDArray[np.int32]
 ) -> Loop:
     """The loop that a pair closes."""
     (i, j), loops = closing, weighing.loops
     inner = _pairs_within(partners, i + 1, j)
-    row = inward_row(strands, kind, i, j, 0)
+    row = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
     if not inner:
         score = float(hairpin_weight(loops, strands, SCORES, row, i, j, 0))
         return Loop("hairpin", closing, inner, energy_of(score))
@@ -466,11 +469,24 @@ def _loop_within(
         return Loop("multiloop", closing, inner, energy_of(score))
     p, q = inner[0]
     size = p - i + j - q - 2
-    if size > LARGEST_LOOP:
-        raise InvalidInput(
-            "structure",
-            found=f"an interior loop of {size} bases within {i + 1:,} and {j + 1:,}",
-            expected=f"at most {LARGEST_LOOP}",
-        )
     name = "stack" if size == 0 else "bulge" if p == i + 1 or q == j - 1 else "interior"
-    return Loop(name, closing, inner, energy_of(float(loop_weight(loops, strands, SCORES, i, j, p, q, 0))))
+    if size > LARGEST_LOOP:
+        # Recurrences have no such loops; a structure from elsewhere, or a centroid, can.
+        score = _long_loop(weighing, strands, closing, inner[0]) - longer_loop(model, size)
+    else:
+        score = float(loop_weight(loops, strands, SCORES, i, j, p, q, 0))
+    return Loop(name, closing, inner, energy_of(score))
+
+
+def _long_loop(weighing: Any, strands: Any, outer: tuple[int, int], inner: tuple[int, int]) -> float:
+    """Score of a loop of more than 30 bases, as if it had 30."""
+    (i, j), (p, q), loops = outer, inner, weighing.loops
+    left, right = p - i - 1, j - q - 1
+    within = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
+    if 0 in (left, right):
+        ends = float(loops.inward[within, BULGE]) + _outward(loops, strands, p, q, BULGE)
+        return ends + float(loops.bulge[LARGEST_LOOP])
+    column = ONE_SIDED if 1 in (left, right) else GENERIC
+    ends = float(loops.inward[within, column]) + _outward(loops, strands, p, q, column)
+    difference = min(abs(left - right), LARGEST_LOOP)
+    return ends + float(loops.interior[LARGEST_LOOP]) + float(loops.asymmetry[difference])

@@ -127,7 +127,7 @@ class EnergyParameters:
             if section in sections:
                 _read_numbers(path, section, sections[section], names, energies, enthalpies)
         special, special_enthalpies = _specials(path, sections)
-        whole = {*_SECTIONS, "multi_closing", "terminal_au", "asymmetry"} <= {*enthalpies}
+        whole = bool(special) and {*_SECTIONS, "multi_closing", "terminal_au", "asymmetry"} <= {*enthalpies}
         return cls(
             os.fspath(path),
             energies,

@@ -93,6 +93,9 @@ def diversity(table: PairTable) -> float:
 def most_expected_accuracy(table: PairTable, gamma: float = 1.0) -> tuple[NDArray[np.int32], float]:
     """The structure of which most is right, a pair counting `gamma` times both its bases; and how much."""
     n = table.bases
+    # What is hardly ever there counts as unpaired, as in other programs.
+    likely = table.probabilities > 1e-4 / (1 + gamma)
+    table = PairTable(n, table.pairs[likely], table.probabilities[likely])
     unpaired = 1 - table.paired().sum(axis=0)
     worth = 2 * gamma * table.probabilities - unpaired[table.pairs[:, 0]] - unpaired[table.pairs[:, 1]]
     chosen = worth > 0
@@ -102,7 +105,9 @@ def most_expected_accuracy(table: PairTable, gamma: float = 1.0) -> tuple[NDArra
     best = np.zeros((n + 2, n + 2))
     partners = np.full(n, -1, np.int32)
     left = np.empty((2, n + 2), np.int64)
-    accuracy_kernel(np.ascontiguousarray(pairs[order, 1]), gain[order], starts, unpaired, best, left, partners)
+    accuracy_kernel(
+        np.ascontiguousarray(pairs[order, 1]), gain[order], starts, unpaired, best, left, partners
+    )
     return partners, float(best[0, n])
 
 

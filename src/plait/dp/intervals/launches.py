@@ -57,7 +57,7 @@ class Folded(NamedTuple):
 
 
 class Summed(NamedTuple):
-    """Logarithm of the sum, pairs int32 (pairs, 2) with their probabilities, and partners of drawn structures."""
+    """Logarithm of the sum, pairs int32 (pairs, 2), their probabilities, and partners of drawn structures."""
 
     logarithm: float
     pairs: NDArray[np.int32]
@@ -80,7 +80,8 @@ def _compiled() -> _Kernels:
 
 
 def _definitions() -> _Kernels:
-    return _Kernels(*map(interpreted, (fill_kernel, outside_kernel, walk_kernel)), lanes_of(1), lanes_of(1))
+    fill, outside, walk = map(interpreted, (fill_kernel, outside_kernel, walk_kernel))
+    return _Kernels(fill, outside, walk, lanes_of(1), lanes_of(1))
 
 
 def bytes_needed(bases: int, *, ensemble: bool) -> int:
@@ -148,9 +149,7 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
             with np.errstate(divide="ignore"):
                 derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
             memory = memory_for(strands.longest, group, lanes.width, alg.zero)
-            outside(
-                lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory
-            )
+            outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
         found = []
         for g, k in enumerate(numbers):
             n = mine[g].codes.size
@@ -166,7 +165,12 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
 
 
 def _draw(
-    walk: Any, batch: EnsembleBatch, strands: Any, kept: Any, which: tuple[int, int], share: NDArray[np.float64]
+    walk: Any,
+    batch: EnsembleBatch,
+    strands: Any,
+    kept: Any,
+    which: tuple[int, int],
+    share: NDArray[np.float64],
 ) -> NDArray[np.int32]:
     """A structure of the g-th sequence, of n bases."""
     n, g = which

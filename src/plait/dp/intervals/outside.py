@@ -1,8 +1,8 @@
 """Interval rows in reverse: how much everything outside of a pair weighs, for all pairs, in one pass.
 
 It is the derivative of X[0] by C of every cell, worked out from the first row to the last, as
-`plait.dp.intervals.rows` has worked out the cells from the last row to the first; times C it is the weight of all
-structures with the pair.
+`plait.dp.intervals.rows` has worked out the cells from the last row to the first; times C it is the weight of
+all structures with the pair.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def outside_kernel(
 
 @shared
 def sum_generic_around(reverse: Any, p: Any) -> None:
-    """Interior loops around, with two unpaired bases or more on both sides, but for those of four and five."""
+    """Interior loops around, with two unpaired bases or more on both sides, of more than five."""
     lanes, rule, alg, weights, memory = (
         reverse.lanes,
         reverse.lane_rule,
@@ -107,7 +107,9 @@ def sum_generic_around(reverse: Any, p: Any) -> None:
     for x in range(column(group, p + SMALLEST_HAIRPIN + 1), column(group, n), width_of(lanes)):
         found = splat(lanes, alg.zero)
         store(lanes, memory.sums, here + 4, x, extend(alg, load(lanes, rows, near, x + 3 * group), even))
-        value = choice(alg, load(lanes, rows, near, x + 4 * group), load(lanes, rows, next_near, x + 3 * group))
+        value = choice(
+            alg, load(lanes, rows, near, x + 4 * group), load(lanes, rows, next_near, x + 3 * group)
+        )
         store(lanes, memory.sums, here + 5, x, extend(alg, value, odd))
         for u in range(6, LARGEST_LOOP + 1):
             far = (p - u + 1) & (RING - 1)
@@ -179,7 +181,7 @@ def multi_rows(reverse: Any, p: Any) -> None:
 
 @shared
 def stem_cells(reverse: Any, p: Any, q: Any) -> bool:
-    """s of the cells of a column; whether any can pair."""
+    """S of the cells of a column; whether any can pair."""
     alg, weights, strands, memory, kept = (
         reverse.alg,
         reverse.weights,
