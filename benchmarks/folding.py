@@ -1,7 +1,7 @@
-"""RNA folding beside ViennaRNA: processor time on one core in the same run, and whether the answers are equal.
+"""RNA folding beside ViennaRNA: processor time of both on one core in the same run, and their answers.
 
-``python benchmarks/folding.py --peer /path/to/python`` names an interpreter that has ViennaRNA, which is no part
-of plait.
+``python benchmarks/folding.py --peer /path/to/python`` names an interpreter that has ViennaRNA,
+which is no part of plait.
 """
 
 from __future__ import annotations

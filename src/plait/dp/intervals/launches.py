@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import Outside, outside_kernel
-from plait.dp.intervals.rows import Candidates, EveryStem, OneSequence, SequenceALane, fill_kernel
+from plait.dp.intervals.rows import BEFORE, Candidates, EveryStem, OneSequence, SequenceALane, fill_kernel
 from plait.dp.intervals.tables import Strand, cells_kept, intervals_for, memory_for, strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.lanes import host_lanes, lanes_of
@@ -151,14 +151,14 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
             memory = memory_for(strands.longest, group, lanes.width, alg.zero)
             outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
         found = []
+        tables = _pairs_of(kept, derivatives, group, batch.logarithms)
         for g, k in enumerate(numbers):
             n = mine[g].codes.size
             drawn = [_draw(walk, batch, strands, kept, (n, g), share) for share in batch.shares[k]]
-            pairs, probabilities = _pairs_of(kept, derivatives, (n, group, g), batch.logarithms)
             total = kept.exterior[0, g]
             with np.errstate(divide="ignore"):
                 logarithm = float(total if batch.logarithms else np.log(total))
-            found.append(Summed(logarithm, pairs, probabilities, drawn))
+            found.append(Summed(logarithm, *tables[g], drawn))
         return found
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
@@ -183,19 +183,22 @@ def _draw(
 
 
 def _pairs_of(
-    kept: Any, derivatives: Outside | None, shape: tuple[int, int, int], logarithms: bool
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Pairs of the g-th sequence, and how probable each is."""
-    n, group, g = shape
-    pairs, values = [np.empty((0, 2), np.int32)], [np.empty(0)]
-    for i in range(n if derivatives is not None else 0):
-        at = slice(kept.starts[i] + i * group + g, kept.starts[i] + (n - 1) * group + g + 1, group)
-        closed, around = kept.closed[0, at], derivatives.closed[0, at]  # type: ignore[union-attr]
+    kept: Any, derivatives: Outside | None, group: int, logarithms: bool
+) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
+    """Pairs of every sequence, and how probable each is."""
+    if derivatives is None:
+        return [(np.empty((0, 2), np.int32), np.empty(0))] * group
+    closed, around = kept.closed[0], derivatives.closed[0]
+    with np.errstate(over="ignore", invalid="ignore"):
         found = np.exp(closed + around) if logarithms else closed * around
-        columns = np.flatnonzero(found > _LEAST)
-        pairs.append(np.stack([np.full(columns.size, i), columns + i], axis=1).astype(np.int32))
-        values.append(found[columns])
-    return np.concatenate(pairs), np.concatenate(values)
+    # What is no number, where sums do not fit, is kept to be noticed.
+    cells = np.flatnonzero(~(found <= _LEAST))
+    found = found[cells]
+    starts = kept.starts
+    rows = np.searchsorted(starts + (np.arange(starts.size) - BEFORE) * group, cells, "right") - 1
+    columns, lanes = np.divmod(cells - starts[rows], group)
+    pairs = np.stack([rows, columns], axis=1).astype(np.int32)
+    return [(pairs[lanes == g], found[lanes == g]) for g in range(group)]
 
 
 #: Best structures of sequences.
