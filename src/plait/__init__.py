@@ -21,7 +21,7 @@ from plait.errors import (
 )
 
 if TYPE_CHECKING:
-    from plait import align, hyperspectral, mapping, vdj
+    from plait import align, folding, hyperspectral, mapping, vdj
 
 __all__ = [
     "CountOverflow",
@@ -34,12 +34,13 @@ __all__ = [
     "Unsupported",
     "__version__",
     "align",
+    "folding",
     "hyperspectral",
     "mapping",
     "vdj",
 ]
 
-_SUBJECTS = ("align", "hyperspectral", "mapping", "vdj")
+_SUBJECTS = ("align", "folding", "hyperspectral", "mapping", "vdj")
 
 
 def __getattr__(name: str) -> Any:

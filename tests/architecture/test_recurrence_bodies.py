@@ -22,7 +22,13 @@ IMPORTS = (
 )
 OPERATIONS = ("plait.lang.algebras", "plait.lang.lanes")
 #: The recurrence of every family.
-RECURRENCES = ("pairs/gaps.py", "chain/insertions.py", "bands/prediction.py", "bitparallel/recurrences.py")
+RECURRENCES = (
+    "pairs/gaps.py",
+    "chain/insertions.py",
+    "bands/prediction.py",
+    "bitparallel/recurrences.py",
+    "intervals/nearest_neighbor.py",
+)
 STATEMENTS = (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If)
 EXPRESSIONS = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.Name, ast.Constant,

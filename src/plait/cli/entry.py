@@ -274,6 +274,7 @@ for _name, _function, _help in (
     ("find", "find:find", "Find every place where short patterns occur with at most so many errors."),
     ("map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
     ("index", "map:index_reference", "Index a reference for map."),
+    ("fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
     ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
     ("germline", "germline:app", "List, show, check and convert germline sets."),
     ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),

@@ -1,0 +1,103 @@
+"""RNA folding beside ViennaRNA: processor time of both on one core in the same run, and their answers.
+
+``python benchmarks/folding.py --peer /path/to/python`` names an interpreter that has ViennaRNA,
+which is no part of plait.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import time
+from collections.abc import Callable
+
+from plait.folding import mfe, partition
+
+#: What the peer runs: sequences come by standard input; per kind of work, processor seconds and energies.
+PEER = """
+import json, sys, time
+import RNA
+told = json.load(sys.stdin)
+found = {}
+for kind, sequences, repeats in told:
+    best, energies = 1e9, []
+    for _ in range(repeats):
+        begun = time.process_time()
+        energies = []
+        for s in sequences:
+            if kind == "mfe":
+                energies.append(RNA.fold(s)[1])
+            else:
+                model = RNA.md()
+                model.compute_bpp = int(kind == "pairs")
+                fold = RNA.fold_compound(s, model)
+                energy = fold.mfe()[1]
+                fold.exp_params_rescale(energy)
+                energies.append(fold.pf()[1])
+        best = min(best, time.process_time() - begun)
+    found[f"{kind} {len(sequences)} x {len(sequences[0])}"] = best, energies
+print(json.dumps({"version": RNA.__version__, "found": found}))
+"""
+
+
+def sequences(count: int, bases: int) -> list[str]:
+    """Random RNA."""
+    drawn = random.Random(bases)
+    return ["".join(drawn.choices("ACGU", k=bases)) for _ in range(count)]
+
+
+def ours(kind: str, given: list[str]) -> list[float]:
+    """Energies of least energy, or of ensembles with or without probabilities of pairs."""
+    if kind == "mfe":
+        return list(map(float, mfe(given, threads=1).energies))
+    found = partition(given, probabilities=kind == "pairs", threads=1)
+    return [one.ensemble_energy for one in found]
+
+
+def best_time(run: Callable[[], list[float]], repeats: int) -> tuple[float, list[float]]:
+    """The least processor time of some runs, after one that compiles."""
+    run()
+    best, energies = float("inf"), []
+    for _ in range(repeats):
+        begun = time.process_time()
+        energies = run()
+        best = min(best, time.process_time() - begun)
+    return best, energies
+
+
+def main() -> None:
+    """Print a line for each kind of work."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", help="an interpreter that has ViennaRNA")
+    parser.add_argument("--long", action="store_true", help="3,000 bases, too")
+    options = parser.parse_args()
+    work = [("mfe", sequences(1, 76), 20), ("mfe", sequences(512, 76), 2), ("mfe", sequences(1, 500), 4)]
+    work += [("mfe", sequences(1, 1000), 3), ("sum", sequences(64, 76), 2), ("sum", sequences(1, 500), 3)]
+    work += [("sum", sequences(1, 1000), 2), ("pairs", sequences(64, 76), 2), ("pairs", sequences(1, 500), 2)]
+    work += [("pairs", sequences(1, 1000), 2)]
+    if options.long:
+        work += [("mfe", sequences(1, 3000), 1), ("pairs", sequences(1, 3000), 1)]
+    peer = {}
+    if options.peer:
+        done = subprocess.run(
+            [options.peer, "-c", PEER], input=json.dumps(work), capture_output=True, text=True, check=True
+        )
+        told = json.loads(done.stdout)
+        peer = told["found"]
+        print(f"ViennaRNA {told['version']}; its sums include the least energy, as plait's do")
+    print(f"{'work':<20} {'plait':>12} {'ViennaRNA':>12} {'ratio':>7}  largest difference, kcal/mol")
+    for kind, given, repeats in work:
+        name = f"{kind} {len(given)} x {len(given[0])}"
+        seconds, energies = best_time(lambda kind=kind, given=given: ours(kind, given), repeats)
+        line = f"{name:<20} {seconds * 1e3:>9.2f} ms"
+        if name in peer:
+            theirs, answers = peer[name]
+            apart = max(abs(a - b) for a, b in zip(energies, answers, strict=True))
+            line += f" {theirs * 1e3:>9.2f} ms {theirs / seconds:>7.1f}  {apart:.1e}"
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""``plait fold``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from plait.cli.console import RowProgress, say
+from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.errors import InvalidInput
+from plait.lang.compiling import work_time
+
+if TYPE_CHECKING:
+    from plait.folding.folds import FoldSettings
+
+app = App(name="fold", help_format="markdown", version_flags=[])
+
+# Written out here, so that help and checks of options need not load what the words mean.
+FormatOption = Literal["text", "tsv", "jsonl", "parquet"]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What structures are weighed by.
+
+    Attributes
+    ----------
+    parameters
+        File of energy parameters in ViennaRNA's format 2.0; otherwise those of Turner, 2004.
+    temperature
+        Degrees Celsius; other than 37 needs a file of parameters with enthalpies.
+    dangles
+        2: bases beside stems stack on them; 0: they do not.
+    max_span
+        Most bases from one of a pair to the other, both included.
+    """
+
+    parameters: Path | None = None
+    temperature: float = 37.0
+    dangles: WholeNumber = 2
+    max_span: WholeNumber | None = None
+
+    def settings(self) -> FoldSettings:
+        """The settings they ask for."""
+        from plait.folding.energies import Model
+        from plait.folding.folds import FoldSettings
+        from plait.folding.parameters import EnergyParameters
+
+        if self.max_span is not None and self.max_span < 1:
+            raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
+        standard = self.parameters is None
+        energies = EnergyParameters.standard() if standard else EnergyParameters.read(str(self.parameters))
+        model = Model(energies, self.temperature, self.dangles)
+        energies.at(self.temperature)
+        return FoldSettings(model, self.max_span)
+
+
+_MODEL = ModelOptions()
+
+
+@app.default
+def fold(
+    sequences: Path,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    format: FormatOption | None = None,
+    probabilities: Flag = False,
+    centroid: Flag = False,
+    mea: Flag = False,
+    samples: WholeNumber = 0,
+    seed: WholeNumber = 0,
+    pairs: Path | None = None,
+    model: ModelOptions = _MODEL,
+    threads: WholeNumber | None = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Fold RNA: a structure of least energy for every sequence, and what all structures together say.
+
+    Parameters
+    ----------
+    sequences
+        FASTA, or a sequence a line; plain, .gz or .zst; - for standard input. T counts as U. A file called
+        eval is written ./eval.
+    output
+        The file to write: .txt or .db (as RNAfold writes), .tsv, .jsonl (each also .gz or .zst) or .parquet;
+        otherwise, and for -, standard output.
+    format
+        What to write, where the name of the output does not say it.
+    probabilities
+        Sum over all structures: energy of the ensemble, what each base mostly does, centroid and diversity.
+    centroid
+        The same.
+    mea
+        The structure of which most is expected to be right, too.
+    samples
+        Draw so many structures, each as often as it is probable.
+    seed
+        Which ones are drawn.
+    pairs
+        Table to write (.tsv or .parquet): every pair that is at least 1e-6 probable, bases from 1 on.
+    model
+        What structures are weighed by.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        auto or cpu; reference is plain Python.
+    """
+    from plait.folding.files import FoldRequest, fold_file, survey
+    from plait.settings import thread_count
+
+    for name, value in (("samples", samples), ("seed", seed)):
+        if value < 0:
+            raise InvalidInput(f"--{name}", found=value, expected="a whole number of at least 0")
+    request = FoldRequest(probabilities or pairs is not None, centroid, mea, samples, seed)
+    settings = model.settings()
+    start = work_time()
+    with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
+        found = survey(path, request, thread_count() if threads is None else max(threads, 1))
+        if found.note:
+            say(found.note)
+        done = fold_file(
+            path,
+            output,
+            settings,
+            request,
+            format=format,
+            pairs=pairs,
+            threads=threads,
+            device=device,
+            progress=progress,
+        )
+    told = f"{done:,} sequence{'s' if done != 1 else ''} in {work_time() - start:.2f} s"
+    say(f"{told}; {settings.model.parameters.name}, {settings.model.temperature:g} degrees")
+
+
+@app.command
+def eval(
+    structures: Path,
+    /,
+    *,
+    model: ModelOptions = _MODEL,
+) -> None:
+    """Explain the energies of structures, loop by loop.
+
+    Parameters
+    ----------
+    structures
+        As RNAfold writes: header if any, sequence, structure in brackets; - for standard input.
+    model
+        What structures are weighed by.
+    """
+    from plait.folding.files import evaluated
+
+    settings = model.settings()
+    with files_of([structures]) as (path,):
+        for name, sequence, structure, loops in evaluated(path, settings):
+            if name is not None:
+                print(f">{name}")
+            for loop in loops:
+                places = [] if loop.closing is None else [loop.closing]
+                told = " ".join(
+                    f"{sequence[i]}{i + 1}-{sequence[j]}{j + 1}" for i, j in [*places, *loop.inner]
+                )
+                print(f"{loop.kind:<10} {loop.energy:8.2f}  {told}".rstrip())
+            print(f"{structure} ({sum(loop.energy for loop in loops):6.2f})")

@@ -1,0 +1,211 @@
+"""What the folding of sequences launches: best structures, and ensembles of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.target import Problem, Target, interpreted, over_threads
+from plait.dp.intervals.outside import Outside, outside_kernel
+from plait.dp.intervals.rows import BEFORE, Candidates, EveryStem, OneSequence, SequenceALane, fill_kernel
+from plait.dp.intervals.tables import Strand, cells_kept, intervals_for, memory_for, strands_of
+from plait.dp.intervals.walk import walk_kernel
+from plait.lang.lanes import host_lanes, lanes_of
+
+R = TypeVar("R")
+
+#: Sequences of up to so many bases are worked on in lanes, one in each: of more, tables leave the cache.
+_SHORT: Final = 160
+#: Pairs that are less probable are left out.
+_LEAST: Final = 1e-12
+
+
+class FoldBatch(NamedTuple):
+    """Sequences, and what their structures weigh in an algebra of scores."""
+
+    rule: Any
+    algebra: Any
+    loops: Any
+    strands: Sequence[Strand]
+
+
+class EnsembleBatch(NamedTuple):
+    """Sequences, and what their structures weigh in sums or logarithms (`logarithms`).
+
+    `probabilities`: those of pairs are asked for. `shares`, (draws, steps), for each sequence: of what every
+    step of a structure to be drawn takes, values of the algebra.
+    """
+
+    rule: Any
+    algebra: Any
+    loops: Any
+    strands: Sequence[Strand]
+    logarithms: bool
+    probabilities: bool
+    shares: Sequence[NDArray[np.float64]]
+
+
+class Folded(NamedTuple):
+    """Best score, and the partner of every base or -1, int32 (n,)."""
+
+    score: float
+    partners: NDArray[np.int32]
+
+
+class Summed(NamedTuple):
+    """Logarithm of the sum, pairs int32 (pairs, 2), their probabilities, and partners of drawn structures."""
+
+    logarithm: float
+    pairs: NDArray[np.int32]
+    probabilities: NDArray[np.float64]
+    drawn: list[NDArray[np.int32]]
+
+
+class _Kernels(NamedTuple):
+    """Entry points, compiled or their definitions, and the lanes of 32 and of 64 bits."""
+
+    fill: Any
+    outside: Any
+    walk: Any
+    single: Any
+    double: Any
+
+
+def _compiled() -> _Kernels:
+    return _Kernels(fill_kernel, outside_kernel, walk_kernel, host_lanes(32), host_lanes(64))
+
+
+def _definitions() -> _Kernels:
+    fill, outside, walk = map(interpreted, (fill_kernel, outside_kernel, walk_kernel))
+    return _Kernels(fill, outside, walk, lanes_of(1), lanes_of(1))
+
+
+def bytes_needed(bases: int, *, ensemble: bool) -> int:
+    """Memory of one sequence, about."""
+    tables = cells_kept(bases, 1, 16)
+    # Rings and sums of rows are few; pairs with their probabilities follow.
+    return tables * (4 * 8 + 16 if ensemble else 2 * 4) + bases * 240 * (16 if ensemble else 4)
+
+
+def _in_groups(
+    strands: Sequence[Strand], width: int, threads: int, run: Callable[[list[int], int], list[R]]
+) -> list[R]:
+    """Results of all sequences, in their order: of short ones a group at a time, of others one by one."""
+    order = sorted(range(len(strands)), key=lambda k: strands[k].codes.size)
+    short = [k for k in order if strands[k].codes.size <= _SHORT] if width > 1 else []
+    work = [(short[at : at + width], width) for at in range(0, len(short), width)]
+    work += [([k], 1) for k in order[len(short) :]]
+    work = [(numbers, group if len(numbers) > 1 else 1) for numbers, group in work]
+    found: dict[int, R] = {}
+    for (numbers, _), results in zip(work, over_threads(threads, work, lambda part: run(*part)), strict=True):
+        found.update(zip(numbers, results, strict=True))
+    return [found[k] for k in range(len(strands))]
+
+
+def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> list[Folded]:
+    fill, _, walk, lanes, _ = kernels()
+    alg = batch.algebra
+
+    def run(numbers: list[int], group: int) -> list[Folded]:
+        mine = [batch.strands[k] for k in numbers]
+        strands = strands_of(mine, group, alg.one)
+        kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
+        memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+        layout = OneSequence() if group == 1 else SequenceALane()
+        fill(lanes, layout, Candidates(), batch.rule, alg, batch.loops, strands, kept, memory)
+        lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
+        partners = np.empty((group, strands.longest), np.int32)
+        shares = np.full((1, 3 * strands.longest + 8), alg.one)
+        left = np.empty((3, strands.longest + 2), np.int64)
+        walk(batch.rule, alg, batch.loops, strands, kept, lengths, shares, left, partners)
+        return [
+            Folded(float(kept.exterior[0, g]), partners[g, : lengths[g]].copy()) for g in range(len(mine))
+        ]
+
+    return _in_groups(batch.strands, lanes.width, target.threads, run)
+
+
+def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) -> list[Summed]:
+    fill, outside, walk, _, lanes = kernels()
+    alg = batch.algebra
+    if batch.logarithms:
+        lanes = lanes_of(1)
+
+    def run(numbers: list[int], group: int) -> list[Summed]:
+        mine = [batch.strands[k] for k in numbers]
+        strands = strands_of(mine, group, alg.one)
+        kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
+        layout = OneSequence() if group == 1 else SequenceALane()
+        memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+        fill(lanes, layout, EveryStem(), batch.rule, alg, batch.loops, strands, kept, memory)
+        derivatives = None
+        if batch.probabilities:
+            derivatives = Outside(*(np.full_like(table, alg.zero) for table in kept[:3]))
+            sums = kept.exterior[0, :group]
+            with np.errstate(divide="ignore"):
+                derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
+            memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+            outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
+        found = []
+        tables = _pairs_of(kept, derivatives, group, batch.logarithms)
+        for g, k in enumerate(numbers):
+            n = mine[g].codes.size
+            drawn = [_draw(walk, batch, strands, kept, (n, g), share) for share in batch.shares[k]]
+            total = kept.exterior[0, g]
+            with np.errstate(divide="ignore"):
+                logarithm = float(total if batch.logarithms else np.log(total))
+            found.append(Summed(logarithm, *tables[g], drawn))
+        return found
+
+    return _in_groups(batch.strands, lanes.width, target.threads, run)
+
+
+def _draw(
+    walk: Any,
+    batch: EnsembleBatch,
+    strands: Any,
+    kept: Any,
+    which: tuple[int, int],
+    share: NDArray[np.float64],
+) -> NDArray[np.int32]:
+    """A structure of the g-th sequence, of n bases."""
+    n, g = which
+    lengths = np.zeros(strands.group, np.int64)
+    lengths[g] = n
+    partners = np.empty((strands.group, strands.longest), np.int32)
+    left = np.empty((3, strands.longest + 2), np.int64)
+    walk(batch.rule, batch.algebra, batch.loops, strands, kept, lengths, share.reshape(1, -1), left, partners)
+    return partners[g, :n].copy()
+
+
+def _pairs_of(
+    kept: Any, derivatives: Outside | None, group: int, logarithms: bool
+) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
+    """Pairs of every sequence, and how probable each is."""
+    if derivatives is None:
+        return [(np.empty((0, 2), np.int32), np.empty(0))] * group
+    closed, around = kept.closed[0], derivatives.closed[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.exp(closed + around) if logarithms else closed * around
+    # What is no number, where sums do not fit, is kept to be noticed.
+    cells = np.flatnonzero(~(found <= _LEAST))
+    found = found[cells]
+    starts = kept.starts
+    rows = np.searchsorted(starts + (np.arange(starts.size) - BEFORE) * group, cells, "right") - 1
+    columns, lanes = np.divmod(cells - starts[rows], group)
+    pairs = np.stack([rows, columns], axis=1).astype(np.int32)
+    return [(pairs[lanes == g], found[lanes == g]) for g in range(group)]
+
+
+#: Best structures of sequences.
+FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
+    "best structures", cpu=partial(_fold, _compiled), reference=partial(_fold, _definitions)
+)
+#: Sums over all structures of sequences.
+ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
+    "sums over structures", cpu=partial(_sum, _compiled), reference=partial(_sum, _definitions)
+)

@@ -1,0 +1,97 @@
+"""Memory of interval rows, and sequences laid out for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
+from plait.dp.intervals.rows import BEFORE, BESIDE, RING, Intervals, RowMemory
+
+#: Unpaired bases of hairpins that may have a weight of their own.
+SPECIAL_SIZES = (3, 4, 6)
+
+
+class Strand(NamedTuple):
+    """A sequence: `codes`, int8 (n,), and as in `Strands` what is special of it; None stands for nothing."""
+
+    codes: NDArray[np.int8]
+    special: NDArray[np.int16] | None = None
+    partners: NDArray[np.int32] | None = None
+    stacked: NDArray[Any] | None = None
+
+
+def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
+    """Lay out up to `group` sequences side by side; `one` weighs nothing."""
+    longest = max((strand.codes.size for strand in sequences), default=0)
+    codes = np.full((longest + 2, group), BEYOND, np.int8)
+    special = np.zeros((3, longest, group), np.int16)
+    partners = np.zeros((2, longest, group), np.int32)
+    partners[1] = longest
+    stacked = filled((longest, group), one)
+    for g, strand in enumerate(sequences):
+        n = strand.codes.size
+        codes[1 : n + 1, g] = strand.codes
+        if strand.special is not None:
+            special[:, :n, g] = strand.special
+        if strand.partners is not None:
+            partners[:, :n, g] = strand.partners
+        if strand.stacked is not None:
+            stacked[:n, g] = strand.stacked
+    return Strands(
+        codes.reshape(-1),
+        special.reshape(3, -1),
+        partners.reshape(2, -1),
+        stacked.reshape(-1),
+        group,
+        longest,
+    )
+
+
+def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
+    """An array of a value of any algebra, a tuple included."""
+    if not isinstance(value, np.generic):
+        found = np.empty(shape, object)
+        for at in np.ndindex(*shape):
+            found[at] = value
+        return found
+    return np.full(shape, value)
+
+
+def row_starts(longest: int, group: int) -> NDArray[np.int64]:
+    """Where column 0 of every row would stand, and that of the end."""
+    rows = np.arange(longest + 2, dtype=np.int64)
+    before = rows * (longest + BEFORE) - rows * (rows - 1) // 2
+    starts: NDArray[np.int64] = (before - rows + BEFORE) * group
+    return starts
+
+
+def cells_kept(longest: int, group: int, width: int) -> int:
+    """Elements of an array of all rows."""
+    return int(row_starts(longest, group)[-1] + (longest + 1) * group + 4 * BESIDE * width)
+
+
+def intervals_for(longest: int, group: int, width: int, zero: Any) -> Intervals:
+    """Where C, M and X are kept."""
+    cells = cells_kept(longest, group, width)
+    closed, multi = filled((1, cells), zero), filled((1, cells), zero)
+    return Intervals(closed, multi, filled((1, (longest + 1) * group), zero), row_starts(longest, group))
+
+
+def memory_for(longest: int, group: int, width: int, zero: Any) -> RowMemory:
+    """Working memory of rows, all zero."""
+    columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
+    return RowMemory(
+        generic=filled((RING, columns), zero),
+        one_sided=filled((RING, columns), zero),
+        two_three=filled((RING, columns), zero),
+        bulge=filled((RING, columns), zero),
+        sums=filled((2 * RING, columns), zero),
+        found=filled((7, columns), zero),
+        split=filled((2, columns), zero),
+        stem=filled((1, columns), zero),
+        stem_at=np.zeros((1, longest + 1), np.int64),
+    )

@@ -1,0 +1,42 @@
+"""RNA folding: structures of least energy, sums over all structures, probabilities of pairs.
+
+What is named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.folding.energies import Model
+    from plait.folding.folds import Ensemble, Folds, FoldSettings, Loop, evaluate, mfe, partition
+    from plait.folding.parameters import EnergyParameters
+
+__all__ = [
+    "EnergyParameters",
+    "Ensemble",
+    "FoldSettings",
+    "Folds",
+    "Loop",
+    "Model",
+    "evaluate",
+    "mfe",
+    "partition",
+]
+
+_HOME = {
+    **dict.fromkeys(("Ensemble", "FoldSettings", "Folds", "Loop", "evaluate", "mfe", "partition"), "folds"),
+    "EnergyParameters": "parameters",
+    "Model": "energies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

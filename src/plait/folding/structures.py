@@ -1,0 +1,147 @@
+"""Structures as brackets, and what a table of pair probabilities says: most expected accuracy, centroid.
+
+A module of its own: it knows neither energies nor files.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.errors import InvalidInput
+from plait.lang.compile import kernel
+
+
+class PairTable(NamedTuple):
+    """Pairs of a sequence of `bases`, int32 (pairs, 2), first base and last, and how probable each is."""
+
+    bases: int
+    pairs: NDArray[np.int32]
+    probabilities: NDArray[np.float64]
+
+    def paired(self) -> NDArray[np.float64]:
+        """Probabilities that a base pairs with one behind it, and with one before it. Shape (2, n)."""
+        first, last = self.pairs.T
+        found = [np.bincount(side, self.probabilities, self.bases) for side in (first, last)]
+        return np.array(found)
+
+
+def brackets(partners: NDArray[Any]) -> str:
+    """A structure as text: a dot for an unpaired base."""
+    places = np.arange(partners.size)
+    codes = np.where(partners < 0, ord("."), np.where(partners > places, ord("("), ord(")")))
+    return codes.astype(np.uint8).tobytes().decode()
+
+
+def partners_of(structure: str, what: str = "structure") -> NDArray[np.int32]:
+    """The partner of every base of a structure as text, or -1; InvalidInput if brackets do not match."""
+    found = np.full(len(structure), -1, np.int32)
+    opened: list[int] = []
+    for place, letter in enumerate(structure):
+        if letter == "(":
+            opened.append(place)
+        elif letter == ")":
+            if not opened:
+                raise InvalidInput(what, found=f"')' at base {place + 1}", expected="one '(' before it")
+            other = opened.pop()
+            found[place], found[other] = other, place
+        elif letter != ".":
+            raise InvalidInput(what, found=f"{letter!r} at base {place + 1}", expected="'(', ')' and '.'")
+    if opened:
+        raise InvalidInput(what, found=f"'(' at base {opened[-1] + 1}", expected="one ')' behind it")
+    return found
+
+
+def probability_marks(table: PairTable) -> str:
+    """What a base mostly does, by the signs of RNAfold: ``.,|{}()``."""
+    behind, before = table.paired()
+    paired = behind + before
+    with np.errstate(invalid="ignore"):
+        share = np.where(paired > 0, behind / paired, 0)
+    marks = np.select(
+        [
+            1 - paired > 0.667,
+            behind > 0.667,
+            before > 0.667,
+            (paired > 1 - paired) & (share > 0.667),
+            (paired > 1 - paired) & (1 - share > 0.667),
+            paired > 1 - paired,
+        ],
+        [ord(mark) for mark in ".(){}|"],
+        ord(","),
+    )
+    return marks.astype(np.uint8).tobytes().decode()
+
+
+def centroid(table: PairTable) -> tuple[NDArray[np.int32], float]:
+    """Pairs more probable than one half, and the mean distance of structures from it."""
+    partners = np.full(table.bases, -1, np.int32)
+    likely = table.probabilities > 0.5
+    for i, j in table.pairs[likely]:
+        partners[i], partners[j] = j, i
+    distance = np.where(likely, 1 - table.probabilities, table.probabilities).sum()
+    return partners, float(distance)
+
+
+def diversity(table: PairTable) -> float:
+    """Mean distance of two structures: pairs that one of them has."""
+    return float(2 * (table.probabilities * (1 - table.probabilities)).sum())
+
+
+def most_expected_accuracy(table: PairTable, gamma: float = 1.0) -> tuple[NDArray[np.int32], float]:
+    """The structure of which most is right, a pair counting `gamma` times both its bases; and how much."""
+    n = table.bases
+    # What is hardly ever there counts as unpaired, as in other programs.
+    likely = table.probabilities > 1e-4 / (1 + gamma)
+    table = PairTable(n, table.pairs[likely], table.probabilities[likely])
+    unpaired = 1 - table.paired().sum(axis=0)
+    worth = 2 * gamma * table.probabilities - unpaired[table.pairs[:, 0]] - unpaired[table.pairs[:, 1]]
+    chosen = worth > 0
+    pairs, gain = table.pairs[chosen], 2 * gamma * table.probabilities[chosen]
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    starts = np.searchsorted(pairs[order, 0], np.arange(n + 1)).astype(np.int64)
+    best = np.zeros((n + 2, n + 2))
+    partners = np.full(n, -1, np.int32)
+    left = np.empty((2, n + 2), np.int64)
+    accuracy_kernel(
+        np.ascontiguousarray(pairs[order, 1]), gain[order], starts, unpaired, best, left, partners
+    )
+    return partners, float(best[0, n])
+
+
+@kernel
+def accuracy_kernel(
+    last: Any, gain: Any, starts: Any, unpaired: Any, best: Any, left: Any, partners: Any
+) -> None:
+    """Most expected accuracy: `best` of bases i to j - 1, and a structure that has it.
+
+    Pairs from base i are ``starts[i]`` to ``starts[i + 1]``.
+    """
+    n = partners.size
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n + 1):
+            best[i, j] = unpaired[i] + best[i + 1, j]
+        for x in range(starts[i], starts[i + 1]):
+            k = np.int64(last[x])
+            value = gain[x] + best[i + 1, k]
+            for j in range(k + 1, n + 1):
+                best[i, j] = max(best[i, j], value + best[k + 1, j])
+    left[0, 0], left[1, 0] = 0, n
+    top = 1
+    while top > 0:
+        top -= 1
+        i, j = left[0, top], left[1, top]
+        while i < j and best[i, j] == unpaired[i] + best[i + 1, j]:
+            i += 1
+        if i >= j:
+            continue
+        for x in range(starts[i], starts[i + 1]):
+            k = np.int64(last[x])
+            if k < j and best[i, j] == gain[x] + best[i + 1, k] + best[k + 1, j]:
+                partners[i], partners[k] = k, i
+                left[0, top], left[1, top] = i + 1, k
+                left[0, top + 1], left[1, top + 1] = k + 1, j
+                top += 2
+                break

@@ -1,0 +1,167 @@
+"""Folding with small made-up weights: the recurrence cell by cell, and every structure one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.dp.intervals.loops import (
+    CLOSING,
+    EXTERIOR,
+    STEM,
+    LoopWeights,
+    Strands,
+    allowed,
+    hairpin_weight,
+    inward_row,
+    loop_weight,
+    outward_row,
+    pair_type,
+)
+from plait.dp.intervals.tables import filled
+from plait.lang.algebras import choice, extend
+
+LETTERS = "NACGU"
+PAIRS = ("", "CG", "GC", "GU", "UG", "AU", "UA")
+
+
+def pair_types() -> NDArray[np.int8]:
+    found = np.zeros((6, 6), np.int8)
+    for kind, pair in enumerate(PAIRS):
+        if pair:
+            found[LETTERS.index(pair[0]), LETTERS.index(pair[1])] = kind
+    return found.reshape(-1)
+
+
+def codes_of(sequence: str) -> NDArray[np.int8]:
+    return np.array([LETTERS.index(base) for base in sequence], np.int8)
+
+
+def weights_of(draw: Any, most: int) -> LoopWeights:
+    """Tables of which `draw(shape)` gives the entries."""
+    return LoopWeights(
+        pair_types(),
+        draw((most + 1,)),
+        draw((31,)),
+        draw((31,)),
+        draw((31,)),
+        draw((7, 7)),
+        draw((7, 7, 5, 5)),
+        draw((7, 7, 5, 5, 5)),
+        draw((7, 7, 5, 5, 5, 5)),
+        draw((7 * 36, 6)),
+        draw((7 * 36, 6)),
+        draw((2,)),
+    )
+
+
+def all_alike(value: Any, most: int) -> LoopWeights:
+    """Weights that are all the same."""
+    return weights_of(lambda shape: filled(shape, value), most)
+
+
+def structures(sequence: str) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of every structure."""
+
+    def from_base(i: int, opened: list[int], pairs: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+        if i == len(sequence):
+            if not opened:
+                yield pairs
+            return
+        yield from from_base(i + 1, opened, pairs)
+        yield from from_base(i + 1, [*opened, i], pairs)
+        if opened and i - opened[-1] > 3 and sequence[opened[-1]] + sequence[i] in PAIRS[1:]:
+            yield from from_base(i + 1, opened[:-1], [*pairs, (opened[-1], i)])
+
+    yield from from_base(0, [], [])
+
+
+def has_long_loop(pairs: list[tuple[int, int]]) -> bool:
+    """Whether an interior loop has more than 30 bases."""
+    return any(
+        0 < len(inner) < 2 and inner[0][0] - i + j - inner[0][1] - 2 > 30
+        for i, j in pairs
+        for inner in [within(pairs, i, j)]
+    )
+
+
+def within(pairs: list[tuple[int, int]], i: int, j: int) -> list[tuple[int, int]]:
+    """The pairs directly within one, or within the ends of a sequence."""
+    inside = [(p, q) for p, q in pairs if i < p and q < j]
+    return [(p, q) for p, q in inside if not any(a < p and q < b for a, b in inside)]
+
+
+def weight_of(
+    pairs: list[tuple[int, int]], rule: Any, alg: Any, weights: LoopWeights, strands: Strands
+) -> Any:
+    """Weight of one structure, loop by loop."""
+
+    def outward(p: int, q: int) -> Any:
+        return weights.outward[outward_row(strands, pair_type(weights, strands, p, q, 0), p, q, 0)]
+
+    total = alg.one
+    outer = within(pairs, -1, strands.longest)
+    for p, q in outer:
+        total = extend(alg, total, outward(p, q)[EXTERIOR])
+    for _ in range(strands.longest - sum(q - p + 1 for p, q in outer)):
+        total = extend(alg, total, rule.outside)
+    for i, j in pairs:
+        inner = within(pairs, i, j)
+        row = inward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+        if not inner:
+            total = extend(alg, total, hairpin_weight(weights, strands, alg, row, i, j, 0))
+        elif len(inner) == 1:
+            total = extend(alg, total, loop_weight(weights, strands, alg, i, j, *inner[0], 0))
+        else:
+            total = extend(alg, total, weights.inward[row, CLOSING])
+            for p, q in inner:
+                total = extend(alg, total, outward(p, q)[STEM])
+            for _ in range(j - i - 1 - sum(q - p + 1 for p, q in inner)):
+                total = extend(alg, total, rule.unpaired)
+    return total
+
+
+def cell_by_cell(rule: Any, alg: Any, weights: LoopWeights, strands: Strands) -> tuple[dict[Any, Any], Any]:
+    """C of all cells, and X: the recurrence as it is written, each interior loop by itself."""
+    n = strands.longest
+    closed: dict[Any, Any] = {}
+    one: dict[Any, Any] = {}
+    two: dict[Any, Any] = {}
+    exterior = [alg.one] * (n + 1)
+
+    def add(a: Any, b: Any, c: Any) -> Any:
+        return choice(alg, a, extend(alg, b, c))
+
+    for i in range(n - 1, -1, -1):
+        exterior[i] = extend(alg, exterior[i + 1], rule.outside)
+        stem: dict[int, Any] = {}
+        for j in range(i + 4, n):
+            kind = pair_type(weights, strands, i, j, 0)
+            if kind == 0 or not allowed(strands, i, j, 0):
+                continue
+            row = inward_row(strands, kind, i, j, 0)
+            value = hairpin_weight(weights, strands, alg, row, i, j, 0)
+            for p in range(i + 1, min(i + 32, j - 4)):
+                for q in range(max(p + 4, j - 31 + p - i - 1), j):
+                    if (p, q) in closed:
+                        loop = loop_weight(weights, strands, alg, i, j, p, q, 0)
+                        value = add(value, closed[p, q], loop)
+            value = add(value, two.get((i + 1, j - 1), alg.zero), weights.inward[row, CLOSING])
+            closed[i, j] = value
+            around = weights.outward[outward_row(strands, kind, i, j, 0)]
+            stem[j] = extend(alg, value, around[STEM])
+            exterior[i] = add(exterior[i], value, extend(alg, around[EXTERIOR], exterior[j + 1]))
+        single = alg.zero
+        for j in range(i, n):
+            single = add(stem.get(j, alg.zero), single, rule.unpaired)
+            split = alg.zero
+            for k, value in stem.items():
+                if k < j:
+                    split = add(split, value, one.get((k + 1, j), alg.zero))
+            two[i, j] = add(split, two.get((i + 1, j), alg.zero), rule.unpaired)
+            below = extend(alg, one.get((i + 1, j), alg.zero), rule.unpaired)
+            one[i, j] = choice(alg, choice(alg, below, split), single)
+    return closed, exterior

@@ -1,0 +1,281 @@
+"""Folding with Turner's parameters: against ViennaRNA's answers, and against itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.folding import structures
+
+from plait.devices.target import resolve
+from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.folding import EnergyParameters, FoldSettings, Model, evaluate, mfe, partition
+from plait.folding.folds import EnsembleRequest, _sums, codes_checked, sum_strands
+from plait.folding.structures import PairTable, brackets, centroid, most_expected_accuracy, partners_of
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
+TRNA = "GCGGAUUUAGCUCAGUUGGGAGAGCGCCAGACUGAAGAUCUGGAGGUCCUGUGUUCGAUCCACAGAAUUCGCACCA"
+#: Sequence, structure, energy and energy of the ensemble.
+KNOWN = [
+    ("GGGGAAAACCCC", "((((....))))", -5.40, -5.507422),
+    ("GGGAAACCC", "(((...)))", -1.20, -1.619196),
+    ("GGGAAAUCCCAGGGAAAUCCC", "(((....))).(((....)))", -6.90, -7.210546),
+    (
+        TRNA,
+        "(((((((..((((........)))).(((((.......))))).....(((((.......))))))))))))....",
+        -22.40,
+        -24.127302,
+    ),
+    ("ACGU", "....", 0.00, 0.0),
+]
+
+
+def settings(dangles: int = 2, **more: Any) -> FoldSettings:
+    return FoldSettings(Model(EnergyParameters.standard(), dangles=dangles), **more)
+
+
+@pytest.mark.parametrize(("sequence", "structure", "energy", "ensemble"), KNOWN)
+def test_known_folds(sequence: str, structure: str, energy: float, ensemble: float) -> None:
+    found = partition([sequence])[0]
+    assert (found.structure, found.energy) == (structure, pytest.approx(energy, abs=1e-9))
+    assert found.ensemble_energy == pytest.approx(ensemble, abs=2e-6)
+
+
+@pytest.mark.parametrize("dangles", [0, 2])
+def test_energies_are_those_of_viennarna(dangles: int) -> None:
+    golden = [one for one in GOLDEN if one["dangles"] == dangles]
+    assert len(golden) > 30
+    found = partition([one["sequence"] for one in golden], settings(dangles))
+    for one, ours in zip(golden, found, strict=True):
+        assert ours.energy == pytest.approx(one["energy"], abs=1e-6)
+        assert ours.ensemble_energy == pytest.approx(one["ensemble"], abs=1e-5)
+        model = settings(dangles).model
+        for structure in (ours.structure, one["structure"]):
+            energy = sum(loop.energy for loop in evaluate(one["sequence"], structure, model))
+            assert energy == pytest.approx(one["energy"], abs=1e-6)
+        if "pairs" in one:
+            table = {
+                (i + 1, j + 1): p
+                for (i, j), p in zip(ours.table.pairs.tolist(), ours.table.probabilities, strict=True)
+            }
+            for i, j, p in one["pairs"]:
+                assert table.get((i, j), 0) == pytest.approx(p, abs=1e-9)
+            assert sum(p > 0.01 for p in table.values()) == len(one["pairs"])
+            assert ours.diversity == pytest.approx(one["diversity"], abs=1e-6)
+            assert ours.centroid()[0] == one["centroid"]
+            assert ours.most_expected_accuracy()[0] == one["mea"]
+
+
+def test_order_grouping_and_threads_change_nothing() -> None:
+    sequences = [one["sequence"] for one in GOLDEN if one["dangles"] == 2]
+    found = mfe(sequences, threads=1)
+    backwards = mfe(sequences[::-1], threads=2)
+    assert backwards.structures[::-1] == found.structures
+    assert backwards.energies[::-1].tolist() == found.energies.tolist()
+    for k in (0, 30, 60):
+        alone = mfe([sequences[k]])
+        assert (alone.structures, alone.energies) == ([found.structures[k]], [found.energies[k]])
+
+
+def test_the_definition_gives_the_same() -> None:
+    sequences = ["GGGAAACCC", "", "A", "GGGAAAUCCCAGGGAAAUCCC"]
+    found, plain = mfe(sequences), mfe(sequences, device="reference")
+    assert found.structures == plain.structures
+    assert found.energies.tolist() == plain.energies.tolist()
+
+
+def test_letters() -> None:
+    assert mfe(["gggaaaccc", "GGGAAACCC", "NNNN", "", "GGGNNNNCCC", "TGGGAAACCCT"]).structures == [
+        "(((...)))",
+        "(((...)))",
+        "....",
+        "",
+        "(((....)))",
+        ".(((...))).",
+    ]
+    with pytest.raises(InvalidInput, match="sequence 2: found 'X' at base 3"):
+        mfe(["ACGU", "ACX"])
+    with pytest.raises(InvalidInput, match="at most 32,000"):
+        mfe(["A" * 32_001])
+
+
+def test_the_best_of_all_structures() -> None:
+    sequence = "GGCGAAAGCAGCC"
+    energies = {}
+    for pairs in structures(sequence):
+        partners = np.full(len(sequence), -1)
+        for i, j in pairs:
+            partners[[i, j]] = j, i
+        text = brackets(partners)
+        energies[text] = round(sum(loop.energy for loop in evaluate(sequence, text)), 2)
+    found = mfe([sequence])
+    assert found.energies[0] == pytest.approx(min(energies.values()))
+    assert energies[found.structures[0]] == min(energies.values())
+
+
+def test_pairs_within_a_span() -> None:
+    drawn = random.Random(3)
+    sequence = "".join(drawn.choices("ACGU", k=150))
+    found = mfe([sequence], settings(max_span=30))
+    partners = partners_of(found.structures[0])
+    assert max(j - i for i, j in enumerate(partners) if j > i) < 30
+    assert mfe([sequence]).energies[0] <= found.energies[0] < 0
+    table = partition([sequence], settings(max_span=30))[0].table
+    assert (np.diff(table.pairs, axis=1) < 30).all()
+
+
+def test_logarithms_where_sums_do_not_fit() -> None:
+    codes = [codes_checked(TRNA, 1)]
+    wanted = EnsembleRequest(samples=2, seed=4)
+    target = resolve("cpu", 1)
+    sums = _sums(codes, [0], settings(), wanted, target, 0.0)[0]
+    logarithms = _sums(codes, [0], settings(), wanted, target, None)[0]
+    scaled = _sums(codes, [0], settings(), wanted, target, 0.4)[0]
+    assert logarithms.logarithm == pytest.approx(sums.logarithm, rel=1e-12)
+    assert scaled.logarithm + 0.4 * len(TRNA) == pytest.approx(sums.logarithm, rel=1e-12)
+    for other in (logarithms, scaled):
+        assert other.pairs.tolist() == sums.pairs.tolist()
+        assert other.probabilities == pytest.approx(sums.probabilities, abs=1e-12)
+        assert [one.tolist() for one in other.drawn] == [one.tolist() for one in sums.drawn]
+    # A scale that makes all sums overflow is noticed.
+    assert not np.isfinite(_sums(codes, [0], settings(), wanted, target, -200.0)[0].logarithm)
+
+
+def test_long_sequences_are_scaled() -> None:
+    found = sum_strands(
+        [codes_checked("GC" * 1000, 1)], settings(), EnsembleRequest(False), resolve("cpu", 1)
+    )[0]
+    # exp(2500) is no number.
+    assert found.energy < -1500
+    assert found.energy - 1200 < found.ensemble_energy <= found.energy
+
+
+def test_samples_depend_on_the_seed_and_the_place() -> None:
+    first, second = (partition([TRNA, TRNA], samples=4, seed=7) for _ in range(2))
+    assert [one.samples for one in first] == [one.samples for one in second]
+    assert first[0].samples != first[1].samples
+    for sample in itertools.chain.from_iterable(one.samples for one in first):
+        assert len(partners_of(sample)) == len(TRNA)
+
+
+def test_marks_of_few_pairs() -> None:
+    table = PairTable(6, np.array([[0, 5]], np.int32), np.array([0.9]))
+    assert brackets(centroid(table)[0]) == "(....)"
+    partners, worth = most_expected_accuracy(table)
+    assert (brackets(partners), worth) == ("(....)", pytest.approx(1.8 + 4))
+
+
+@pytest.mark.parametrize(
+    ("structure", "told"),
+    [
+        ("((...))", "8"),
+        ("(((..)))", "with 3 bases between"),
+        ("((....)", "'\\(' at base 1"),
+        (".....).).", "'\\)' at base 6"),
+        ("(...x...)", "'x' at base 5"),
+        (".(.....).", "G and C|A"),
+    ],
+)
+def test_structures_that_cannot_be(structure: str, told: str) -> None:
+    sequence = ("GAGGAAACC" + "C" * 9)[: max(len(structure), 8)]
+    with pytest.raises(InvalidInput, match=told):
+        evaluate(sequence, structure)
+
+
+def test_a_loop_too_long_for_recurrences_is_evaluated() -> None:
+    # ViennaRNA 2.7.2 gives 5.88.
+    loops = evaluate("G" + "A" * 40 + "GGGAAACCC" + "A" * 3 + "C", "(" + "." * 40 + "(((...)))...)")
+    assert sum(loop.energy for loop in loops) == pytest.approx(5.88)
+
+
+# --- parameters -----------------------------------------------------------------------------------------
+
+
+def written(path: Path, enthalpies: bool = True, **changes: str) -> Path:
+    """The parameters that come with plait in ViennaRNA's format; enthalpies are twice the energies."""
+    from plait.folding.parameters import _NUMBERS, _SECTIONS, _SPECIAL
+
+    energies = EnergyParameters.standard().energies
+    lines = ["## RNAfold parameter file v2.0", "/* a", "comment */"]
+    for name, (section, shape) in _SECTIONS.items():
+        table = energies[name]
+        for axis in range(table.ndim if table.ndim == 6 else 0):
+            table = np.take(table, range(1, table.shape[axis]), axis)
+        for axis, size in enumerate(shape):
+            if size == 7:
+                table = np.concatenate([np.take(table, range(1, 7), axis), np.take(table, [1], axis)], axis)
+        for suffix, factor in (("", 1), ("_enthalpies", 2)):
+            if factor == 1 or enthalpies:
+                words = ["INF" if np.isinf(e) else str(int(factor * e)) for e in table.ravel()]
+                lines += [
+                    f"# {section}{suffix}",
+                    *(" ".join(words[k : k + 10]) for k in range(0, len(words), 10)),
+                ]
+    numbers = {
+        "ML_params": "0 0 930 1860 -90 -180",
+        "NINIO": "60 120 300",
+        "Misc": "410 820 50 100 107.856 0",
+    }
+    assert set(numbers) == set(_NUMBERS)
+    special = EnergyParameters.standard().special
+    for section, length in _SPECIAL.items():
+        loops = [
+            f"{loop} {energy:g} {2 * energy:g}" for loop, energy in special.items() if len(loop) == length
+        ]
+        numbers[section] = "\n".join(loops)
+    for section, told in (numbers | changes).items():
+        lines += [f"# {section}", told]
+    path.write_text("\n".join([*lines, "# END", ""]))
+    return path
+
+
+def test_a_parameter_file_is_read(tmp_path: Path) -> None:
+    read = EnergyParameters.read(written(tmp_path / "a.par"))
+    standard = EnergyParameters.standard()
+    for name, table in standard.energies.items():
+        np.testing.assert_array_equal(read.energies[name], table)
+    # With enthalpies twice as large, energies vanish where they are equal to the entropy's part.
+    warm = read.at(100.0)
+    share = (100 + 273.15) / (37 + 273.15)
+    assert warm.energies["stack"][1, 1] == pytest.approx(-240 * (2 - share))
+    assert mfe([TRNA], FoldSettings(Model(read))).energies == pytest.approx([-22.40])
+    assert mfe([TRNA], FoldSettings(Model(read, 60.0))).energies[0] > -22
+
+
+def test_changed_parameters_count(tmp_path: Path) -> None:
+    read = EnergyParameters.read(written(tmp_path / "a.par", Tetraloops="GAAAAC -2000 0"))
+    assert mfe(["GGGGAAAACCCC"], FoldSettings(Model(read))).energies == pytest.approx([-29.90])
+
+
+def test_other_temperatures_need_enthalpies(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="no enthalpies"):
+        mfe([TRNA], FoldSettings(Model(EnergyParameters.standard(), 25.0)))
+    read = EnergyParameters.read(written(tmp_path / "a.par", enthalpies=False))
+    with pytest.raises(Unsupported, match="no enthalpies"):
+        read.at(25)
+    with pytest.raises(InvalidInput, match="0 to 100"):
+        read.at(-3)
+    with pytest.raises(Unsupported, match="use 0 or 2"):
+        Model(read, dangles=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("GGGAAACCC\n", "line 1: found 'GGGAAACCC'"),
+        ("## RNAfold parameter file v2.0\n# stack\n1 2 x\n", "3 numbers in stack"),
+        ("## RNAfold parameter file v2.0\n# NINIO\n1 2 x\n", "line 3: found 'x'"),
+        ("## RNAfold parameter file v2.0\n# Triloops\nGAAC 3 4\n", "line 3: found 'GAAC', expected 5 bases"),
+        ("## RNAfold parameter file v2.0\n\n# Hexaloops\nACAGUGCU 3\n", "line 4: found 2 words"),
+    ],
+)
+def test_broken_parameter_files(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "a.par"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=told):
+        EnergyParameters.read(path)

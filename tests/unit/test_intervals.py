@@ -1,0 +1,200 @@
+"""The nearest-neighbour recurrence in interval rows: against every structure, and cell by cell."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from support.folding import (
+    all_alike,
+    cell_by_cell,
+    codes_of,
+    has_long_loop,
+    structures,
+    weight_of,
+    weights_of,
+)
+
+from plait.devices.target import interpreted
+from plait.dp.intervals.nearest_neighbor import NearestNeighbor
+from plait.dp.intervals.rows import (
+    Candidates,
+    EveryStem,
+    Intervals,
+    OneSequence,
+    SequenceALane,
+    fill_kernel,
+)
+from plait.dp.intervals.tables import Strand, filled, intervals_for, memory_for, strands_of
+from plait.dp.intervals.walk import walk_kernel
+from plait.lang.algebras import (
+    BIG_COUNT,
+    LOG_SUM,
+    MaxPlus,
+    Optimal,
+    Probability,
+    SaturatingMaxPlus,
+    choice,
+)
+from plait.lang.lanes import OneLane, lanes_of
+
+BEST = SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))
+SUM = Probability(np.float64(0), np.float64(1))
+
+
+def sequence_of(seed: int, longest: int, shortest: int = 0, letters: str = "ACGU") -> str:
+    draw = random.Random(seed)
+    return "".join(draw.choices(letters, k=draw.randint(shortest, longest)))
+
+
+def scores(seed: int, most: int = 60) -> Any:
+    drawn = np.random.default_rng(seed)
+    return weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), most)
+
+
+def factors(seed: int, most: int = 60) -> Any:
+    drawn = np.random.default_rng(seed)
+    return weights_of(drawn.random, most)
+
+
+def rows(
+    kernel: Any, lanes: Any, sequences: list[str], group: int, choose: Any, rule: Any, alg: Any, weights: Any
+) -> tuple[Any, Intervals]:
+    strands = strands_of([Strand(codes_of(sequence)) for sequence in sequences], group, alg.one)
+    kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
+    memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+    layout = OneSequence() if group == 1 else SequenceALane()
+    kernel(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
+    return strands, kept
+
+
+def plain(sequence: str, rule: Any, alg: Any, weights: Any) -> Any:
+    return cell_by_cell(rule, alg, weights, strands_of([Strand(codes_of(sequence))], 1, alg.one))
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(6))
+def test_every_structure_is_counted_once(seed: int) -> None:
+    sequence = sequence_of(seed, 13, letters="ACCGGU")
+    rule, weights = NearestNeighbor(1, 1), all_alike(1, 40)
+    _, kept = rows(interpreted(fill_kernel), OneLane(), [sequence], 1, EveryStem(), rule, BIG_COUNT, weights)
+    assert kept.exterior[0, 0] == sum(1 for _ in structures(sequence))
+    assert plain(sequence, rule, BIG_COUNT, weights)[1][0] == kept.exterior[0, 0]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_and_how_many_reach_it(seed: int) -> None:
+    sequence = sequence_of(seed, 12, 8, letters="ACCGGU")
+    best = MaxPlus(-math.inf, 0)
+    alg = Optimal((-math.inf, 0), (0, 1), best, BIG_COUNT)
+    drawn = np.random.default_rng(seed)
+
+    def draw(shape: Any) -> Any:
+        found = filled(shape, None)
+        for at in np.ndindex(*shape):
+            found[at] = (int(drawn.integers(-2, 3)), 1)
+        return found
+
+    weights, rule = weights_of(draw, 40), NearestNeighbor((-1, 1), (0, 1))
+    strands, kept = rows(interpreted(fill_kernel), OneLane(), [sequence], 1, EveryStem(), rule, alg, weights)
+    expected = alg.zero
+    for pairs in structures(sequence):
+        expected = choice(alg, expected, weight_of(pairs, rule, alg, weights, strands))
+    assert kept.exterior[0, 0] == expected
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(2))
+def test_long_loops_by_size_are_those_one_by_one(seed: int) -> None:
+    sequence = "GCG" + sequence_of(seed, 33, 20, letters="AAAC") + "CGC"
+    rule = NearestNeighbor(np.float64(0.5), np.float64(0.9))
+    _, kept = rows(interpreted(fill_kernel), OneLane(), [sequence], 1, EveryStem(), rule, SUM, factors(seed))
+    closed, exterior = plain(sequence, rule, SUM, factors(seed))
+    for (i, j), value in closed.items():
+        assert kept.closed[0, kept.starts[i] + j] == pytest.approx(value, rel=1e-12)
+    assert kept.exterior[0] == pytest.approx(exterior, rel=1e-12)
+
+
+@pytest.mark.parametrize("width", [1, 16])
+def test_best_scores_in_lanes(width: int) -> None:
+    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(1, 130)
+    found = [sequence_of(seed, 120) for seed in range(4)] + ["", "GGGAAACCC", "A" * 40]
+    for sequence in found:
+        _, kept = rows(fill_kernel, lanes_of(width), [sequence], 1, Candidates(), rule, BEST, weights)
+        assert kept.exterior[0].tolist() == plain(sequence, rule, BEST, weights)[1]
+
+
+def test_a_sequence_in_each_lane() -> None:
+    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(2, 130)
+    found = [sequence_of(seed, 90) for seed in range(15)]
+    _, kept = rows(fill_kernel, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
+    for g, sequence in enumerate(found):
+        assert kept.exterior[0, g] == plain(sequence, rule, BEST, weights)[1][0]
+    assert kept.exterior[0, 15] == 0
+
+
+def test_sums_in_lanes_and_logarithms() -> None:
+    rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
+    logarithms = weights._replace(
+        **{name: np.log(table) for name, table in weights._asdict().items() if name != "pair_types"}
+    )
+    found = [sequence_of(seed, 80) for seed in range(8)]
+    _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
+    alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))
+    for g, sequence in enumerate(found):
+        expected = plain(sequence, rule, SUM, weights)[1][0]
+        assert kept.exterior[0, g] == pytest.approx(expected, rel=1e-12)
+        _, alone = rows(fill_kernel, lanes_of(8), [sequence], 1, EveryStem(), rule, SUM, weights)
+        assert alone.exterior[0, 0] == pytest.approx(expected, rel=1e-12)
+        log_rule = NearestNeighbor(np.log(rule.unpaired), np.log(rule.outside))
+        _, logs = rows(fill_kernel, OneLane(), [sequence], 1, EveryStem(), log_rule, alg, logarithms)
+        assert logs.exterior[0, 0] == pytest.approx(math.log(expected), rel=1e-11)
+
+
+def walked(
+    kernel: Any, sequence: str, rule: Any, alg: Any, weights: Any, kept: Intervals, shares: Any
+) -> Any:
+    n = len(sequence)
+    strands = strands_of([Strand(codes_of(sequence))], 1, alg.one)
+    partners = np.empty((1, n), np.int32)
+    left = np.empty((3, n + 2), np.int64)
+    kernel(rule, alg, weights, strands, kept, np.array([n]), shares.reshape(1, -1), left, partners)
+    return [(i, int(j)) for i, j in enumerate(partners[0]) if i < j]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(8))
+def test_the_way_back_weighs_what_was_found(seed: int) -> None:
+    sequence = sequence_of(seed, 45, 30)
+    rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(seed)
+    strands, kept = rows(
+        interpreted(fill_kernel), OneLane(), [sequence], 1, Candidates(), rule, BEST, weights
+    )
+    shares = np.zeros(3 * len(sequence) + 8, np.float32)
+    pairs = walked(interpreted(walk_kernel), sequence, rule, BEST, weights, kept, shares)
+    assert not has_long_loop(pairs)
+    assert weight_of(pairs, rule, BEST, weights, strands) == kept.exterior[0, 0]
+
+
+def test_structures_are_drawn_as_often_as_they_weigh() -> None:
+    sequence, drawn = "GGCAAAGCAGGAAACC", np.random.default_rng(7)
+    rule, weights = NearestNeighbor(np.float64(0.8), np.float64(0.9)), factors(5)
+    strands, kept = rows(fill_kernel, lanes_of(8), [sequence], 1, EveryStem(), rule, SUM, weights)
+    draws = 20_000
+    seen: dict[tuple[Any, ...], int] = {}
+    for _ in range(draws):
+        pairs = walked(walk_kernel, sequence, rule, SUM, weights, kept, drawn.random(3 * len(sequence) + 8))
+        seen[tuple(pairs)] = seen.get(tuple(pairs), 0) + 1
+    chi, cells = 0.0, 0
+    for pairs in structures(sequence):
+        expected = draws * weight_of(pairs, rule, SUM, weights, strands) / kept.exterior[0, 0]
+        if expected >= 5:
+            chi += (seen.get(tuple(sorted(pairs)), 0) - expected) ** 2 / expected
+            cells += 1
+    # Five standard deviations of the distribution, about.
+    assert cells > 20
+    assert chi < cells + 5 * math.sqrt(2 * cells)
