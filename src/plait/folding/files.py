@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 #: Bases of a block.
-_BLOCK_BASES: Final = 1 << 14
+_BLOCK_BASES: Final = 1 << 13
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
 _PIECE: Final = 1 << 20
 #: Memory that is told beforehand.
