@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from plait.align import align, score
+from plait.align import aligner
 from plait.align import batches as whole_pairs
 from plait.devices import cuda_target
 from plait.devices.cuda_target import CudaTarget
@@ -204,7 +205,7 @@ def test_another_target_stands_in(error: Any, together: OnTheCpu, monkeypatch: p
     monkeypatch.setattr(launches, "_LEAST_CELLS", 1)
     monkeypatch.setattr(cuda_target._Found, "process", -1)
     monkeypatch.setattr(cuda_target, "_tried", lambda number: "")
-    monkeypatch.setattr(whole_pairs, "resolve", lambda *how: CudaTarget([0], 1, sparing=True))
+    monkeypatch.setattr(aligner, "resolve", lambda *how: CudaTarget([0], 1, sparing=True))
     with pytest.warns(RuntimeWarning, match="the CPU does it instead"):
         assert align(query, target, mode="local", kind="dna") == wanted
     if error is DeviceFailure:

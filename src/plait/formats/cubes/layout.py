@@ -147,7 +147,8 @@ _DIMENSIONS = "yxz"
 _MOST_NPY_BYTES = 1 << 11
 #: What NumPy raises on headers that nobody wrote with it.
 _WRONG = (
-    ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError, tokenize.TokenError,
+    ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError, SystemError,
+    tokenize.TokenError,
 )  # fmt: skip
 
 
