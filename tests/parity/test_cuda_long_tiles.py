@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from plait.align import align, score
-from plait.align import aligner
+from plait.align import align, aligner, score
 from plait.align import batches as whole_pairs
 from plait.devices import cuda_target
 from plait.devices.cuda_target import CudaTarget

@@ -168,8 +168,8 @@ def test_nothing_else_matters(tmp_path: Path) -> None:
     assert sources(tmp_path, PYTHONHASHSEED="2") == before
 
 
-#: More than five kernels are made of them: the recurrence of gaps, the bits of three coders and decoders, and
-#: modules of small kernels: texts of columns, rows of bits, and lookups that nothing but tests and a page run.
+#: More than five kernels are made of them: the recurrence of gaps, bits of three coders and decoders, and
+#: modules of small kernels: texts of columns, rows of bits, lookups that nothing but tests and a page run.
 SHARED = {
     *("dp/pairs/gaps.py", "hyperspectral/coders.py"),
     *("vdj/reads/columns.py", "dp/bitparallel/striped.py", "mapping/lookups.py"),
