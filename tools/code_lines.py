@@ -28,12 +28,12 @@ class Size(NamedTuple):
 
 #: What there was before the subjects below; it may become less. The aim for it: 260 files, 75,000 lines,
 #: 50,000 of code.
-BASE = Size(files=266, lines=77_500, code=52_600)
-#: What each subject since has added, with its part of the machinery.
+BASE = Size(files=232, lines=75_550, code=51_000)
+#: What each subject since has added.
 ADDITIONS = {
-    "find (dp/bitparallel, mapping, formats/twobit, cli/find)": Size(files=13, lines=3_900, code=2_900),
-    "map and index (mapping, cli/map)": Size(files=9, lines=3_300, code=2_350),
-    "fold (dp/intervals, folding, cli/fold)": Size(files=20, lines=5_800, code=4_000),
+    "find (dp/bitparallel, mapping, formats/twobit, cli/find)": Size(files=14, lines=3_750, code=2_700),
+    "map and index (mapping, cli/map)": Size(files=10, lines=3_250, code=2_250),
+    "fold (dp/intervals, folding, cli/fold)": Size(files=15, lines=3_400, code=2_350),
 }
 BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
