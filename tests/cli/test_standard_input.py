@@ -64,7 +64,7 @@ def test_two_files_cannot_both_come_so(plait: Any, given: Any, fasta: Any) -> No
 def test_what_is_wrong_with_it_is_told(plait: Any, given: Any, tmp_path: Path) -> None:
     (tmp_path / "no.fa").write_text("ACGT\n")
     found = plait("align", given(tmp_path / "no.fa"), *QUICK)
-    assert found.status == 2 and "standard-input, line 1: found 'ACGT'" in found.err
+    assert found.status == 2 and "error: standard input, line 1: found 'ACGT'" in found.err
 
 
 def test_only_lone_hyphens_are_changed() -> None:

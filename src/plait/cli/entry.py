@@ -236,7 +236,8 @@ app = App(
     version=__version__,
     # The entry point tells the user how to go on.
     suppress_keyboard_interrupt=False,
-    help="Exact V(D)J recombination path counts, sequence alignment and search, hyperspectral compression.",
+    help="Exact V(D)J recombination path counts and probabilities; alignment, search, finding and mapping of "
+    "sequences; RNA folding; hyperspectral compression.",
     # Lists of commands have no paragraphs: what lays these out takes longer to load than all else.
     help_format="plaintext",
 )

@@ -155,6 +155,6 @@ def _tell(done: FindSummary, seconds: float) -> None:
     say(
         f"{plural(len(done.names), 'pattern')} in {plural(done.sequences, 'sequence')} "
         f"({done.letters:,} letters{sites}): {plural(sum(done.hits), 'hit')}, "
-        f"{counts.count(0):,} without any; {done.rows:,} rows in {seconds:.2f} s, "
+        f"{counts.count(0):,} without any; {plural(done.rows, 'row')} in {seconds:.2f} s, "
         f"{rate:.1f} G letters x patterns/s"
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from cyclopts import Parameter, Token
 
 from plait.cli.console import say
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, PlaitError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -309,7 +309,12 @@ def files_of(paths: Sequence[Path]) -> Iterator[list[Path]]:
         kept = Path(folder) / "standard-input"
         with output_errors(kept), kept.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield [kept if path in asked else path for path in paths]
+        try:
+            yield [kept if path in asked else path for path in paths]
+        except PlaitError as error:
+            # Nobody has named that file.
+            error.args = tuple(str(told).replace(str(kept), "standard input") for told in error.args)
+            raise
 
 
 #: Genes of which a fault is told one by one.
