@@ -6,6 +6,7 @@ import json
 import re
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -184,7 +185,7 @@ def _some(found: Records, which: Any) -> Records:
     return Records(*columns)
 
 
-class RecordFormat:
+class RecordFormat(ABC):
     """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads."""
 
     def __init__(self, genome: Genome, mapq: MapqRule = "none") -> None:
@@ -205,8 +206,9 @@ class RecordFormat:
         """What stands behind the last record."""
         return b""
 
+    @abstractmethod
     def _records(self, block: MappedReads, found: Records) -> bytes:
-        raise NotImplementedError
+        """Records of some rows."""
 
     def _check_names(self, block: MappedReads) -> None:
         for name in block.reads.names:
@@ -524,11 +526,14 @@ def table_schema() -> pa.Schema:
     return pa.schema(list(kinds.items()))
 
 
-class TableFormat(RecordFormat):
-    """Rows of a table; `encode` gives a batch of Arrow."""
+class TableFormat:
+    """Reads as rows of a table."""
+
+    def __init__(self, genome: Genome) -> None:
+        self.genome = genome
 
     def encode(self, block: MappedReads) -> Any:
-        """Rows of some reads."""
+        """Rows of some reads, a batch of Arrow."""
         import pyarrow as pa
 
         found, hits = records_of(block), block.hits
