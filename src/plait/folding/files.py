@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.devices.target import resolve
+from plait.devices.target import free_bytes, resolve
 from plait.dp.intervals.launches import bytes_needed
-from plait.dp.pairs.launches import free_bytes
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.folding.folds import (
     LONGEST,

@@ -72,9 +72,15 @@ class AtomicFile(WholeOrNot):
         self._target = Path(os.path.realpath(path))
         _check_target(self.path, self._target)
         self._temporary = self._target.with_name(f".{self._target.name}.partial")
+        self._open = False
         with output_errors(self.path):
             self.stream = _open_locked(self.path, self._temporary)
-        self._open = True
+            self._open = True
+
+    def __del__(self) -> None:
+        """Discard what a signal has kept from being closed or discarded, before its `with` had begun."""
+        if getattr(self, "_open", False):
+            self.discard()
 
     def close(self) -> None:
         """Make the file appear under its name.
@@ -184,30 +190,26 @@ def _no_folder(path: Path, linked: str, what: str, parent: Path) -> InvalidInput
 def _open_locked(path: Path, temporary: Path) -> BinaryIO:
     """A new file under the hidden name, locked; what a run that was killed has left there is removed."""
     while True:
+        stream = None
         try:
             # Never what is there already, nor what a link leads to: others may write in this folder.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o666)
-        except FileExistsError:
-            _remove_left_over(path, temporary)
-            continue
-        stream = None
-        try:
             stream = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
             if not _lock(descriptor):
                 raise _busy(path)
             # Before it was locked, another run may have taken it for left over.
             if _stands_at(temporary, descriptor):
                 return stream
+            stream.close()
+        except FileExistsError:
+            _remove_left_over(path, temporary)
         except BaseException:
-            # Stopped by a signal, perhaps, before anybody else knows of it.
-            if _stands_at(temporary, descriptor) and _lock(descriptor):
-                temporary.unlink(missing_ok=True)
-            if stream is None:
-                os.close(descriptor)
-            else:
+            # Stopped by a signal, perhaps, when the file was there and nobody knew its descriptor.
+            if stream is not None:
                 stream.close()
+            with suppress(OSError, InvalidInput):
+                _remove_left_over(path, temporary)
             raise
-        stream.close()
 
 
 def _remove_left_over(path: Path, temporary: Path) -> None:
