@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plait.mapping.files import FindSummary
 
 # Written out here, so that help and checks of options need not load what the words mean.
-FormatOption = Literal["tsv", "parquet", "jsonl", "bed", "paf", "cas-offinder"]
+FormatOption = Literal["tsv", "parquet", "jsonl", "bed", "paf", "sam", "bam", "cas-offinder"]
 StrandOption = Annotated[Literal["both", "+", "-"], Parameter(allow_leading_hyphen=True)]
 Flag = Annotated[bool, Parameter(negative="")]
 Number = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
@@ -69,8 +69,8 @@ def find(
         FASTA, FASTQ or 2bit files, FASTA and FASTQ also .gz or .zst; - for standard input. Without any, the
         one that Cas-OFFinder's input names.
     output
-        The file to write: .tsv, .jsonl, .bed, .paf, .txt (Cas-OFFinder's columns), each also .gz or .zst, or
-        .parquet; otherwise, and for -, a table on standard output.
+        The file to write: .tsv, .jsonl, .bed, .paf, .sam, .txt (Cas-OFFinder's columns), each also .gz or
+        .zst, .bam or .parquet; otherwise, and for -, a table on standard output.
     format
         What to write, where the name of the output does not say it.
     errors
