@@ -113,6 +113,8 @@ def test_guides(plait: Any, here: Path) -> None:
         f"name\tsequence\ng1\t{GUIDE}\n",
         f"g1\t{GUIDE.lower()}\n",
         f"# of ours\n{GUIDE}\r\n",
+        f"# of ours\nProtospacer\tlength\tmore\tName\n{GUIDE}\t20\tx\tg1\n",
+        f"primer\t{GUIDE}\n".replace("primer", "g1") + f"primer\t{'C' * 20}\t\n",
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])
@@ -121,6 +123,12 @@ def test_files_of_patterns(plait: Any, here: Path, content: str, compressed: boo
     (here / "p").write_bytes(gzip.compress(raw) if compressed else raw)
     (row,) = rows(plait("find", "p", "t.fa", "--mismatches", 1).out)
     assert row[0] in ("g1", GUIDE) and row[3:5] == ["2", "22"]
+
+
+def test_a_first_pattern_with_the_name_of_a_column_is_no_header(plait: Any, here: Path) -> None:
+    (here / "p").write_text(f"primer\t{GUIDE}\n")
+    (row,) = rows(plait("find", "p", "t.fa", "--mismatches", 1).out)
+    assert row[:2] == ["primer", GUIDE]
 
 
 def test_input_of_cas_offinder(plait: Any, here: Path) -> None:
@@ -338,6 +346,18 @@ def test_counts(plait: Any, here: Path) -> None:
     assert rows(found.out) == [["g1", GUIDE, "ok", "0", "0"], ["g1", GUIDE, "ok", "1", "1"]]
 
 
+def test_what_may_be_a_mistake_is_told(plait: Any, here: Path) -> None:
+    (here / "u.fa").write_text(f">chr1\nMKVL-*{GUIDE}\n>chr1\n{GUIDE}\n")
+    found = plait("find", GUIDE, "u.fa", "--mismatches", 0, "--max-hits", 1)
+    assert len(rows(found.out)) == 1
+    assert f"warning: 1 of 1 patterns too many hits: {GUIDE} (2)\n" in found.err
+    assert "warning: several sequences are named chr1\n" in found.err
+    assert "warning: the texts have '*', '-', 'L', which match nothing\n" in found.err
+    found = plait("find", GUIDE, "u.fa", "--mismatches", 0, "-o", "o.sam")
+    assert found.status == 2 and "several sequences named 'chr1'" in found.err
+    assert not (here / "o.sam").exists()
+
+
 def test_products_of_primers(plait: Any, here: Path) -> None:
     (here / "primers.tsv").write_text("f\tGACGCATATAGA\nr\tTGTAATCTGTAATC\n")
     found = plait("find", "primers.tsv", "t.fa", "--mismatches", 1, "--pairs", "--max-product", 100)
@@ -378,6 +398,8 @@ WRONG = {
     "no letter": (("find", "bad.tsv", "t.fa"), ("bad.tsv, line 2", "'X'", "IUPAC")),
     "names": (("find", "twice.tsv", "t.fa"), ("twice.tsv, line 2", "second pattern named 'a'")),
     "no patterns": (("find", "empty.tsv", "t.fa"), ("empty.tsv", "empty file")),
+    "no sequence": (("find", "few.tsv", "t.fa"), ("few.tsv, line 2", "1 columns")),
+    "empty sequence": (("find", "none.tsv", "t.fa"), ("1 that cannot be looked for (too_short)",)),
     "columns": (("find", "wide.tsv", "t.fa"), ("wide.tsv, line 1", "4 columns")),
     "no text": (("find", GUIDE), ("text", "none")),
     "missing text": (("find", GUIDE, "none.fa"), ("none.fa", "no such file")),
@@ -410,6 +432,8 @@ def test_wrong_requests_and_files(plait: Any, here: Path, case: str) -> None:
     (here / "bad.tsv").write_text("a\tACGTACGTA\nb\tACGTXACGT\n")
     (here / "twice.tsv").write_text("a\tACGTACGTA\na\tACGTACGTC\n")
     (here / "empty.tsv").write_text("")
+    (here / "few.tsv").write_text("a\tACGTACGTA\nACGTACGTAC\n")
+    (here / "none.tsv").write_text("ACGTACGTA\t\n")
     (here / "wide.tsv").write_text("a\tACGTACGTA\tNGG\tmore\n")
     (here / "g.txt").write_text("chr1\nACGT\n")
     (here / "cut.2bit").write_bytes(two_bit({"a": "ACGTN" * 40})[:-9])

@@ -145,9 +145,18 @@ def find(
 def _tell(done: FindSummary, seconds: float) -> None:
     for word, count in Counter(done.statuses).items():
         if word != "ok":
-            own = [name for name, status in zip(done.names, done.statuses, strict=True) if status == word]
+            every = zip(done.names, done.statuses, done.hits, strict=True)
+            own = [
+                f"{name} ({hits:,})" if word == "too_many_hits" else name
+                for name, status, hits in every
+                if status == word
+            ]
             shown = ", ".join(own[:_MOST_TOLD]) + (", ..." if len(own) > _MOST_TOLD else "")
             say(f"warning: {count:,} of {len(done.names):,} patterns {word.replace('_', ' ')}: {shown}")
+    if done.repeated:
+        say(f"warning: several sequences are named {done.repeated}")
+    if done.strange:
+        say(f"warning: the texts have {', '.join(map(repr, done.strange[:_MOST_TOLD]))}, which match nothing")
     fit = ("ok", "too_many_hits")
     counts = [count for count, status in zip(done.hits, done.statuses, strict=True) if status in fit]
     sites = f", {done.sites:,} sites" if done.sites else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -187,6 +188,9 @@ def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Itera
     texts, lengths = kept.texts, np.array(kept.texts.lengths, np.int64)
     form = kind(Genome(tuple(texts.names), none, lengths, np.zeros((0, 3), np.int64), "", ""))
     form.grouped = ""
+    if name := _repeated(texts.names):
+        expected = "a name of its own for each, as SAM asks"
+        raise InvalidInput("texts", found=f"several sequences named {name!r}", expected=expected)
     yield form.head(__version__, "")
     ends = np.cumsum([0, *(len(pattern.sequence) for pattern in patterns)])
     letters = np.frombuffer("".join(pattern.sequence for pattern in patterns).upper().encode(), np.uint8)
@@ -208,6 +212,11 @@ def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Itera
         missing, np.zeros(missing.size, np.int64), ~every, every, np.ones(missing.size, np.int64)
     )
     yield form.encode(block(_as_loci(no_hits(), 3)), nothing) + form.end()
+
+
+def _repeated(names: Sequence[str]) -> str:
+    """The first name that is there twice, or nothing."""
+    return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
 def _as_loci(rows: HitRows, pam_side: int) -> Loci:
@@ -356,7 +365,11 @@ What = Literal["hits", "products", "barcodes"]
 
 @dataclass(frozen=True, slots=True)
 class FindSummary:
-    """What a search has done: sizes of patterns and texts, PAM sites, rows written, and hits by pattern."""
+    """What a search has done: sizes of patterns and texts, PAM sites, rows written, and hits by pattern.
+
+    `repeated` is the first name that several sequences have, or nothing; `strange` are letters of texts that
+    are no nucleotides, as far as they were looked at.
+    """
 
     statuses: tuple[str, ...]
     names: tuple[str, ...]
@@ -365,6 +378,8 @@ class FindSummary:
     letters: int
     sites: int
     rows: int
+    repeated: str
+    strange: str
 
 
 def _check_asked(settings: FindSettings, what: What, format: str) -> None:
@@ -415,10 +430,11 @@ def find_files(
         algebra="Bits",
         parameters=parameters,
     )
-    rows, names = 0, 0
+    rows = 0
+    names: list[str] = []
     if how.count_only:
         for blocks, _ in found_in(finder, list(texts)):
-            names = len(blocks.names)
+            names = blocks.names
         table = count_table(finder.patterns, finder.final_statuses(), finder.totals)
         with open_batches(output, table.schema, chosen, provenance, inputs) as write:
             write(table)
@@ -426,7 +442,7 @@ def find_files(
     elif what == "hits":
         with open_hits(output, finder, chosen, provenance, inputs) as write_hits:
             for blocks, own in found_in(finder, list(texts)):
-                names = len(blocks.names)
+                names = blocks.names
                 rows += len(own)
                 for first in range(0, max(len(own), 1), _ROWS_AT_A_TIME):
                     write_hits(own.taken(slice(first, first + _ROWS_AT_A_TIME)), blocks)
@@ -435,11 +451,13 @@ def find_files(
     return FindSummary(
         finder.final_statuses(),
         tuple(pattern.name for pattern in finder.patterns),
-        tuple(finder.totals.sum(axis=1).tolist()),
-        names,
+        tuple(finder.told().tolist()),
+        len(names),
         finder.letters,
         finder.sites,
         rows,
+        _repeated(names) if what == "hits" else "",
+        "".join(sorted(finder.strange)),
     )
 
 
@@ -451,8 +469,8 @@ def _tables(
     facts: tuple[Provenance, Sequence[Any]],
     what: What,
     longest: int,
-) -> tuple[int, int]:
-    """Write products or barcodes; numbers of rows and of sequences."""
+) -> tuple[int, list[str]]:
+    """Write products or barcodes; how many rows, and the names of sequences."""
 
     def table(rows: Any, names: Sequence[str], first: int) -> Any:
         if what == "products":
@@ -460,12 +478,13 @@ def _tables(
         return barcode_table(rows, finder.patterns, names, first)
 
     count = done = 0
+    names: list[str] = []
     schema = table(no_hits(), [], 0).schema
     with open_batches(output, schema, format, *facts) as write:
         for blocks, own in found_in(finder, texts, whole=True):
             batch = table(own, blocks.names, done)
-            done = len(blocks.names)
+            done, names = len(blocks.names), blocks.names
             count += batch.num_rows
             if batch.num_rows:
                 write(batch)
-    return count, done
+    return count, names

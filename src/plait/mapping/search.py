@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.alphabets import COMPLEMENT_MASK, encode
+from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, encode
 from plait.devices.target import Target, interpreted, resolve
 from plait.dp.bitparallel.launches import (
     EDIT_ENDS,
@@ -54,6 +54,8 @@ _SITES_AT_A_TIME: Final = 1 << 20
 #: Hits that are aligned together, and those of a block above which the next ones are smaller.
 _HITS_AT_A_TIME: Final = 1 << 17
 _MANY_HITS: Final = 1 << 20
+#: Letters of a block that are looked at for what is no nucleotide.
+_LOOKED_AT: Final = 1 << 16
 #: Letters of the smallest block and, as long as nothing is known of the hits, of the first one.
 _FEWEST_LETTERS: Final = 1 << 16
 _FIRST_LETTERS: Final = 1 << 22
@@ -178,7 +180,7 @@ class Finder:
     """Patterns made ready to be looked for with some settings; a status for each of them.
 
     `letters` and `sites` are what has been looked at; `at_sites`: patterns stand beside PAMs or are anchored;
-    `totals` (patterns, distances) numbers of hits.
+    `totals` (patterns, distances) numbers of hits; `strange` what is no nucleotide where a block begins.
     """
 
     def __init__(self, patterns: PatternFile, settings: FindSettings) -> None:
@@ -186,6 +188,7 @@ class Finder:
         self.patterns = patterns.patterns
         self.target: Target = resolve(settings.device, settings.threads)
         self.letters = self.sites = 0
+        self.strange: set[str] = set()
         limits = [settings.limits_of(pattern) for pattern in self.patterns]
         self.statuses = [
             status_of(pattern, errors) for pattern, (_, errors) in zip(self.patterns, limits, strict=True)
@@ -269,6 +272,8 @@ class Finder:
     def block(self, block: TextBlock) -> HitRows:
         """Hits that the block completes, in order."""
         self.letters += int((block.ends - block.begins - block.seen).sum())
+        start = block.letters[:_LOOKED_AT]
+        self.strange |= set(start[(IUPAC_MASK[start] == 0) & (start > 0)].tobytes().decode("latin-1"))
         parts = []
         for group in self._groups:
             for side in group.sides:
