@@ -49,12 +49,12 @@ class ModelOptions:
         """The settings they ask for."""
         from plait.folding.energies import Model
         from plait.folding.folds import FoldSettings
-        from plait.folding.parameters import EnergyParameters
+        from plait.folding.parameters import Parameters
 
         if self.max_span is not None and self.max_span < 1:
             raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
         standard = self.parameters is None
-        energies = EnergyParameters.standard() if standard else EnergyParameters.read(str(self.parameters))
+        energies = Parameters.standard() if standard else Parameters.read(str(self.parameters))
         model = Model(energies, self.temperature, self.dangles)
         energies.at(self.temperature)
         return FoldSettings(model, self.max_span)
