@@ -23,9 +23,8 @@ from plait.align.batches import block_query
 from plait.align.database import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
 from plait.align.search import search
-from plait.align.search_sources import matrix_columns
 from plait.align.settings import SearchSettings
-from plait.align.sweeps import LOCAL
+from plait.align.sweeps import LOCAL, matrix_columns
 from plait.devices.cuda import cuda
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
