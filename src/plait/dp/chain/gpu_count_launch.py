@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import SLOTS, Plan, Slot, kept, over_devices, plan_for, slot_of, uploaded
+from plait.devices.cuda_devices import POOL, SLOTS, Plan, Slot, kept, over_devices, plan_for, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
@@ -212,7 +212,7 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
 
     def run(device: int, piece: tuple[int, int]) -> None:
         launch = kept(device, tables, lambda: ChainLaunch(kind, alg, tables))
-        with slot_of(device) as slot:
+        with POOL.slot([device]) as slot:
             _count(slot, launch, texts, out, *piece)
 
     over_devices(target.devices * cut.slots, cut.pieces, run)

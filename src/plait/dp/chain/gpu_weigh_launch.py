@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import (
+    POOL,
     Plan,
     Slot,
     device_facts,
     kept,
     over_devices,
     plan_for,
-    slot_of,
     uploaded,
 )
 from plait.devices.cuda_target import CudaTarget
@@ -404,7 +404,7 @@ def run_weighted(
         there = None
         if batch.host_parts is not None:
             there = kept(device, batch.host_parts, lambda: uploaded(batch.parts))
-        with slot_of(device) as slot:
+        with POOL.slot([device]) as slot:
             return _weigh(slot, launch, there, batch, out, *piece)
 
     return np.concatenate(over_devices(list(devices) * cut.slots, cut.pieces, run))
