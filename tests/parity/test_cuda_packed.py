@@ -14,6 +14,7 @@ if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
 from support.cuda_build import ptx_of
+from support.cuda_examples import examples_of
 
 from plait.align.batches import CodeList, PairSweep
 from plait.align.scoring import make_scoring
@@ -234,7 +235,7 @@ class TestPlan:
     def test_the_largest_shape_fits_a_block_of_every_device(self, make: Any) -> None:
         """99 KiB on GeForce, A10, L4 and others (8.6, 8.9, 12.0): profile and what the kernel has besides."""
         kernel = make(32, 44)
-        ptx = ptx_of(kernel, kernel.examples()[0], (8, 6))
+        ptx = ptx_of(kernel, examples_of(kernel)[0], (8, 6))
         own = sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx)))
         assert own + shared_bytes(Shape(32, 44, 2)) <= 99 << 10
 

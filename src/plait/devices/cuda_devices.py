@@ -214,7 +214,7 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
     return results
 
 
-@cuda_kernel(lambda: [(np.zeros(WARP, np.int32),)])
+@cuda_kernel()
 def neighbours(out: Any) -> None:
     """Write the number of the other lane of each pair."""
     lane = np.int32(lane_index())

@@ -382,27 +382,6 @@ GAP = 32
 BLOCK, BLOCKS = 256, 2
 
 
-def _layout_examples() -> tuple[Any, ...]:
-    words = np.zeros(4, np.int32)
-    return np.zeros(4, np.uint16), np.zeros(4, np.int64), words, words
-
-
-def _costs_examples() -> Costs:
-    return Costs(AffineGap(IntegerStep(np.int32(0)), IntegerStep(np.int32(0))), np.int32(0))
-
-
-def _examples() -> list[tuple[Any, ...]]:
-    words, pieces = np.zeros(4, np.int32), np.zeros((1, 3), np.int32)
-    numbers = np.int32(0), np.int32(0), np.int32(1)
-    return [(*_layout_examples(), pieces, *numbers, words, _costs_examples(), words, words)]
-
-
-def _striped_examples() -> list[tuple[Any, ...]]:
-    words = np.zeros(4, np.int32)
-    numbers = np.int32(2), np.int32(1)
-    return [(*_layout_examples(), *numbers, words, _costs_examples(), words, words, words)]
-
-
 @shared
 def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: Any) -> None:
     """Bring the best values of a group together, and to the two targets from `target` on."""
@@ -462,7 +441,7 @@ def search_kernel(threads: int, rows: int) -> CudaKernel:
             item = np.int32(shuffle(item, 0))
 
     search.__qualname__ = search.__name__ = f"search_{threads}_{rows}"
-    return cuda_kernel(_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+    return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
 
 
 @functools.cache
@@ -510,19 +489,10 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
             cuda.syncthreads()
 
     search.__qualname__ = search.__name__ = f"striped_{threads}_{rows}"
-    return cuda_kernel(_striped_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+    return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
 
 
-#: Some of them, which are compiled in the tests.
-EXAMPLES = search_kernel(8, 44), search_kernel(16, 24), search_kernel(32, 8), striped_kernel(8, 40)
-
-
-def _bundle_examples() -> list[tuple[Any, ...]]:
-    words, places = np.zeros(4, np.int32), np.zeros(4, np.int64)
-    return [(np.zeros(4, np.uint8), places, words, places, words, np.zeros(4, np.uint16))]
-
-
-@cuda_kernel(_bundle_examples)
+@cuda_kernel()
 def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-untyped-def]
     """Lay the targets out, one block for each bundle; the block after them writes the last padding."""
     own = cuda.blockIdx.x
@@ -552,7 +522,7 @@ def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-u
         column += cuda.blockDim.x // 4
 
 
-@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0), np.zeros(4, np.int32))])
+@cuda_kernel()
 def clear(out, taken, counter):  # type: ignore[no-untyped-def]
     """Set the scores to 0, and the number of items that are taken."""
     place = cuda.grid(1)
@@ -562,7 +532,7 @@ def clear(out, taken, counter):  # type: ignore[no-untyped-def]
         counter[0] = taken
 
 
-@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0))])
+@cuda_kernel()
 def flag(out, limit):  # type: ignore[no-untyped-def]
     """Say of scores that reached the limit that they are not exact."""
     place = cuda.grid(1)

@@ -173,12 +173,7 @@ _ROW = LANES + 4
 _SHARED = TILE * _ROW // 4
 
 
-def _examples() -> list[tuple[Any, ...]]:
-    tiles, starts = np.zeros((3, 2), np.int64), np.zeros(2, np.int64)
-    return [(np.zeros(1, np.uint32), np.int64(0), tiles, starts, np.zeros(1, np.uint8))]
-
-
-@cuda_kernel(_examples)
+@cuda_kernel()
 def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
     """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
 
