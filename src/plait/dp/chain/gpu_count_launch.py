@@ -12,7 +12,7 @@ from plait.devices.cuda_devices import POOL, SLOTS, Plan, Slot, kept, over_devic
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
-from plait.dp.chain.launches import PATH_COUNTS, CountBatch, longest_text
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch
 from plait.dp.chain.rows import Kind, PerModel
 from plait.dp.chain.tables import ChainOutput, ChainTables, Junctions
 from plait.lang.warps import WARP, lane_index
@@ -220,7 +220,7 @@ def _count(
         found[name], begin = part_of, begin + size
     bound = slot.room("bound", last - first, np.float64)
     there = DeviceJunctions(symbols, start, ends[0], ends[1], ends[2])
-    launch.launch(there, DeviceCounts(**found, bound=bound), longest_text(part), slot.stream)
+    launch.launch(there, DeviceCounts(**found, bound=bound), int(part.length.max(initial=0)), slot.stream)
     here, bounds = slot.download("counts", counts), slot.download("bound", bound)
     slot.wait()
     begin = 0
