@@ -25,8 +25,7 @@ from plait.align.settings import Kind
 from plait.dp.pairs.blocks import BLOCK_LANES, COLUMN_STEP, CPU_SHAPE, SweepShape, TargetBlocks
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.record_names import NameRegister
+from plait.formats.fasta import NameRegister, Sequences, read_fasta
 
 #: What can be searched: a packed database, or the path of one, or of FASTA files.
 Database = SequenceDatabase | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

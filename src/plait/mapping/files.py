@@ -14,8 +14,7 @@ import numpy as np
 
 from plait._version import __version__
 from plait.errors import InvalidInput
-from plait.formats.atomic import check_output, write_json
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.atomic import TextOutput, check_output, file_or_standard_output, output_format, write_json
 from plait.mapping.hits import HitRows, cigars, hit_table, no_hits, pam_texts, queries, targets
 from plait.mapping.patterns import Pattern, Patterns, read_patterns
 from plait.mapping.search import Finder, FindSettings, found_in, with_file_settings

@@ -189,7 +189,7 @@ def alleles_text(
 
     `output` has the table of candidates, `extended` the germline set, if there is one.
     """
-    from plait.vdj.alleles.candidates import REASONS
+    from plait.vdj.alleles.new_alleles import REASONS
 
     lines = [
         f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.parquet import MOST_BYTES
-from plait.formats.rearrangements import open_rearrangements
+from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
     AddedColumns,
@@ -30,17 +29,19 @@ from plait.run.rows import (
     run_rows,
 )
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, RowTotals, first_gene
-from plait.vdj.counting import PathCounter, ResultColumns
-from plait.vdj.germline import GermlineSet
-from plait.vdj.zero_causes import (
+from plait.vdj.calls import (
+    STATUSES,
     CauseFinder,
+    RowTotals,
     TableCauses,
     cause_sentences,
     ends_of,
     explained,
+    first_gene,
     foreign_sentences,
 )
+from plait.vdj.counting import PathCounter, ResultColumns
+from plait.vdj.germline import GermlineSet
 
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5

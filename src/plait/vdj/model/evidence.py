@@ -20,17 +20,15 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
-from plait.formats.parquet import reblock
+from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, text_hash, whole_runs
 from plait.run.executor import Executor
 from plait.run.rows import Progress
 from plait.types import Closing
-from plait.vdj.calls import STATUS_MEANINGS, STATUSES
-from plait.vdj.clonotype_names import text_of, whole_numbers
+from plait.vdj.calls import STATUS_MEANINGS, STATUSES, text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE
-from plait.vdj.model.junctions import JunctionTable, encode_texts, open_junctions
+from plait.vdj.model.junctions import GeneCalls, JunctionTable, encode_texts, model_shapes, open_junctions
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import GeneCalls, model_shapes
 
 #: Which rows are evidence.
 RowChoice: TypeAlias = Literal["nonproductive", "out-of-frame", "productive", "all"]

@@ -23,31 +23,38 @@ from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, BlamedCalls, RowTotals, as_column
-from plait.vdj.germline.allele import locus_of
+from plait.vdj.calls import (
+    STATUSES,
+    BlamedCalls,
+    CauseFinder,
+    RowTotals,
+    TableCauses,
+    as_column,
+    cause_sentences,
+    ends_of,
+    foreign_sentences,
+)
+from plait.vdj.germline.germline_set import locus_of
 from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.junctions import (
     LINES,
     EncodedTexts,
+    EndShape,
     GivenCalls,
+    GivenGenes,
     JunctionColumns,
     JunctionEncoder,
     JunctionTable,
+    ModelShapes,
     TextKind,
     TooManySets,
-    open_junctions,
-    split_texts,
-)
-from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import (
-    EndShape,
-    GivenGenes,
-    ModelShapes,
     make_scratch,
     model_shapes,
+    open_junctions,
+    split_texts,
     weighted_chain,
 )
-from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
+from plait.vdj.model.recombination_model import RecombinationModel
 
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
 ZERO_REASONS: Final = (
