@@ -318,7 +318,6 @@ def _next(items: Iterator[T]) -> tuple[T] | None:
 
 
 REQUIRED_ROLES: Final = ("junction", "v_call", "j_call")
-OPTIONAL_ROLES: Final = ("subject", "repertoire", "sequence_id", "count")
 
 _SHOWN_COLUMNS = 20
 

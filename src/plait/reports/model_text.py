@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from plait.reports.count_text import MEANINGS, blamed_lines
-from plait.reports.plain_text import aligned, paragraph, plural, rate_text, run_text, share_table
+from plait.reports.plain_text import (
+    aligned,
+    blamed_lines,
+    paragraph,
+    plural,
+    rate_text,
+    run_text,
+    share_table,
+)
 from plait.run.rows import FinishedRun
-from plait.vdj.calls import BlamedCalls
+from plait.vdj.calls import STATUS_MEANINGS, RowTotals
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.inference import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
@@ -19,7 +26,7 @@ from plait.vdj.model.scenarios import ScenarioSummary
 #: Every status in plain words.
 PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        **MEANINGS,
+        **STATUS_MEANINGS,
         "ok": "has a probability above zero",
         "invalid_symbol": "the junction holds something that is no code",
         "unknown_v_call": "the model has no such V gene or allele",
@@ -66,20 +73,19 @@ def pgen_text(made: FinishedRun[PgenTotals], *, calls: str, seconds: float) -> s
     return run_text(made, lines, seconds=seconds)
 
 
-def status_lines(
-    column: str, meanings: Mapping[str, str], statuses: Mapping[str, int], blamed: BlamedCalls
-) -> list[str]:
+def status_lines(column: str, meanings: Mapping[str, str], totals: RowTotals) -> list[str]:
     """How many rows have each status of a column, and the calls that are to blame.
 
     `meanings`: every status in plain words.
     """
-    ordered = sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
-    return share_table(("rows", column), ordered, meanings, sum(statuses.values())) + blamed_lines(blamed.of)
+    told = RowTotals.as_dict(totals)
+    table = share_table(("rows", column), told["statuses"].items(), meanings, totals.rows)
+    return table + blamed_lines(told["blamed_calls"])
 
 
 def _kind_lines(kind: str, calls: str, summary: PgenSummary, remarks: Sequence[str]) -> list[str]:
     lines = [f"pgen_{kind}: {_KINDS[kind]}, {CALLS_WORDS[calls]}"]
-    lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary.statuses, summary.blamed)
+    lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary)
     if summary.statuses["invalid_symbol"] == summary.rows:
         lines += paragraph(_HINTS[kind], indent=2)
     for remark in remarks:
@@ -104,7 +110,7 @@ def scenario_text(made: FinishedRun[ScenarioSummary], *, calls: str, seconds: fl
     summary = made.summary
     if made.rows:
         lines = ["", f"Scenarios {CALLS_WORDS[calls]}:".replace("summed over", "among")]
-        lines += status_lines("status", _MEANINGS, summary.statuses, summary.blamed)
+        lines += status_lines("status", _MEANINGS, summary)
     else:
         lines = paragraph("The input has no rows; nor has the output.")
     n = summary.explained

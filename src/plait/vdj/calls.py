@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from plait.alphabets import IUPAC_MASK, reverse_complement
 from plait.dp.chain.tables import Junctions
 from plait.errors import FormatError, InvalidInput
+from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
 from plait.vdj.germline.germline_set import LOCI, Segment, split_call
@@ -315,7 +316,7 @@ class BlamedCalls:
 
 
 @dataclass
-class RowTotals:
+class RowTotals(RunningSums):
     """How many rows have each status, and the calls behind statuses that blame one. Sums of blocks."""
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -326,11 +327,6 @@ class RowTotals:
         for entry in pc.value_counts(status).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
         self.blamed.add(status, calls)
-
-    def merge(self, other: Self) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
-        self.blamed.merge(other.blamed)
 
     @property
     def rows(self) -> int:
@@ -448,8 +444,8 @@ Ends = tuple[tuple[str, ...], tuple[str, ...]]
 Possible = Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]]
 
 
-@dataclass(slots=True)
-class TableCauses:
+@dataclass
+class TableCauses(RunningSums):
     """What was found. Sums of blocks, in any order.
 
     `causes` of the `examined` zero rows; of the rows `compared` with gene ends, zero or not, those that are
@@ -464,14 +460,9 @@ class TableCauses:
     alike: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
 
-    def merge(self, other: TableCauses) -> None:
+    def merge(self, other: Self) -> None:
         """Add those of other blocks, which are left unchanged."""
-        self.examined += other.examined
-        self.compared += other.compared
-        self.whole += other.whole
-        self.causes.update(other.causes)
-        self.alike.update(other.alike)
-        self.lengths.update(other.lengths)
+        super().merge(other)
         if len(self.lengths) > _MOST_LENGTHS:
             self.lengths = Counter(dict(self.lengths.most_common(_MOST_LENGTHS)))
 

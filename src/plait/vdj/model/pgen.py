@@ -361,14 +361,6 @@ class PgenSummary(RowTotals):
         values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
 
-    def merge(self, other: PgenSummary) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        super().merge(other)
-        self.causes.merge(other.causes)
-        self.foreign.merge(other.foreign)
-        self.called += other.called
-        self._bins += other._bins
-
     @property
     def zeros(self) -> int:
         """Rows with a probability of zero."""

@@ -314,13 +314,6 @@ class ScenarioSummary(RowTotals):
         """Rows that have scenarios."""
         return self.statuses["ok"]
 
-    def merge(self, other: ScenarioSummary) -> None:
-        """Add the totals of another block; `other` is left unchanged."""
-        super().merge(other)
-        self.scenarios += other.scenarios
-        self.best_share += other.best_share
-        self.listed_share += other.listed_share
-
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; statuses that did not occur are left out."""
         n = self.explained
