@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.alphabets import GENETIC_CODE
+from plait.alphabets import AMINO_ACID_OF_MASKS, GENETIC_CODE, IUPAC_MASK, encode
 from plait.dp.chain.graphs import CodedJunctions, GraphParts, PathGraph, TextGraph, taken
 from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
@@ -459,13 +459,10 @@ AMINO_ACIDS: Final[Mapping[str, str]] = {
     "Z": "EQ",
 }
 #: Nucleotides that each IUPAC letter stands for.
-NUCLEOTIDES: Final[Mapping[str, str]] = dict(
-    zip(
-        "ACGTRYSWKMBDHVN",
-        ("A", "C", "G", "T", "AG", "CT", "CG", "AT", "GT", "AC", "CGT", "AGT", "ACT", "ACG", "ACGT"),
-        strict=True,
-    )
-)
+NUCLEOTIDES: Final[Mapping[str, str]] = {
+    letter: "".join(base for base in "ACGT" if IUPAC_MASK[ord(letter)] & IUPAC_MASK[ord(base)])
+    for letter in "ACGTRYSWKMBDHVN"
+}
 _TOKEN = re.compile(r"\[([A-Za-z*]+)\]|([A-Za-z*.])")
 #: Codes that one table of parts may have.
 _MOST_CODES = 255
@@ -680,7 +677,6 @@ _ACID_COLUMNS: Final = {
     "mixcr": ("aaSeqCDR3", "AA. Seq. CDR3"),
     LINES: ("junction_aa",),
 }
-_ACID: Final = {codon: acid for acid, codons in CODONS.items() for codon in codons}
 
 
 class JunctionColumns(NamedTuple):
@@ -802,58 +798,28 @@ def _lines(nucleotides: bool, acids: bool) -> Layout:
     )
 
 
-_DIGITS: Final = np.full(256, 64, np.uint8)
-for _k, _letter in enumerate("ACGT"):
-    _DIGITS[[ord(_letter), ord(_letter.lower())]] = _k
-#: uint8 (64,): letter of the amino acid of each codon, whose digits are those of its number.
-ACID_OF_CODON: Final = np.frombuffer(
-    "".join(_ACID[a + b + c] for a in "ACGT" for b in "ACGT" for c in "ACGT").encode(), np.uint8
-)
+#: uint8 (64,): letter of the amino acid of each codon; its digits, 0 to 3 for A, C, G and T, are its number.
+ACID_OF_CODON: Final = AMINO_ACID_OF_MASKS.reshape(16, 16, 16)[np.ix_(*[encode("ACGT")] * 3)].ravel()
+#: Masks of letters; in models, U is none of them.
+_MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
 
 
 def _translations(column: pa.Array) -> pa.Array:
-    """Every junction as by `translated`."""
-    raw, start, sizes = text_bytes(column)
-    if not raw.size:
-        return pa.array([None] * len(column), pa.string())
-    digits = _DIGITS[raw]
-    foreign = np.concatenate([[0], np.cumsum(digits > 3)])
-    odd = foreign[start + sizes] > foreign[start]
-    framed = (sizes % 3 == 0) & (sizes > 0)
-    acids = np.where(framed & ~odd, sizes // 3, 0)
-    ends = np.concatenate([[0], np.cumsum(acids)])
-    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
-    letters = ACID_OF_CODON[16 * digits[at] + 4 * digits[at + 1] + digits[at + 2]] if at.size else at
-    plain = pa.LargeStringArray.from_buffers(
-        len(column), pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(letters.astype(np.uint8))
-    )
-    found = pc.if_else(pa.array(framed), plain, pa.scalar(None, pa.large_string())).cast(pa.string())
-    rest = np.flatnonzero(framed & odd)
-    if rest.size:
-        slow = [translated(text) for text in column.take(pa.array(rest)).to_pylist()]
-        found = pc.replace_with_mask(found, pa.array(framed & odd), pa.array(slow, pa.string()))
-    return found
+    """Every junction as amino acids, X where codes leave them open, ? for no codes; null if out of frame.
 
-
-def translated(junction: str | None) -> str | None:
-    """A junction as amino acids, X where that depends on what a code stands for; None if it is out of frame.
-
-    >>> translated("TGTGCNAGY"), translated("TGTG"), translated(None)
-    ('CAS', None, None)
+    >>> _translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
+    ['CAS', None, 'C?', None]
     """
-    if not junction or len(junction) % 3:
-        return None
-    text = junction.upper()
-    codons = (text[k : k + 3] for k in range(0, len(text), 3))
-    return "".join(_ACID.get(codon) or _ambiguous(codon) for codon in codons)
-
-
-def _ambiguous(codon: str) -> str:
-    if not set(codon) <= set(NUCLEOTIDES):
-        return "?"
-    first, second, third = (NUCLEOTIDES[letter] for letter in codon)
-    acids = {_ACID[a + b + c] for a in first for b in second for c in third}
-    return acids.pop() if len(acids) == 1 and acids <= set(AMINO_ACIDS) else "X"
+    raw, start, sizes = text_bytes(column)
+    framed = (sizes % 3 == 0) & (sizes > 0)
+    acids = np.where(framed, sizes // 3, 0)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(acids)])
+    at = np.repeat(start - 3 * ends[:-1], acids) + 3 * np.arange(ends[-1])
+    first, second, third = (_MASKS[raw[at + k]].astype(np.int64) for k in range(3))
+    letters = AMINO_ACID_OF_MASKS[first << 8 | second << 4 | third]
+    letters[(first == 0) | (second == 0) | (third == 0)] = ord("?")
+    found = pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(ends), pa.py_buffer(letters))
+    return pc.if_else(pa.array(framed), found, pa.scalar(None, pa.large_string())).cast(pa.string())
 
 
 #: Ends of genes in the order in which models have them: names of their deletions, and of P nucleotides.
