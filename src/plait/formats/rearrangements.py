@@ -18,6 +18,7 @@ Examples
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_right
 from collections import Counter
@@ -25,6 +26,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import resources
 from itertools import islice
 from os import PathLike
 from typing import Final, NoReturn, Protocol, TypeVar
@@ -329,7 +331,7 @@ class Layout:
     `name` is as given to ``--layout``, `description` one line for help texts. `columns` has for each role the
     column names accepted for it, case sensitive, the preferred one first; every table must have the roles
     `required`. `header` names the columns of text without a header line, as far as they go; empty where there
-    is one.
+    is one. `amino_acids` are names of a column of junctions as amino acids.
     """
 
     name: str
@@ -337,6 +339,7 @@ class Layout:
     columns: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...] = REQUIRED_ROLES
     header: tuple[str, ...] = ()
+    amino_acids: tuple[str, ...] = ("junction_aa",)
 
     def fits(self, columns: Sequence[str]) -> bool:
         """Whether every required role has a column."""
@@ -352,71 +355,15 @@ class Layout:
         return ", ".join(" or ".join(self.columns[role]) for role in self.required)
 
 
-_ALL: Final = (
-    Layout(
-        name="airr",
-        description="AIRR Rearrangement, 1.x and 2.0",
-        columns={
-            "junction": ("junction",),
-            "v_call": ("v_call",),
-            "j_call": ("j_call",),
-            "subject": ("subject_id",),
-            "repertoire": ("repertoire_id",),
-            "sequence_id": ("sequence_id",),
-            "count": ("duplicate_count",),
-        },
-    ),
-    Layout(
-        name="immunarch",
-        description="immunarch data frames",
-        columns={
-            "junction": ("CDR3.nt",),
-            "v_call": ("V.name",),
-            "j_call": ("J.name",),
-            # The sample is all that such a table knows about the individual.
-            "subject": ("Sample",),
-            "repertoire": ("Sample",),
-            "count": ("Clones",),
-        },
-    ),
-    Layout(
-        name="vdjtools",
-        description="vdjtools clonotype tables",
-        columns={
-            "junction": ("cdr3nt", "CDR3nt"),
-            "v_call": ("v", "V"),
-            "j_call": ("j", "J"),
-            "count": ("count", "#count"),
-        },
-    ),
-    Layout(
-        name="mixcr",
-        description="MiXCR exportClones, compact or verbose headers",
-        columns={
-            "junction": ("nSeqCDR3", "N. Seq. CDR3"),
-            "v_call": (
-                "allVHitsWithScore",
-                "bestVHit",
-                "bestVGene",
-                "All V hits",
-                "Best V hit",
-                "Best V gene",
-            ),
-            "j_call": (
-                "allJHitsWithScore",
-                "bestJHit",
-                "bestJGene",
-                "All J hits",
-                "Best J hit",
-                "Best J gene",
-            ),
-            "sequence_id": ("cloneId", "Clone ID"),
-            "count": ("cloneCount", "readCount", "Clone count"),
-        },
-    ),
-)
+def _layouts() -> Iterator[Layout]:
+    """The layouts of ``data/layouts.json``."""
+    told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
+    for name, one in told.items():
+        columns = {role: tuple(names) for role, names in one.pop("columns").items()}
+        yield Layout(name=name, columns=columns, amino_acids=tuple(one.pop("amino_acids")), **one)
 
-LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _ALL}
+
+LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _layouts()}
 
 
 def layout_named(name: str) -> Layout:
@@ -481,14 +428,14 @@ def _missing_columns(layout: Layout, path: str | PathLike[str], columns: Sequenc
 
 
 def _header_hint(layout: Layout, columns: Sequence[str]) -> str | None:
-    fitting = [other.name for other in _ALL if other.fits(columns)]
+    fitting = [other.name for other in LAYOUTS.values() if other.fits(columns)]
     if fitting:
         return f"the header fits layout {fitting[0]!r}: choose it with --layout {fitting[0]}"
     for separator, name in ((",", "commas"), (";", "semicolons")):
         if len(columns) == 1 and separator in columns[0]:
             return f"the header looks separated by {name}: convert the file to tab-separated values"
     unquoted = [name.strip('"') for name in columns]
-    if any(other.fits(unquoted) for other in _ALL):
+    if any(other.fits(unquoted) for other in LAYOUTS.values()):
         return "the header is quoted: write the file without quotes (in R: quote = FALSE)"
     lowered = {name.strip().lower() for name in columns}
     wanted = [name for role in layout.missing(columns) for name in layout.columns[role]]

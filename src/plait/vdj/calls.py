@@ -6,13 +6,14 @@ and the names of clonotypes and subjects: the columns that rows are grouped by, 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from itertools import product
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -28,42 +29,13 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
 from plait.vdj.germline.germline_set import LOCI, Segment, split_call
 
+#: What each status or reason means in plain words, by what has them; their order is that of codes.
+MEANINGS: Final[Mapping[str, Mapping[str, str]]] = json.loads(
+    (files("plait.vdj") / "data" / "meanings.json").read_text("utf-8")
+)
+STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
-STATUSES = (
-    "ok",
-    "missing_junction",
-    "invalid_symbol",
-    "too_short",
-    "too_long",
-    "missing_v_call",
-    "unknown_v_call",
-    "ambiguous_v_call",
-    "no_v_anchor",
-    "missing_j_call",
-    "unknown_j_call",
-    "ambiguous_j_call",
-    "no_j_anchor",
-    "count_overflow",
-)
-#: Every one of them in plain words.
-STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "ok": "counted",
-        "missing_junction": "the junction is empty",
-        "invalid_symbol": "the junction holds something that is no nucleotide code",
-        "too_short": "the junction cannot hold both conserved codons",
-        "too_long": "the junction is a whole read, or more",
-        "missing_v_call": "the V call is empty",
-        "unknown_v_call": "the germline set has no such V gene or allele",
-        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
-        "no_v_anchor": "the conserved Cys of this V allele is not known",
-        "missing_j_call": "the J call is empty",
-        "unknown_j_call": "the germline set has no such J gene or allele",
-        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
-        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
-        "count_overflow": "the count does not fit; see --overflow",
-    }
-)
+STATUSES: Final = tuple(STATUS_MEANINGS)
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
@@ -413,16 +385,7 @@ def _as_int64(column: pa.Array) -> pa.Array:
 
 
 #: Causes in the order in which they are looked for; the last one is none.
-CAUSES: Final = (
-    "reverse_complement",
-    "no_conserved_codons",
-    "longer_sequence",
-    "tight_limits",
-    "genes_of_another_set",
-    "long_insertions",
-    "mutations",
-    "unexplained",
-)
+CAUSES: Final = (*MEANINGS["zero_causes"], "unexplained")
 #: Zero rows of a block that are put to the test, and rows that are compared with gene ends.
 _EXAMINED: Final = 64
 #: Parts of a longer sequence that are tried.
@@ -671,27 +634,13 @@ _FEWEST_ROWS: Final = 20
 _WINDOW: Final = 60
 #: A set that has this share of the foreign names is where they come from.
 _KNOWN: Final = 0.8
-_WORDS: Final[Mapping[str, str]] = {
-    "reverse_complement": "have a {what} above 0 as reverse complements: these are read from the other "
-    "strand",
-    "no_conserved_codons": "have a {what} above 0 with a Cys codon before and a Phe or Trp codon behind: "
-    "these are CDR3s without the conserved codons, and no junctions",
-    "longer_sequence": "hold a shorter sequence, from Cys to Phe or Trp, with a {what} above 0: these are "
-    "reads or windows that go beyond the junction",
-    "tight_limits": "have a {what} above 0 with the default limits: their paths are beyond the limits of "
-    "this run",
-    "genes_of_another_set": "begin and end clearly more like genes of {others} than like those of the {own}",
-    "long_insertions": "match V and J and leave more nucleotides between them than the {own} allows for: a "
-    "locus with longer insertions?",
-    "mutations": "go on to match V or J behind the first mismatch: mutated receptors, or reads with errors?",
-}
 
 
 def _named(causes: TableCauses, zeros: int, rows: int, concentrated: bool) -> list[str]:
     enough = max(_NOTABLE * causes.examined, min(_FEWEST, causes.examined))
     return [
         cause
-        for cause in _WORDS
+        for cause in MEANINGS["zero_causes"]
         if 0 < enough <= causes.causes[cause]
         and (cause not in _UNSURE or (zeros >= _MANY_ZEROS * rows and not concentrated))
     ]
@@ -722,7 +671,7 @@ def cause_sentences(
     of = f"{causes.examined:,} rows with 0 that were put to the test"
     found = []
     for cause in named:
-        told = _WORDS[cause].format(what=what, others=others, own=own)
+        told = MEANINGS["zero_causes"][cause].format(what=what, others=others, own=own)
         found.append(f"{causes.causes[cause]:,} of {of} {told}{'' if told.endswith('?') else '.'}")
     alike = causes.alike.total()
     if alike >= max(_NOTABLE * causes.compared, min(_FEWEST, causes.compared), 1):

@@ -38,6 +38,7 @@ from plait.vdj.alleles.sites import (
     count_bases,
     find_sites,
 )
+from plait.vdj.calls import MEANINGS
 from plait.vdj.germline import Allele, GermlineSet, write_fasta_trio
 from plait.vdj.germline.airr_json import airr_text
 from plait.vdj.germline.files import write_texts
@@ -389,17 +390,6 @@ def _joined(longer: Candidate, shorter: Candidate) -> Carriers:
     )
 
 
-#: Why a candidate may be none, in the order in which reasons are given.
-REASONS = {
-    "known_allele": "where it is covered, another known allele is the same",
-    "hybrid": "one end is like one allele and the other end like another, both more frequent: PCR makes such",
-    "hypermutation": "too few of its clonotypes differ nowhere else, as if mutated after recombination",
-    "one_strand": "all its reads are of one strand, though reads of both are there",
-    "few_partners": "it occurs with too few J genes (V genes, for a J allele)",
-    "one_family": "most of its clonotypes have the same J gene and length of junction, as if one clone",
-    "distant": "so many changes that it is rather a gene that the germline set lacks",
-}
-
 #: A hybrid is at most this share of the rarer of its two halves.
 _HYBRID_SHARE = 0.5
 #: Carriers that differ nowhere else, as a share of what is expected of a new allele, are at least this.
@@ -417,7 +407,7 @@ _MOST_CHANGED = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A candidate and what speaks against it, keys of `REASONS`; none for a new allele."""
+    """A candidate and what speaks against it, as `MEANINGS` has it; nothing for a new allele."""
 
     candidate: Candidate
     reasons: tuple[str, ...]
@@ -452,7 +442,7 @@ def judge(
     for candidate in order:
         reasons = _origin(candidate, codes, counts, len(segment.alleles))
         reasons += _evidence(candidate, exact_share, partners, limits)
-        judged.append(Judged(candidate, tuple(r for r in REASONS if r in reasons)))
+        judged.append(Judged(candidate, tuple(r for r in MEANINGS["allele_artefacts"] if r in reasons)))
         if not reasons:
             codes = np.concatenate([codes, candidate.codes[None]])
             counts = np.append(counts, candidate.carriers.exact.sum())

@@ -31,7 +31,7 @@ from plait.stats.rank_correlation import (
     spearman,
     triples_of,
 )
-from plait.vdj.calls import CLONOTYPE, STATUS_MEANINGS
+from plait.vdj.calls import CLONOTYPE, MEANINGS, STATUS_MEANINGS
 from plait.vdj.convergence.settings import effective_facts
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import RecombinationModel
@@ -646,20 +646,6 @@ PGEN_COLUMNS: Final = (
 #: Columns of pgen_statuses.tsv.
 PGEN_STATUS_COLUMNS: Final = ("status", "clonotypes", "rows", "shared_clonotypes", "meaning")
 
-_ZEROS: Final = {
-    "ok": "above zero",
-    "v_never_chosen": "zero: the model never chooses this V gene",
-    "j_never_chosen": "zero: the model never chooses this J gene",
-    "genes_never_together": "zero: the model never joins these genes",
-    "v_not_matching": "zero: no part of the V gene that the model can leave is the beginning of the junction",
-    "j_not_matching": "zero: no part of the J gene that the model can leave is the end of the junction",
-    "too_many_insertions": "zero: it would take more insertions than the model makes",
-    "no_scenario": "zero: no combination of genes, deletions and insertions makes it",
-    "unknown_v_call": "the model has no such V gene",
-    "unknown_j_call": "the model has no such J gene",
-    "no_v_anchor": "the model does not know the conserved Cys of this V gene",
-    "no_j_anchor": "the model does not know the conserved Phe or Trp of this J gene",
-}
 #: Leading binary digits to which frequencies are rounded here: no more levels than that takes.
 _FREQUENCY_DIGITS: Final = 6
 
@@ -715,7 +701,7 @@ class PgenTables:
         """Rows of pgen_statuses.tsv: the most frequent first."""
         found = [(key[0], sums) for key, sums in self._statuses]
         for status, sums in sorted(found, key=lambda one: (-one[1]["clonotypes"], one[0])):
-            meaning = _ZEROS.get(status, STATUS_MEANINGS.get(status, ""))
+            meaning = MEANINGS["study_pgen"].get(status, STATUS_MEANINGS.get(status, ""))
             yield {"status": status, **sums, "meaning": meaning}
 
     def rows(self) -> Iterator[dict[str, Any]]:

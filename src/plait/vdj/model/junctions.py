@@ -670,13 +670,6 @@ GivenCalls: TypeAlias = Literal["ignore", "use", "v", "j"]
 #: Name of the layout of text without a header line.
 LINES: Final = "lines"
 _USED: Final = {"use": "vj", "v": "v", "j": "j", "ignore": ""}
-_ACID_COLUMNS: Final = {
-    "airr": ("junction_aa",),
-    "immunarch": ("CDR3.aa",),
-    "vdjtools": ("cdr3aa", "CDR3aa"),
-    "mixcr": ("aaSeqCDR3", "AA. Seq. CDR3"),
-    LINES: ("junction_aa",),
-}
 
 
 class JunctionColumns(NamedTuple):
@@ -772,7 +765,7 @@ def open_junctions(
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
     given = _lines(nucleotides, acids) if layout == LINES else layout_named(layout)
-    names, used = _ACID_COLUMNS[given.name], _USED[calls]
+    names, used = given.amino_acids, _USED[calls]
     own = given.columns["junction"]
     junctions = (*(own if nucleotides else ()), *(names if acids else ()))
     roles = ("junction", *(f"{segment}_call" for segment in used))

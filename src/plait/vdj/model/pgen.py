@@ -24,6 +24,7 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
 from plait.vdj.calls import (
+    MEANINGS,
     STATUSES,
     BlamedCalls,
     CauseFinder,
@@ -57,15 +58,7 @@ from plait.vdj.model.junctions import (
 from plait.vdj.model.recombination_model import RecombinationModel
 
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
-ZERO_REASONS: Final = (
-    "v_never_chosen",
-    "j_never_chosen",
-    "genes_never_together",
-    "v_not_matching",
-    "j_not_matching",
-    "too_many_insertions",
-    "no_scenario",
-)
+ZERO_REASONS: Final = tuple(MEANINGS["pgen_zeros"])
 #: Every value of the status column: ``"ok"``, reasons for having no number, and reasons for zero.
 PGEN_STATUSES: Final = (*STATUSES, *ZERO_REASONS)
 
