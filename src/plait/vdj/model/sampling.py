@@ -203,9 +203,7 @@ def _productive(symbols: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArra
     return found
 
 
-_STOPS: Final = ord("*") == ACID_OF_CODON
-_STARTS: Final = ord("C") == ACID_OF_CODON
-_ENDS: Final = (ord("F") == ACID_OF_CODON) | (ord("W") == ACID_OF_CODON)
+_STOPS, _STARTS, _ENDS = (np.isin(ACID_OF_CODON, [*acids]) for acids in (b"*", b"C", b"FW"))
 
 
 _LETTERS: Final = np.frombuffer(b"ACGT", np.uint8)
