@@ -31,9 +31,9 @@ from plait.folding.folds import (
 )
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
+from plait.formats.atomic import TextOutput, file_or_standard_output, output_format
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
