@@ -91,7 +91,6 @@ class Parameters:
 
         Returns
         -------
-
         plait.folding.Parameters
         ----------
             Those that come with plait; ``plait/folding/data/SOURCES.md`` says from where.
@@ -110,7 +109,6 @@ class Parameters:
 
         Returns
         -------
-
         plait.folding.Parameters
         ----------
             Energies, and enthalpies if the file has all of them.
@@ -150,7 +148,6 @@ class Parameters:
 
         Returns
         -------
-
         plait.folding.Parameters
         ----------
             With energies that are no whole numbers.
