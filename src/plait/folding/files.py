@@ -32,7 +32,6 @@ from plait.folding.inputs import Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
 from plait.formats.atomic import TextOutput, bad_output, file_or_standard_output, output_format
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
