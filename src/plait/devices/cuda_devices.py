@@ -427,14 +427,14 @@ def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
         return found
 
 
-def uploaded(value: Any) -> Any:
+def uploaded(value: Any, stream: Any = 0) -> Any:
     """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
     if isinstance(value, tuple):
-        return type(value)(*map(uploaded, value))
+        return type(value)(*(uploaded(one, stream) for one in value))
     if not isinstance(value, np.ndarray):
         return value
     whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
-    return cuda.to_device(np.ascontiguousarray(whole))
+    return cuda.to_device(np.ascontiguousarray(whole), stream=stream)
 
 
 #: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.
