@@ -14,7 +14,6 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
-from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -177,29 +176,18 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
     """
     if not indices:
         raise TargetUnavailable("cuda", reason="no device was named", fix="name one, such as cuda:0")
-    waiting: SimpleQueue[tuple[int, T]] = SimpleQueue()
-    for place, item in enumerate(work):
-        waiting.put((place, item))
+    # To take from an iterator of a list is one step of the interpreter: threads share it.
+    waiting = iter(list(enumerate(work)))
     results: list[Any] = [None] * len(work)
-
-    def take() -> tuple[int, T] | None:
-        try:
-            return waiting.get_nowait()
-        except Empty:
-            return None
-
-    def give_up() -> None:
-        while take() is not None:
-            pass
 
     def serve(device: int) -> None:
         try:
             with on_device(device):
-                while (taken := take()) is not None:
-                    results[taken[0]] = run(device, taken[1])
+                for place, item in waiting:
+                    results[place] = run(device, item)
         except BaseException:
             # The others need not do what nobody will see.
-            give_up()
+            list(waiting)
             raise
 
     if len(indices) == 1:
@@ -209,7 +197,7 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
         try:
             list(pool.map(serve, indices))
         except BaseException:
-            give_up()
+            list(waiting)
             raise
     return results
 
