@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
 from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.formats.json_text import read_json
+from plait.formats.compression import read_json
 from plait.types import WholeOrNot
 
 _BUFFER_BYTES = 1 << 20

@@ -22,7 +22,7 @@ import pyarrow.ipc as arrow_ipc
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
-from plait.formats.json_text import read_json
+from plait.formats.compression import read_json
 
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"

@@ -43,7 +43,7 @@ from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenC
 from plait.vdj.convergence.regression import PredictorSet
 from plait.vdj.convergence.settings import OF_PGEN, CountedSample, PlannedSample, StudySettings, count_sample
 from plait.vdj.count_files import CountPlan
-from plait.vdj.counting import D_REGION_COLUMNS, REGION_COLUMNS
+from plait.vdj.counting import region_names
 
 #: Rows of a task, about.
 _STRETCH_ROWS = 1 << 17
@@ -155,14 +155,6 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
     return found
 
 
-def region_names(settings: StudySettings) -> list[str]:
-    """Names of the region columns that there are."""
-    if settings.with_d:
-        return list(REGION_COLUMNS)
-    left_out = {*D_REGION_COLUMNS, "d_match_length"}
-    return [name for name in REGION_COLUMNS if name not in left_out]
-
-
 def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
     """Columns of the table of clonotypes.
 
@@ -182,7 +174,7 @@ def _counted_fields(settings: StudySettings) -> list[pa.Field]:
     """Status, path count, regions and sweep."""
     number = pa.float64() if settings.overflow == "float" else pa.int64()
     fields = [pa.field("status", pa.string()), pa.field("path_count", number)]
-    fields += [pa.field(name, pa.int32()) for name in region_names(settings)]
+    fields += [pa.field(name, pa.int32()) for name in region_names(settings.chain)]
     models = len(settings.sweep_models)
     if models:
         fields.append(pa.field("path_count_sweep", pa.list_(pa.field("item", number), models)))
@@ -214,7 +206,7 @@ class StretchRows:
         self._stretch = stretch
         self._sample = stretch.sample
         self._genes = GeneNames()
-        self._regions = region_names(settings)
+        self._regions = region_names(settings.chain)
         self._sweep = _sweep_column(settings)
         self.dealt = Dealt()
 

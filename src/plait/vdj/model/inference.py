@@ -28,8 +28,7 @@ from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.compression import content_digest
-from plait.formats.json_text import parse_json
+from plait.formats.compression import content_digest, parse_json
 from plait.run.executor import LocalExecutor
 from plait.settings import package_digest
 from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evidence, open_evidence
