@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
-from plait.errors import CountOverflow, InvalidInput, Unsupported
+from plait.errors import CountOverflow, InvalidInput, Unsupported, one_of
 from plait.types import Provenance
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
@@ -526,8 +526,7 @@ class PathCounter:
         self.model = model or PathModel()
         self.chain: Chain = _chain_of(self.germline, chain, self.model)
         self.overflow = overflow
-        if overflow not in ("null", "float", "wide"):
-            raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
+        one_of("overflow", overflow, ("null", "float", "wide"))
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
         self._ambiguous, self._device, self._threads = ambiguous, device, threads
@@ -664,8 +663,7 @@ class PathCounter:
 
 def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: PathModel) -> Chain:
     chosen: Chain = germline.chain if chain == "auto" else chain
-    if chosen not in ("vj", "vdj", "vddj"):
-        raise InvalidInput("chain", found=repr(chain), expected="one of auto, vj, vdj, vddj")
+    one_of("chain", chain, ("auto", "vj", "vdj", "vddj"))
     if chosen != "vj" and not germline.d:
         raise InvalidInput("chain", found=repr(chosen), expected="'vj': the germline set has no D alleles")
     if chosen == "vddj" and model.name == "exhaustive":

@@ -32,7 +32,7 @@ from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
-from plait.formats.sorted_runs import text_hash
+from plait.formats.sorted_runs import row_hash
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress, RunningSums
 from plait.settings import source_digest
@@ -314,7 +314,7 @@ _PIECE_BYTES = 96 << 20
 _PLAIN_BYTES = 240
 #: Share of distinct (clonotype, subject) among rows up to which the others are not kept.
 _WORTH_COLLAPSING = 0.9
-_GENE_HASHES = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
+_OF_SUBJECT = np.uint64(0xA0761D6478BD642F)
 
 
 def row_width(settings: StudySettings) -> int:
@@ -358,7 +358,7 @@ class Dealer:
         return work.dealt
 
     def _write(self, path: Path, rows: pa.Table) -> None:
-        hashed = _clonotype_hash(rows)
+        hashed = row_hash([rows[name].combine_chunks() for name in CLONOTYPE])
         rows, kept = _collapsed(rows, hashed)
         part = (hashed[kept] % np.uint64(self.parts)).astype(np.int64)
         order = np.argsort(part, kind="stable")
@@ -393,21 +393,10 @@ def part_rows(pieces: Sequence[Path], part: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(found, schema=schema)
 
 
-def _clonotype_hash(rows: pa.Table) -> NDArray[np.uint64]:
-    found = text_hash(rows["junction"].combine_chunks())
-    for factor, name in zip(_GENE_HASHES, CLONOTYPE[1:], strict=True):
-        encoded = rows[name].combine_chunks().dictionary_encode()
-        found += factor * text_hash(encoded.dictionary)[np.asarray(encoded.indices)]
-    found ^= found >> np.uint64(29)
-    found *= _GENE_HASHES[0]
-    found ^= found >> np.uint64(32)
-    return found
-
-
 def _collapsed(rows: pa.Table, hashed: NDArray[np.uint64]) -> tuple[pa.Table, NDArray[np.int64]]:
     """Rows of one clonotype and subject made one, where there are many such; and what each stands for."""
     subject = np.asarray(rows["subject"].combine_chunks().dictionary_encode().indices).astype(np.uint64)
-    distinct = np.unique(hashed + subject * _GENE_HASHES[1]).size
+    distinct = np.unique(hashed + subject * _OF_SUBJECT).size
     if distinct > _WORTH_COLLAPSING * len(hashed):
         return rows, np.arange(len(hashed))
     groups = RowGroups(rows, [*CLONOTYPE, "subject"])
