@@ -186,7 +186,12 @@ def _some(found: Records, which: Any) -> Records:
 
 
 class RecordFormat(ABC):
-    """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads."""
+    """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads.
+
+    `grouped` says in the header that records of a read stand together.
+    """
+
+    grouped = "\tGO:query"
 
     def __init__(self, genome: Genome, mapq: MapqRule = "none") -> None:
         self.genome = genome
@@ -196,9 +201,9 @@ class RecordFormat(ABC):
         """What stands before the first record."""
         return b""
 
-    def encode(self, block: MappedReads) -> bytes:
-        """Records of some reads."""
-        found = records_of(block)
+    def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
+        """Records of some reads, of all their loci if not told which."""
+        found = records_of(block) if found is None else found
         stretches = pairwise([*range(0, found.read.size, _MOST_ROWS), found.read.size])
         return b"".join(self._records(block, _some(found, slice(a, b))) for a, b in stretches)
 
@@ -281,7 +286,7 @@ class SamFormat(RecordFormat):
 
     def head(self, version: str, command: str) -> bytes:
         """The header: every contig, and what made it."""
-        lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query\n"]
+        lines = [f"@HD\tVN:1.6\tSO:unsorted{self.grouped}\n"]
         for name, length in zip(self.genome.names, self.genome.lengths.tolist(), strict=True):
             if not _CONTIG.fullmatch(name):
                 raise InvalidInput(
@@ -394,9 +399,9 @@ class BamFormat(SamFormat):
         """The empty block that ends a file."""
         return BGZF_END
 
-    def encode(self, block: MappedReads) -> bytes:
+    def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
         """Records of some reads, in blocks of their own."""
-        return bgzf(super().encode(block))
+        return bgzf(super().encode(block, found))
 
     def _records(self, block: MappedReads, found: Records) -> bytes:
         self._check_names(block)
