@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 import re
 import struct
+import sys
+import zlib
 
 import numpy as np
 import pyarrow.parquet
@@ -12,7 +16,9 @@ from support.bam import bam_records
 from support.mapping_truth import all_loci, reverse_complement
 
 from plait.errors import FormatError
+from plait.formats.compression import fast_zlib
 from plait.mapping import Index
+from plait.mapping.records import bgzf
 
 LETTERS = np.array(list("ACGT"))
 
@@ -115,6 +121,27 @@ def test_bam_is_sam(plait, here, reads_file):
         assert data[at : at + 4] == b"\x1f\x8b\x08\x04" and data[at + 12 : at + 16] == b"BC\2\0"
         at += struct.unpack_from("<H", data, at + 16)[0] + 1
     assert at == len(data)
+
+
+@pytest.mark.parametrize("isal", [True, False])
+def test_blocks_of_bgzf(monkeypatch, isal):
+    fast_zlib.cache_clear()
+    if isal:
+        pytest.importorskip("isal", reason="isal is not installed: pip install 'plait[fast]'")
+    else:
+        monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    try:
+        assert (fast_zlib() is zlib) == (not isal)
+        # Random bytes, which no code makes shorter, have to fit a block, too.
+        text = random.Random(5).randbytes(200_000) + bytes(100_000)
+        data = bgzf(text)
+        assert gzip.decompress(data) == text
+        at = 0
+        while at < len(data):
+            at += struct.unpack_from("<H", data, at + 16)[0] + 1
+        assert at == len(data)
+    finally:
+        fast_zlib.cache_clear()
 
 
 def test_tables_and_paf_are_sam(plait, here, reads, contigs):

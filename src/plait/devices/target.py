@@ -140,11 +140,10 @@ def over_threads(threads: int, work: Sequence[T], run: Callable[[T], R]) -> list
         return list(pool.map(run, work))
 
 
-def over_stretches(threads: int, items: int, least: int, run: Callable[[int, int], None]) -> None:
-    """Call ``run(first, last)`` for stretches of items, of `least` or more if there are several."""
+def stretches(threads: int, items: int, least: int) -> list[tuple[int, int]]:
+    """Stretches (first, last) of items for so many threads, of `least` or more if there are several."""
     count = 1 if threads == 1 else max(1, min(4 * threads, items // least))
-    edges = [items * k // count for k in range(count + 1)]
-    over_threads(threads, list(pairwise(edges)), lambda stretch: run(*stretch))
+    return list(pairwise(items * k // count for k in range(count + 1)))
 
 
 #: What may be given as ``device=``; N stands for a number.

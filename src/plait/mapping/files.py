@@ -18,9 +18,15 @@ import numpy as np
 
 from plait._version import __version__
 from plait.errors import InvalidInput
-from plait.formats.atomic import check_output, output_errors, write_json
+from plait.formats.atomic import (
+    TextOutput,
+    check_output,
+    file_or_standard_output,
+    output_errors,
+    output_format,
+    write_json,
+)
 from plait.formats.fastq import ReadBlock
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
 from plait.mapping.genome import Genome
 from plait.mapping.hits import (
     HitRows,

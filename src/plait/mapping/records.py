@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput
+from plait.formats.compression import fast_zlib
 from plait.lang.compile import kernel
 from plait.mapping.alignments import write_number
 from plait.mapping.genome import Genome
@@ -493,11 +493,10 @@ def _nibble_table() -> NDArray[np.uint8]:
 
 def bgzf(data: bytes) -> bytes:
     """Bytes as blocks of BGZF, each a gzip member that says how long it is."""
-    parts = []
+    zlib, parts = fast_zlib(), []
     for first in range(0, len(data), _BLOCK_BYTES):
         block = data[first : first + _BLOCK_BYTES]
-        encoder = zlib.compressobj(1, zlib.DEFLATED, -15)
-        text = encoder.compress(block) + encoder.flush()
+        text = zlib.compress(block, 1, -15)
         head = struct.pack("<4B L 2B H 2B H H", 31, 139, 8, 4, 0, 0, 255, 6, 66, 67, 2, len(text) + 25)
         parts.append(head + text + struct.pack("<LL", zlib.crc32(block), len(block)))
     return b"".join(parts)
