@@ -38,7 +38,6 @@ from plait.formats.atomic import (
     folder_or_nothing,
     output_format,
 )
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
