@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.console import RowProgress, say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, RowProgress, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 

@@ -31,8 +31,13 @@ from plait.folding.folds import (
 from plait.folding.inputs import Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
-from plait.formats.atomic import bad_output, folder_or_nothing
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.atomic import (
+    TextOutput,
+    bad_output,
+    file_or_standard_output,
+    folder_or_nothing,
+    output_format,
+)
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:

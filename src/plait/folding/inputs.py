@@ -10,8 +10,8 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
+from plait.devices.target import free_bytes
 from plait.dp.intervals.launches import bytes_needed
-from plait.dp.pairs.launches import free_bytes
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.folding.constraints import (
     SIGNS,

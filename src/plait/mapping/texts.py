@@ -129,7 +129,8 @@ def letter_sets(iupac: bool) -> NDArray[np.uint8]:
 class TextBlocks:
     """Blocks of texts, each with the last `context` letters of a sequence that goes on.
 
-    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between.
+    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. A
+    block is given as soon as it has `most` letters.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class TextBlocks:
     ) -> None:
         self.names: list[str] = []
         self.lengths: list[int] = []
-        self._texts, self._context, self._gap, self._most = texts, context, gap, most
+        self._texts, self._context, self._gap, self.most = texts, context, gap, most
         self._sets = letter_sets(iupac)
         self._begin()
 
@@ -155,7 +156,7 @@ class TextBlocks:
             else:
                 self._add(piece)
             ends = piece.ends
-            if self._size >= self._most:
+            if self._size >= self.most:
                 yield from self._block(ends)
                 if not ends:
                     self._carry()
