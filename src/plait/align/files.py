@@ -32,9 +32,8 @@ from plait.align.writers import (
     open_alignments,
 )
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.output import file_or_standard_output
-from plait.formats.record_names import DuplicateName, NameRegister
+from plait.formats.atomic import file_or_standard_output
+from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
 from plait.run.executor import LocalExecutor
 from plait.types import Provenance
 

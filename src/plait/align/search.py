@@ -52,10 +52,8 @@ from plait.align.writers import AlignedPair, AlignmentWriter, hit_columns, hit_f
 from plait.devices.target import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import check_output
-from plait.formats.fasta import read_fasta
-from plait.formats.output import file_or_standard_output
-from plait.formats.record_names import NameRegister
+from plait.formats.atomic import check_output, file_or_standard_output
+from plait.formats.fasta import NameRegister, read_fasta
 from plait.settings import thread_count
 from plait.types import Provenance
 

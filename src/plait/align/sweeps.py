@@ -41,8 +41,7 @@ from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import check_readable
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.record_names import NameRegister
+from plait.formats.fasta import NameRegister, Sequences, read_fasta
 from plait.run.executor import LocalExecutor
 
 #: What can be searched: a packed database, or the path of one, or of FASTA files.
