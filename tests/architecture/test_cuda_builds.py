@@ -58,7 +58,7 @@ VERSIONS = [f"{name} {metadata.version(name)}" for name in ("numba", "numba-cuda
 def digest(name: str, number: int) -> str:
     """Of all that the machine code of a kernel, and this test of it, are made of."""
     kernel = KERNELS[name]
-    sources = closure(kernel.py_func, kernel.examples()[number])
+    sources = closure(kernel.py_func, kernel.examples()[number], "cuda")
     # What the modules of this target say of operations may be said of any kernel.
     sources.add([*Path(cuda.__file__).parent.glob("cuda*.py"), Path(cuda_build.__file__), Path(__file__)])
     return sources.digest(repr(kernel.options), *VERSIONS)
