@@ -30,6 +30,8 @@ __all__ = [
     "TargetUnavailable",
     "TaskFailed",
     "Unsupported",
+    "in_range",
+    "one_of",
 ]
 
 
@@ -70,14 +72,44 @@ class InvalidInput(PlaitError, ValueError):
 
 
 def one_of(parameter: str, value: object, allowed: Iterable[object]) -> None:
-    """InvalidInput if the value of a parameter is none of those `allowed`."""
+    """Check that the value of a parameter is one of a few.
+
+    Parameters
+    ----------
+    parameter
+        Its name.
+    value
+        Its value.
+    allowed
+        What it may be.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these.
+    """
     known = list(allowed)
     if value not in known:
         raise InvalidInput(parameter, found=repr(value), expected=f"one of {', '.join(map(str, known))}")
 
 
 def in_range(parameter: str, value: float, least: int, most: float = math.inf) -> None:
-    """InvalidInput if the value of a parameter is below `least` or above `most`."""
+    """Check that the value of a parameter is in a range.
+
+    Parameters
+    ----------
+    parameter
+        Its name.
+    value
+        Its value.
+    least, most
+        The range, ends included.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not.
+    """
     if not least <= value <= most:
         wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
         raise InvalidInput(parameter, found=value, expected=wanted)
