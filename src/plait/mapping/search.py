@@ -44,7 +44,7 @@ from plait.mapping.patterns import (
     read_patterns,
     status_of,
 )
-from plait.mapping.texts import BLOCK_LETTERS, TextBlock, TextBlocks, Texts
+from plait.mapping.texts import BLOCK_LETTERS, TextBlock, TextBlocks, Texts, ahead
 
 Strands = Literal["both", "+", "-"]
 Report = Literal["loci", "ends", "best"]
@@ -597,11 +597,11 @@ class Finder:
 
     def sequences(self, texts: Texts, *, most: int = BLOCK_LETTERS) -> Iterator[tuple[TextBlocks, HitRows]]:
         """Hits of sequences that are complete, in order; all are counted in `totals` before."""
-        blocks = TextBlocks(
-            texts, context=self.context, gap=self.gap, iupac=self.settings.text_iupac, most=most
-        )
+        threads = self.target.threads
+        how = {"context": self.context, "gap": self.gap, "most": most, "threads": threads}
+        blocks = TextBlocks(texts, iupac=self.settings.text_iupac, **how)
         held: list[HitRows] = []
-        for block in blocks:
+        for block in ahead(blocks, 1, threads):
             rows = self.block(block)
             np.add.at(self.totals, (rows.pattern, rows.distance), 1)
             if self.settings.count_only:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,14 @@ _Path = str | os.PathLike[str]
 #: Files, or sequences in memory, with their names or numbered.
 Texts = _Path | bytes | Mapping[str, str | bytes] | Iterable[_Path | tuple[str, str | bytes]]
 
+T = TypeVar("T")
+
 _EXPECTED: Final = "FASTA, FASTQ or 2bit, FASTA and FASTQ plain or compressed with gzip or zstd"
 _BLOCK_READS: Final = 1 << 16
 _BLOCK_BASES: Final = 1 << 22
-#: Letters of a block.
+#: Letters of a block, and pieces of texts that wait for it where they are read at the same time.
 BLOCK_LETTERS: Final = 1 << 25
+_WAITING: Final = 16
 
 
 class Piece(NamedTuple):
@@ -57,6 +62,24 @@ def text_pieces(texts: Texts) -> Iterator[Piece]:
         if isinstance(path, tuple):
             raise InvalidInput("text", found="files beside sequences", expected="either")
         yield from _of_file(path)
+
+
+def ahead(items: Iterable[T], most: int, threads: int) -> Iterator[T]:
+    """The items; with several threads `most` of them are made by another one while those before are used."""
+    if threads == 1:
+        yield from items
+        return
+    source, end = iter(items), object()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="plait")
+    try:
+        waiting: deque[Any] = deque(pool.submit(next, source, end) for _ in range(most))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(pool.submit(next, source, end))
+            yield item
+            # What has been used is not held while the next one is waited for.
+            del item
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _in_memory(items: Iterable[tuple[str, str | bytes]]) -> Iterator[Piece]:
@@ -129,16 +152,24 @@ def letter_sets(iupac: bool) -> NDArray[np.uint8]:
 class TextBlocks:
     """Blocks of texts, each with the last `context` letters of a sequence that goes on.
 
-    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between.
+    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. With
+    several threads, texts are read while blocks are made.
     """
 
     def __init__(
-        self, texts: Texts, *, context: int, gap: int, iupac: bool, most: int = BLOCK_LETTERS
+        self,
+        texts: Texts,
+        *,
+        context: int,
+        gap: int,
+        iupac: bool,
+        most: int = BLOCK_LETTERS,
+        threads: int = 1,
     ) -> None:
         self.names: list[str] = []
         self.lengths: list[int] = []
         self._texts, self._context, self._gap, self._most = texts, context, gap, most
-        self._sets = letter_sets(iupac)
+        self._sets, self._threads = letter_sets(iupac), threads
         self._begin()
 
     def _begin(self) -> None:
@@ -149,7 +180,7 @@ class TextBlocks:
     def __iter__(self) -> Iterator[TextBlock]:
         """The blocks, in order; none is empty."""
         ends = True
-        for piece in text_pieces(self._texts):
+        for piece in ahead(text_pieces(self._texts), _WAITING, self._threads):
             if piece.continues:
                 self._go_on(piece.letters)
             else:

@@ -1,6 +1,7 @@
 """Striped text and sites on GPUs: the recurrences of the CPU on words of 32 lanes, a word a thread.
 
-A warp looks at a group of 32 words with one pattern. Words stay 32 bits wide because every value that lives
+A warp looks at a group of 32 words with one pattern. The algebra is a constant, so that complements are part
+of other instructions. Words stay 32 bits wide because every value that lives
 on is made one again; the compiler then computes with nothing wider. Places in memory are unsigned, so that it
 need not look whether they count from the end, and the words that a thread looks at together are 32 apart,
 which is part of the instruction that loads them.
@@ -288,14 +289,14 @@ def _four_sums(alg: Any, words: Any, place: Any, rows: Any, first: Any, length: 
     )
 
 
-@cuda_kernel(lambda: [(HALF_BITS, _PLANES, _PATTERNS, _NUMBER, _HITS)])
-def mismatch_words(alg: Any, planes: Any, patterns: Any, chunk: Any, found: Any) -> None:
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, _NUMBER, _HITS)])
+def mismatch_words(planes: Any, patterns: Any, chunk: Any, found: Any) -> None:
     """Places where patterns begin with few mismatches.
 
     A block looks at `chunk` places, a multiple of 4, that the lanes of a group look at; a warp of it at some
     of the patterns.
     """
-    word = cuda.threadIdx.x
+    alg, word = HALF_BITS, cuda.threadIdx.x
     chunks = (planes.width + chunk - 1) // chunk
     group = cuda.blockIdx.x // chunks
     if (group * planes.across + word) * 32 >= planes.lanes:
@@ -396,12 +397,13 @@ def _begin_edits(alg: Any, length: Any, limit: Any, state: Any, score: Any) -> A
     return bits
 
 
-@cuda_kernel(lambda: [(HALF_BITS, _PLANES, _PATTERNS, _NUMBER, _HITS)])
-def edit_words(alg: Any, planes: Any, patterns: Any, warm: Any, found: Any) -> None:
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, _NUMBER, _HITS)])
+def edit_words(planes: Any, patterns: Any, warm: Any, found: Any) -> None:
     """Places where patterns end within few edits; the first `warm` columns only lead in.
 
     A thread goes along the segments of a word; shared memory has two words a letter and the score for each.
     """
+    alg = HALF_BITS
     kept = cuda.shared.array(0, _WORD)
     word = cuda.threadIdx.x
     group, own = cuda.blockIdx.x, _wide(cuda.threadIdx.y * 32 + word)
@@ -452,12 +454,13 @@ def _within(alg: Any, limits: Any, mismatches: Any, kept: Any, own: Any, threads
     return good
 
 
-@cuda_kernel(lambda: [(HALF_BITS, _PLANES, _PATTERNS, ErrorLimits(*[_NUMBER] * 3), _HITS)])
-def level_words(alg: Any, planes: Any, patterns: Any, limits: Any, found: Any) -> None:
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, ErrorLimits(*[_NUMBER] * 3), _HITS)])
+def level_words(planes: Any, patterns: Any, limits: Any, found: Any) -> None:
     """Sites at which patterns are within limits of mismatches and bulges.
 
     Shared memory has a word for every level of each thread.
     """
+    alg = HALF_BITS
     kept = cuda.shared.array(0, _WORD)
     word, threads = cuda.threadIdx.x, cuda.blockDim.x * cuda.blockDim.y
     group, own = cuda.blockIdx.x, cuda.threadIdx.y * 32 + word
@@ -601,7 +604,7 @@ class _Held:
         where = self.slot.room("none", 1, np.int64)[:0] if sites is None else sites
         while True:
             hits = DeviceHits(self.slot.room("hits", room, np.int64), self.count(), np.int64(span), where)
-            kernel.launch(*shape, HALF_BITS, *arguments, hits, stream=stream, shared=shared)
+            kernel.launch(*shape, *arguments, hits, stream=stream, shared=shared)
             count = self.number(hits.count)
             if count <= room:
                 found = np.zeros(count, np.int64)
