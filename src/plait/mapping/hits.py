@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -141,14 +142,19 @@ def cigars(rows: HitRows) -> list[str]:
     """CIGAR of every hit along the text, with = and X; D for an extra letter of it, I for a missing one."""
     if not len(rows) or not rows.steps.shape[1]:
         return [""] * len(rows)
-    kinds, which = np.unique(rows.steps, axis=0, return_inverse=True)
-    made = []
-    for steps in kinds:
-        own = steps[steps != NOTHING]
-        cuts = np.flatnonzero(np.diff(own)) + 1
-        runs = np.split(own, cuts) if own.size else []
-        made.append("".join(f"{run.size}{_CIGAR[int(run[0])]}" for run in runs))
-    return [made[k] for k in which.ravel().tolist()]
+    steps = rows.steps
+    new = np.ones(steps.shape, bool)
+    new[:, 1:] = steps[:, 1:] != steps[:, :-1]
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, steps.size))
+    kinds = steps.ravel()[starts]
+    starts, runs = starts[kinds != NOTHING], (lengths * len(_CIGAR) + kinds)[kinds != NOTHING]
+    # There are few runs of a kind and a length, and many of each.
+    known, which = np.unique(runs, return_inverse=True)
+    made = [f"{run // len(_CIGAR)}{_CIGAR[run % len(_CIGAR)]}" for run in known.tolist()]
+    words = [made[k] for k in which.tolist()]
+    edges = np.searchsorted(starts, np.arange(len(rows) + 1) * steps.shape[1]).tolist()
+    return ["".join(words[first:last]) for first, last in pairwise(edges)]
 
 
 def pam_texts(rows: HitRows) -> list[str]:

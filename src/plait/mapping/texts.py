@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK
+from plait.devices.target import over_threads
 from plait.dp.bitparallel.launches import MARGIN, encoded
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource
@@ -32,6 +33,8 @@ _BLOCK_BASES: Final = 1 << 22
 #: Letters of a block, and pieces of texts that wait for it where they are read at the same time.
 BLOCK_LETTERS: Final = 1 << 25
 _WAITING: Final = 16
+#: Threads that make a block.
+_COPYING: Final = 4
 
 
 class Piece(NamedTuple):
@@ -242,10 +245,14 @@ class TextBlocks:
             return
         size = self._size + self._gap
         whole = np.zeros(2 * MARGIN + (size + 63 & -64), np.uint8)
-        place = MARGIN
-        for part in self._parts:
+        places = MARGIN + np.cumsum([0, *(part.size for part in self._parts)])
+
+        def copy(place: int, part: NDArray[np.uint8]) -> None:
             whole[place : place + part.size] = part
-            place += part.size
-        codes, letters = encoded(whole, self._sets), whole[MARGIN : MARGIN + size]
+
+        # Most of the time goes into memory that is touched for the first time.
+        threads = min(self._threads, _COPYING)
+        over_threads(threads, list(zip(places.tolist(), self._parts, strict=False)), lambda own: copy(*own))
+        codes, letters = encoded(whole, self._sets, threads), whole[MARGIN : MARGIN + size]
         number, begins, ends, offsets, seen = np.ascontiguousarray(np.concatenate(self._records).T)
         yield TextBlock(codes, letters, number, begins, ends, offsets, seen, complete)

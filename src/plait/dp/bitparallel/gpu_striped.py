@@ -1,10 +1,10 @@
 """Striped text and sites on GPUs: the recurrences of the CPU on words of 32 lanes, a word a thread.
 
 A warp looks at a group of 32 words with one pattern. The algebra is a constant, so that complements are part
-of other instructions. Words stay 32 bits wide because every value that lives
-on is made one again; the compiler then computes with nothing wider. Places in memory are unsigned, so that it
-need not look whether they count from the end, and the words that a thread looks at together are 32 apart,
-which is part of the instruction that loads them.
+of other instructions. Words stay 32 bits wide because every value that lives on is made one again; the
+compiler then computes with nothing wider. Places in memory are unsigned, so that it need not look whether
+they count from the end, and the words that a thread looks at together are 32 apart, which is part of the
+instruction that loads them.
 
 A device keeps the last text that it has searched, with its planes: the next patterns find them there.
 """
@@ -43,6 +43,7 @@ from plait.dp.bitparallel.recurrences import (
     begin_sum,
     cell,
     count_bit,
+    few_levels,
     reached,
 )
 from plait.dp.bitparallel.striped import COLUMNS, ErrorLimits
@@ -50,25 +51,29 @@ from plait.lang.algebras import HALF_BITS, choice, opposite
 from plait.lang.compile import shared, types
 from plait.lang.warps import WARP
 
-#: A word in shared memory; threads of a block.
+#: A word in shared memory; threads of a block, and places of a thread that looks for PAMs.
 _WORD: Final[Any] = types.int32
 _THREADS: Final = 128
-#: Warps of a block that look at the same words, and patterns for each of them, of mismatches.
+_PLACES: Final = 16
+#: Warps of a block that look at the same words, and blocks after which each looks at several patterns.
 _WARPS: Final = 8
-_EACH: Final = 4
-#: Columns of a segment, columns that a block looks at, and hits that there is room for at first.
+_BLOCKS: Final = 4096
+_MOST_EACH: Final = 16
+#: Columns of a segment, and of those that a block looks at together: of mismatches, of edits.
 _WIDTH: Final = 256
 _CHUNK: Final = 64
+_TILE: Final = 16
+#: Hits that there is room for at first, and the longest second dimension of a grid.
 _FIRST_ROOM: Final = 1 << 16
+_MOST_BLOCKS: Final = (1 << 16) - 1
 #: Bytes of shared memory with which enough blocks are at work.
 _USUAL_SHARED: Final = 40 << 10
-#: The longest second dimension of a grid.
-_MOST_BLOCKS: Final = (1 << 16) - 1
 #: Bits that the score of an edit distance has at most.
 _SCORE_BITS: Final = 8
-#: How far apart the words are that a thread looks at together.
-_APART = tuple(np.uint64(WARP * k) for k in range(COLUMNS))
-_UP, _DOWN, _BESIDE = np.uint64(0), np.uint64(_THREADS), np.uint64(2 * _THREADS)
+#: How far apart the words are that a thread looks at together, and those of a thread in shared memory.
+_APART = tuple(np.uint64(WARP * k) for k in range(8))
+_NEXT: Final = np.uint64(WARP * _WARPS)
+_AFTER: Final = np.uint64(2 * WARP * _WARPS)
 
 
 class DevicePlanes(NamedTuple):
@@ -129,19 +134,9 @@ def _wide(place: Any) -> Any:
     return np.uint64(place)
 
 
-@cuda_kernel(lambda: [(_CODES, np.zeros((1, 2), np.int64), _CODES, *[_NUMBER] * 3, _HITS.hits, _HITS.count)])
-def pam_places(
-    codes: Any, ranges: Any, pam: Any, most: Any, first: Any, behind: Any, sites: Any, count: Any
-) -> None:
-    """Append to `sites`, in any order, the sites of the places in `ranges` at which a PAM begins.
-
-    A thread looks at one place; the first thread looks at `first`, and a site is `behind` its PAM's place.
-    """
-    block = cuda.shared.array(2, np.int64)
-    if cuda.threadIdx.x == 0:
-        block[0] = 0
-    cuda.syncthreads()
-    place = first + cuda.grid(1)
+@shared
+def _in_ranges(place: Any, ranges: Any) -> Any:
+    """Whether one of the ranges, first and last places in order, has a place."""
     low, high = 0, ranges.shape[0]
     while high - low > 1:
         middle = (low + high) >> 1
@@ -149,22 +144,53 @@ def pam_places(
             low = middle
         else:
             high = middle
-    good = ranges[low, 0] <= place <= ranges[low, 1]
-    bad = 0
-    if good:
-        for j in range(pam.size):
-            if codes[place + j] & pam[j] == 0:
-                bad += 1
-    good = good and bad <= most
+    return ranges[low, 0] <= place <= ranges[low, 1]
+
+
+@cuda_kernel(lambda: [(_CODES, np.zeros((1, 2), np.int64), _CODES, *[_NUMBER] * 3, _HITS.hits, _HITS.count)])
+def pam_places(
+    codes: Any, ranges: Any, pam: Any, most: Any, first: Any, behind: Any, sites: Any, count: Any
+) -> None:
+    """Append to `sites`, in any order, the sites of the places in `ranges` at which a PAM begins.
+
+    A thread looks at some places, the first one from `first` on; a site is `behind` its PAM's place.
+    """
+    block = cuda.shared.array(2, np.int64)
+    if cuda.threadIdx.x == 0:
+        block[0] = 0
+    cuda.syncthreads()
+    begin = first + cuda.grid(1) * _PLACES
+    end = ranges[ranges.shape[0] - 1, 1]
+    found = 0
+    for k in range(_PLACES):
+        bad = 0
+        if begin + k <= end:
+            for j in range(pam.size):
+                if codes[begin + k + j] & pam[j] == 0:
+                    bad += 1
+            if bad <= most and _in_ranges(begin + k, ranges):
+                found |= 1 << k
     at = 0
-    if good:
-        at = cuda.atomic.add(block, 0, 1)
+    if found != 0:
+        at = cuda.atomic.add(block, 0, cuda.popc(np.uint32(found)))
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         block[1] = cuda.atomic.add(count, 0, block[0])
     cuda.syncthreads()
-    if good and block[1] + at < sites.size:
-        sites[block[1] + at] = place + behind
+    at += block[1]
+    for k in range(_PLACES):
+        if (found >> k) & 1:
+            if at < sites.size:
+                sites[at] = begin + k + behind
+            at += 1
+
+
+@shared
+def _mark(word: Any, lane: Any, code: Any, letters: Any, k: Any) -> Any:
+    """A word without the bit of a lane if its code is in a set."""
+    if code & letters[min(k, letters.size - 1)] != 0:
+        word = np.int32(word ^ np.int32(np.int32(1) << np.int32(lane)))
+    return word
 
 
 @cuda_kernel(lambda: [(_CODES, _HITS.sites, _NUMBER, _NUMBER, _CODES, _NUMBER, _PLANES)])
@@ -173,30 +199,31 @@ def stripe_words(
 ) -> None:
     """Planes of the text from each of `starts` on, or from its first one on and then every `by_lane` letters.
 
-    A thread makes the words of 32 lanes and a column; lanes that there are not match nothing.
+    A thread makes the words of 32 lanes and a column; threads beside each other those of eight words, which
+    are written together, then of neighbouring columns. Lanes that there are not match nothing.
     """
     at = cuda.grid(1)
-    word, column = at // columns, at % columns
+    column, eight = at // 8 % columns, at // 8 // columns
+    word = eight * 8 + at % 8
     group, own = word // planes.across, word % planes.across
     if (group + 1) * planes.tile > planes.words.size:
         return
     used = min(max(planes.lanes - word * 32, 0), 32)
-    for k in range(0, sets.size, 2):
-        other = min(k + 1, sets.size - 1)
-        # Bits of lanes that there are not stay set: they match nothing.
-        one = np.int32(-1)
-        two = np.int32(-1)
+    for k in range(0, sets.size, 5):
+        a = b = c = d = e = np.int32(-1)
         for lane in range(used):
             number = word * 32 + lane
             start = starts[0] + number * by_lane if by_lane > 0 else starts[number]
             code = codes[start + onward * column]
-            bit = np.int32(np.int32(1) << np.int32(lane))
-            if code & sets[k] != 0:
-                one = np.int32(one ^ bit)
-            if code & sets[other] != 0:
-                two = np.int32(two ^ bit)
-        planes.words[group * planes.tile + (k * columns + column) * planes.across + own] = one
-        planes.words[group * planes.tile + (other * columns + column) * planes.across + own] = two
+            a = _mark(a, lane, code, sets, k)
+            b = _mark(b, lane, code, sets, k + 1)
+            c = _mark(c, lane, code, sets, k + 2)
+            d = _mark(d, lane, code, sets, k + 3)
+            e = _mark(e, lane, code, sets, k + 4)
+        made = (a, b, c, d, e)
+        for m in range(5):
+            row = min(k + m, sets.size - 1) * columns + column
+            planes.words[group * planes.tile + row * planes.across + own] = made[m]
 
 
 @shared
@@ -216,10 +243,10 @@ def _put(bits: Any, planes: Any, group: Any, word: Any, w: Any, pattern: Any, fo
 
 
 @shared
-def _put_four(good: Any, planes: Any, group: Any, word: Any, w: Any, pattern: Any, found: Any) -> None:
-    """Append the places of hits in words that are looked at together."""
-    for k in range(4):
-        if good[k] != 0:
+def _put_words(good: Any, planes: Any, group: Any, word: Any, w: Any, pattern: Any, found: Any) -> None:
+    """Append the places of hits in words that are looked at together, of columns that count."""
+    for k in range(len(good)):
+        if good[k] != 0 and 0 <= w + k < planes.width:
             _put(good[k], planes, group, word, w + k, pattern, found)
 
 
@@ -310,40 +337,40 @@ def mismatch_words(planes: Any, patterns: Any, chunk: Any, found: Any) -> None:
         for w in range(first, last, 4):
             good = _four_sums(alg, planes.words, place, patterns.rows, row, length, begin)
             if good[0] | good[1] | good[2] | good[3] != 0:
-                _put_four(good, planes, group, word, w, g, found)
+                _put_words(good, planes, group, word, w, g, found)
             place += np.uint64(128)
 
 
 @shared
-def _four_columns(alg: Any, words: Any, place: Any, rows: Any, first: Any, length: Any, state: Any) -> Any:
-    """Four columns of a pattern, from the free start to the last row: differences to right and left.
+def _cell_below(alg: Any, rows: Any, step: Any, mismatch: Any) -> Any:
+    """Differences of a column in a row, up and down, and of the row in it, right and left."""
+    y = cell(UnitEdits(), alg, rows[0], rows[1], step[0], step[1], mismatch)
+    return (np.int32(y[0]), np.int32(y[1])), (np.int32(y[2]), np.int32(y[3]))
 
-    `state` is the differences up and down of all rows, and the place of this thread's.
+
+@shared
+def _eight_columns(alg: Any, kept: Any, tile: Any, letter: Any, length: Any, own: Any) -> Any:
+    """Eight columns of a pattern, from the free start to the last row: differences to right and left.
+
+    In shared memory `kept` are their words from `tile` on, the rows of the pattern's letters from `letter`
+    on, and differences up and down of this thread from `own` on.
     """
-    p = UnitEdits()
-    kept, own = state
-    letter = first
-    a, b, c, d = (
-        (alg.zero, alg.zero),
-        (alg.zero, alg.zero),
-        (alg.zero, alg.zero),
-        (alg.zero, alg.zero),
-    )
+    a = b = c = d = e = f = g = h = (alg.zero, alg.zero)
     for _ in range(length):
-        row = place + rows[letter]
-        y = cell(p, alg, kept[own + _UP], kept[own + _DOWN], a[0], a[1], words[row + _APART[0]])
-        a = (np.int32(y[2]), np.int32(y[3]))
-        y = cell(p, alg, np.int32(y[0]), np.int32(y[1]), b[0], b[1], words[row + _APART[1]])
-        b = (np.int32(y[2]), np.int32(y[3]))
-        y = cell(p, alg, np.int32(y[0]), np.int32(y[1]), c[0], c[1], words[row + _APART[2]])
-        c = (np.int32(y[2]), np.int32(y[3]))
-        y = cell(p, alg, np.int32(y[0]), np.int32(y[1]), d[0], d[1], words[row + _APART[3]])
-        d = (np.int32(y[2]), np.int32(y[3]))
-        kept[own + _UP] = np.int32(y[0])
-        kept[own + _DOWN] = np.int32(y[1])
-        own += _BESIDE
+        at = tile + _wide(kept[letter])
+        rows, a = _cell_below(alg, (kept[own], kept[own + _NEXT]), a, kept[at])
+        rows, b = _cell_below(alg, rows, b, kept[at + _APART[1]])
+        rows, c = _cell_below(alg, rows, c, kept[at + _APART[2]])
+        rows, d = _cell_below(alg, rows, d, kept[at + _APART[3]])
+        rows, e = _cell_below(alg, rows, e, kept[at + _APART[4]])
+        rows, f = _cell_below(alg, rows, f, kept[at + _APART[5]])
+        rows, g = _cell_below(alg, rows, g, kept[at + _APART[6]])
+        rows, h = _cell_below(alg, rows, h, kept[at + _APART[7]])
+        kept[own] = rows[0]
+        kept[own + _NEXT] = rows[1]
+        own += _AFTER
         letter += np.uint64(1)
-    return a, b, c, d
+    return a, b, c, d, e, f, g, h
 
 
 @shared
@@ -353,74 +380,97 @@ def _count_step(alg: Any, bit: Any, step: Any) -> Any:
 
 
 @shared
-def _count_four(alg: Any, bits: Any, steps: Any, state: Any) -> Any:
-    """Add the differences of four columns to a number that is kept: where its highest bit is 0 in each."""
-    kept, own = state
-    a, b, c, d = steps
-    first = alg.zero
-    second = alg.zero
-    third = alg.zero
-    last = alg.zero
+def _count_eight(alg: Any, bits: Any, steps: Any, kept: Any, own: Any) -> Any:
+    """Add the differences of eight columns to a number that is kept: where its highest bit is 0 in each."""
+    a, b, c, d, e, f, g, h = steps
+    first = second = third = fourth = fifth = sixth = seventh = last = alg.zero
     for _ in range(bits):
         first, a = _count_step(alg, kept[own], a)
         second, b = _count_step(alg, first, b)
         third, c = _count_step(alg, second, c)
-        last, d = _count_step(alg, third, d)
+        fourth, d = _count_step(alg, third, d)
+        fifth, e = _count_step(alg, fourth, e)
+        sixth, f = _count_step(alg, fifth, f)
+        seventh, g = _count_step(alg, sixth, g)
+        last, h = _count_step(alg, seventh, h)
         kept[own] = last
-        own += _DOWN
+        own += _NEXT
     return (
         np.int32(opposite(alg, first)),
         np.int32(opposite(alg, second)),
         np.int32(opposite(alg, third)),
+        np.int32(opposite(alg, fourth)),
+        np.int32(opposite(alg, fifth)),
+        np.int32(opposite(alg, sixth)),
+        np.int32(opposite(alg, seventh)),
         np.int32(opposite(alg, last)),
     )
 
 
 @shared
-def _begin_edits(alg: Any, length: Any, limit: Any, state: Any, score: Any) -> Any:
+def _begin_edits(alg: Any, length: Any, limit: Any, kept: Any, own: Any, score: Any) -> Any:
     """The column before the text, and the bits of the score, as of `plait.dp.bitparallel.striped`."""
-    kept, own = state
     for _ in range(length):
-        kept[own + _UP] = alg.one
-        kept[own + _DOWN] = alg.zero
-        own += _BESIDE
+        kept[own] = alg.one
+        kept[own + _NEXT] = alg.zero
+        own += _AFTER
     half = 1
     bits = 1
     while half < length - limit or half <= limit:
         half *= 2
         bits += 1
     start = length + half - 1 - limit
-    own = score[1]
     for k in range(bits):
-        kept[own] = alg.one if (start >> k) & 1 else alg.zero
-        own += _DOWN
+        kept[score] = alg.one if (start >> k) & 1 else alg.zero
+        score += _NEXT
     return bits
 
 
-@cuda_kernel(lambda: [(_PLANES, _PATTERNS, _NUMBER, _HITS)])
-def edit_words(planes: Any, patterns: Any, warm: Any, found: Any) -> None:
-    """Places where patterns end within few edits; the first `warm` columns only lead in.
+@shared
+def _load_tile(planes: Any, columns: Any, sets: Any, place: Any, kept: Any, tile: Any) -> None:
+    """Bring the words of some columns from `place` on into shared memory, row by row."""
+    row = cuda.threadIdx.y
+    while row < sets * _TILE:
+        of = (row // _TILE * columns + row % _TILE) * WARP + cuda.threadIdx.x
+        kept[_wide(tile + row * WARP + cuda.threadIdx.x)] = planes.words[_wide(place + of)]
+        row += cuda.blockDim.y
 
-    A thread goes along the segments of a word; shared memory has two words a letter and the score for each.
+
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, *[_NUMBER] * 3, _HITS)])
+def edit_words(planes: Any, patterns: Any, sets: Any, columns: Any, warm: Any, found: Any) -> None:
+    """Places where patterns end within few edits; the first `warm` of the columns only lead in.
+
+    The warps of a block go along the segments of the same words, each with a pattern of its own. Shared
+    memory has two words a letter and the score for each thread, words of the next columns, and the patterns'
+    rows.
     """
-    alg = HALF_BITS
+    alg, word, warp = HALF_BITS, cuda.threadIdx.x, cuda.threadIdx.y
     kept = cuda.shared.array(0, _WORD)
-    word = cuda.threadIdx.x
-    group, own = cuda.blockIdx.x, _wide(cuda.threadIdx.y * 32 + word)
-    if (group * planes.across + word) * 32 >= planes.lanes:
-        return
-    state = (kept, own)
-    score = (kept, own + _wide(patterns.longest) * _BESIDE)
-    for g in range(cuda.grid(2)[1], patterns.lengths.size, cuda.gridsize(2)[1]):
-        row, length = _wide(g * patterns.longest), patterns.lengths[g]
-        bits = _begin_edits(alg, length, patterns.limits[g], state, score)
-        place = _wide(group * planes.tile + word)
-        for w in range(0, planes.width, 4):
-            steps = _four_columns(alg, planes.words, place, patterns.rows, row, length, state)
-            good = _count_four(alg, bits, steps, score)
-            if w >= warm and good[0] | good[1] | good[2] | good[3] != 0:
-                _put_four(good, planes, group, word, w - warm, g, found)
-            place += np.uint64(128)
+    group, own = cuda.blockIdx.x, _wide(warp * WARP + word)
+    score = own + _wide(patterns.longest) * _AFTER
+    tile = (2 * patterns.longest + _SCORE_BITS) * WARP * _WARPS
+    letter = tile + sets * _TILE * WARP + warp * patterns.longest
+    used = (group * planes.across + word) * 32 < planes.lanes
+    for base in range(cuda.blockIdx.y * cuda.blockDim.y, patterns.lengths.size, cuda.gridsize(2)[1]):
+        g = min(base + warp, patterns.lengths.size - 1)
+        length, bits = patterns.lengths[g], 0
+        active = used and base + warp < patterns.lengths.size
+        for i in range(word, length, WARP):
+            kept[_wide(letter + i)] = np.int32(patterns.rows[_wide(g * patterns.longest + i)])
+        if active:
+            bits = _begin_edits(alg, length, patterns.limits[g], kept, own, score)
+        for first in range(0, columns, _TILE):
+            cuda.syncthreads()
+            _load_tile(planes, columns, sets, group * planes.tile + first * WARP, kept, tile)
+            cuda.syncthreads()
+            for w in range(first, first + _TILE if active else first, 8):
+                at = _wide(tile + (w - first) * WARP + word)
+                steps = _eight_columns(alg, kept, at, _wide(letter), length, own)
+                good = _count_eight(alg, bits, steps, kept, score)
+                any_good = good[0] | good[1] | good[2] | good[3] | good[4] | good[5] | good[6] | good[7]
+                if any_good != 0:
+                    _put_words(good, planes, group, word, w - warm, g, found)
+        cuda.syncthreads()
 
 
 @shared
@@ -486,6 +536,69 @@ def level_words(planes: Any, patterns: Any, limits: Any, found: Any) -> None:
                 good = _within(alg, limits, mismatches, kept, own, threads)
                 if good != 0:
                     _put(good, planes, group, word, w, g, found)
+
+
+@shared
+def _level_at(kept: Any, own: Any) -> Any:
+    return kept[own], kept[own + _NEXT], kept[own + _AFTER], kept[own + _AFTER + _NEXT]
+
+
+@shared
+def _keep_level(kept: Any, own: Any, new: Any) -> None:
+    kept[own] = np.int32(new[0])
+    kept[own + _NEXT] = np.int32(new[1])
+    kept[own + _AFTER] = np.int32(new[2])
+    kept[own + _AFTER + _NEXT] = np.int32(new[3])
+
+
+@shared
+def _next_few_levels(alg: Any, planes: Any, row: Any, levels: Any, kept: Any, own: Any) -> None:
+    """Levels after one more letter, which has the words `row`: as of `plait.dp.bitparallel.striped`."""
+    across = planes.across
+    mismatch = (
+        planes.words[_wide(row)],
+        planes.words[_wide(max(row - across, 0))],
+        planes.words[_wide(row + across)],
+    )
+    at = own + _wide(levels - 1) * (_AFTER + _AFTER)
+    old = _level_at(kept, at)
+    for _ in range(levels - 1):
+        less = _level_at(kept, at - (_AFTER + _AFTER))
+        _keep_level(kept, at, few_levels(ErrorLevels(), alg, old, less, mismatch))
+        old = less
+        at -= _AFTER + _AFTER
+    nothing = (alg.zero, alg.zero, alg.zero, alg.zero)
+    _keep_level(kept, at, few_levels(ErrorLevels(), alg, old, nothing, mismatch))
+
+
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, ErrorLimits(*[_NUMBER] * 3), _HITS)])
+def few_level_words(planes: Any, patterns: Any, limits: Any, found: Any) -> None:
+    """As `level_words`, for at most one extra and one missing letter: what they share stays in registers."""
+    alg, word = HALF_BITS, cuda.threadIdx.x
+    kept = cuda.shared.array(0, _WORD)
+    group, own = cuda.blockIdx.x, _wide(cuda.threadIdx.y * WARP + word)
+    for g in range(cuda.grid(2)[1], patterns.lengths.size, cuda.gridsize(2)[1]):
+        mismatches = patterns.limits[g]
+        for w in range(planes.width):
+            if (group * planes.across + w * WARP + word) * 32 >= planes.lanes:
+                break
+            at = own
+            for _ in range(mismatches + 1):
+                _keep_level(kept, at, (alg.one, alg.zero, alg.one, alg.zero))
+                at += _AFTER + _AFTER
+            for i in range(patterns.lengths[g]):
+                row = np.int64(patterns.rows[_wide(g * patterns.longest + i)])
+                row += group * planes.tile + w * WARP + word
+                _next_few_levels(alg, planes, row, mismatches + 1, kept, own)
+            good = alg.zero
+            for extra in range(limits.extra + 1):
+                for missing in range(limits.missing + 1):
+                    most = min(mismatches, limits.errors - extra - missing)
+                    if most >= 0:
+                        last = own + _wide(most * 4 + extra * 2 + missing) * _NEXT
+                        good = np.int32(choice(alg, good, kept[last]))
+            if good != 0:
+                _put(good, planes, group, word, w, g, found)
 
 
 # --- launches ---------------------------------------------------------------------------------------
@@ -554,7 +667,7 @@ class _Held:
             how = map(np.int64, (pam.mismatches, begin, behind))
             letters = self.slot.upload("pam", pam.letters)
             lines = self.slot.upload("ranges", ranges)
-            grid = -(-places // _THREADS)
+            grid = -(-places // (_THREADS * _PLACES))
             pam_places.launch(
                 grid, _THREADS, self.codes, lines, letters, *how, sites, count, stream=self.slot.stream
             )
@@ -620,9 +733,10 @@ def _groups(planes: DevicePlanes) -> int:
     return -(-int(planes.lanes) // (32 * int(planes.across)))
 
 
-def _shape(groups: int, patterns: int, warps: int, each: int) -> tuple[Any, Any]:
-    """Blocks and threads for groups and patterns, of which a warp has `each` to look at."""
+def _shape(groups: int, patterns: int, warps: int = _WARPS) -> tuple[Any, Any]:
+    """Blocks and threads for groups and patterns: where blocks are many, a warp has several patterns."""
     warps = min(warps, patterns)
+    each = min(max(groups * patterns // (warps * _BLOCKS), 1), _MOST_EACH)
     return (groups, min(-(-patterns // (warps * each)), _MOST_BLOCKS)), (WARP, warps)
 
 
@@ -635,14 +749,14 @@ def _shares(items: int, devices: int) -> list[tuple[int, int, int]]:
 def _text_planes(
     held: _Held, batch: TextBatch, sets: PatternSets, before: int, behind: int
 ) -> tuple[DevicePlanes, int]:
-    """Planes of the share of a text that a device holds, and the columns of a set."""
+    """Planes of the share of a text that a device holds, and the columns of a set, multiples of a tile."""
     letters = held.share[1] - held.share[0]
     width = -(-min(batch.width, _WIDTH, -(-letters // WARP)) // COLUMNS) * COLUMNS
-    columns = before + width + behind
-    key = sets.sets.tobytes(), width, before, behind
+    columns = -(-(before + width + behind) // _TILE) * _TILE
+    key = sets.sets.tobytes(), width, columns, before
     if held.planes is None or held.planes[0] != key:
         lanes = -(-letters // width)
-        planes = DevicePlanes(None, 0, WARP, before + width, lanes, 1024 * width, width, 1)
+        planes = DevicePlanes(None, 0, WARP, width, lanes, 1024 * width, width, 1)
         starts = held.slot.upload("starts", np.array([MARGIN - before]))
         held.planes = key, held.stripe(starts, width, 1, sets.sets, columns, planes)
     return held.planes[1], columns
@@ -660,7 +774,7 @@ def mismatch_batch(batch: TextBatch, target: CudaTarget) -> Places:
             planes, columns = _text_planes(held, batch, sets, 0, behind)
             patterns = held.patterns(sets, columns, WARP, along=True)
             groups = _groups(planes) * -(-int(planes.width) // _CHUNK)
-            shape = _shape(groups, batch.lengths.size, _WARPS, _EACH)
+            shape = _shape(groups, batch.lengths.size)
             span = _groups(planes) * int(planes.by_group)
             found = held.found(mismatch_words, shape, planes, patterns, np.int64(_CHUNK), span=span)
         return _inside(found, first, last)
@@ -669,11 +783,12 @@ def mismatch_batch(batch: TextBatch, target: CudaTarget) -> Places:
 
 
 def edit_batch(batch: TextBatch, target: CudaTarget) -> Places | None:
-    """Places where patterns end within few edits; None where the device has not the memory for a column."""
-    before = -(-int((batch.lengths + batch.limits).max(initial=0)) // COLUMNS) * COLUMNS
+    """Places where patterns end within few edits; None where a block has not the memory for the columns."""
+    before = int((batch.lengths + batch.limits).max(initial=0))
     sets = numbered(batch, 1)
-    shared = (2 * sets.patterns.sets.shape[1] + _SCORE_BITS) * _THREADS * 4
-    if shared > _most_shared(target):
+    longest = sets.patterns.sets.shape[1]
+    words = (2 * longest + _SCORE_BITS) * WARP * _WARPS + sets.sets.size * _TILE * WARP + longest * _WARPS
+    if 4 * words > _most_shared(target):
         return None
 
     def run(share: tuple[int, int, int]) -> Places:
@@ -681,11 +796,11 @@ def edit_batch(batch: TextBatch, target: CudaTarget) -> Places | None:
         with on_device(target.devices[number]), _Held.of(target.devices[number]) as held:
             held.take(batch, (first, last))
             planes, columns = _text_planes(held, batch, sets, before, 0)
-            patterns = held.patterns(sets, columns, WARP, along=False)
-            shape = _shape(_groups(planes), batch.lengths.size, _THREADS // WARP, 1)
+            patterns = held.patterns(sets, _TILE, WARP, along=False)
+            shape = _shape(_groups(planes), batch.lengths.size)
+            how = planes, patterns, *map(np.int64, (sets.sets.size, columns, before))
             span = _groups(planes) * int(planes.by_group)
-            how = planes, patterns, np.int64(before)
-            found = held.found(edit_words, shape, *how, span=span, shared=shared)
+            found = held.found(edit_words, shape, *how, span=span, shared=4 * words)
         return _inside(found, first, last)
 
     return _of_shares(batch.letters, target, run)
@@ -706,13 +821,27 @@ def _most_shared(target: CudaTarget) -> int:
     return min(device_facts(number).shared_per_block for number in target.devices)
 
 
+def _site_kernel(batch: SiteBatch, most: int) -> tuple[Any, int, int] | None:
+    """What compares at sites, the warps of its blocks, and the bytes of shared memory; None if that lacks."""
+    limits = batch.limits
+    levels = int(batch.text.limits.max(initial=0)) + 1
+    if not (limits.extra or limits.missing):
+        return mismatch_words, _WARPS, 0
+    if limits.extra <= 1 and limits.missing <= 1 and levels * 16 * WARP * _WARPS <= most:
+        return few_level_words, _WARPS, levels * 16 * WARP * _WARPS
+    line = levels * (limits.extra + 1) * (limits.missing + 1) * WARP * 4
+    warps = max(1, min(_WARPS, _USUAL_SHARED // line))
+    return (level_words, warps, warps * line) if warps * line <= most else None
+
+
 def site_batch(batch: SiteBatch, target: CudaTarget) -> SitePlaces | None:
     """Sites at which patterns are within limits; None where a block cannot have the levels."""
     text, limits = batch.text, batch.limits
-    bulges = bool(limits.extra or limits.missing)
-    levels = (int(text.limits.max(initial=0)) + 1) * (limits.extra + 1) * (limits.missing + 1)
-    if bulges and levels * WARP * 4 > _most_shared(target):
+    chosen = _site_kernel(batch, _most_shared(target))
+    if chosen is None:
         return None
+    kernel, warps, shared = chosen
+    bulges = kernel is not mismatch_words
     sets = numbered(text, 1 if bulges else 4)
     counts = [0] * len(target.devices)
 
@@ -724,21 +853,14 @@ def site_batch(batch: SiteBatch, target: CudaTarget) -> SitePlaces | None:
             counts[number] = count
             if not count:
                 return np.zeros(0, np.int64), np.zeros(0, np.int64)
-            letters, across = sets.patterns.sets.shape[1] + limits.extra, WARP * COLUMNS
+            letters, across = sets.patterns.sets.shape[1] + max(limits.extra, int(bulges)), WARP * COLUMNS
             planes = DevicePlanes(None, 0, across, COLUMNS, count, 1024 * COLUMNS, 1, 1024)
             planes = held.stripe(sites, 0, batch.onward, sets.sets, letters, planes)
             patterns = held.patterns(sets, letters, across, along=True)
-            span = last - first + 2 * MARGIN
-            if not bulges:
-                shape = _shape(_groups(planes), text.lengths.size, _WARPS, _EACH)
-                how: Any = np.int64(COLUMNS)
-                found = held.found(mismatch_words, shape, planes, patterns, how, span=span, sites=sites)
-            else:
-                warps = max(1, min(_WARPS, _USUAL_SHARED // (levels * WARP * 4)))
-                shape = _shape(_groups(planes), text.lengths.size, warps, 1)
-                how, shared = ErrorLimits(*map(np.int64, limits)), levels * WARP * shape[1][1] * 4
-                most = {"span": span, "sites": sites, "shared": shared}
-                found = held.found(level_words, shape, planes, patterns, how, **most)
+            how: Any = ErrorLimits(*map(np.int64, limits)) if bulges else np.int64(COLUMNS)
+            shape = _shape(_groups(planes), text.lengths.size, warps)
+            most = {"span": last - first + 2 * MARGIN, "sites": sites, "shared": shared}
+            found = held.found(kernel, shape, planes, patterns, how, **most)
         return found[0], found[1] + first
 
     places = _of_shares(text.letters, target, run)

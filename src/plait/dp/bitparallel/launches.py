@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads
+from plait.devices.target import Problem, Target, interpreted, over_stretches, over_threads
 from plait.dp.bitparallel.striped import (
     COLUMNS,
     PIECE,
@@ -112,7 +112,7 @@ _COMPILED: Final = _Kernels(stripe_kernel, mismatches_kernel, edits_kernel, leve
 _INTERPRETED: Final = _Kernels(*map(interpreted, _COMPILED))
 
 
-def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8], threads: int = 1) -> NDArray[np.uint8]:
     """Codes of a text with its margins, of which the size is a multiple of 64.
 
     `sets` uint8 (32,) are those of letters by their lowest five bits, as for `TextBatch`.
@@ -121,7 +121,13 @@ def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8]) -> NDArray[np.u
     table = np.zeros((2, 32), np.uint8)
     table[0] = sets | ALWAYS
     table[1, :3] = 31, 63, ALWAYS
-    encode_kernel(OCTETS, letters.reshape(-1, 64), table, codes.reshape(-1, 64))
+    rows, out = letters.reshape(-1, 64), codes.reshape(-1, 64)
+    over_stretches(
+        threads,
+        len(rows),
+        _SITE_LETTERS // 64,
+        lambda first, last: encode_kernel(OCTETS, rows[first:last], table, out[first:last]),
+    )
     return codes
 
 
