@@ -44,7 +44,7 @@ from plait.mapping.patterns import (
     read_patterns,
     status_of,
 )
-from plait.mapping.texts import BLOCK_LETTERS, TextBlock, TextBlocks, Texts, ahead
+from plait.mapping.texts import BLOCK_LETTERS, BLOCKS_AHEAD, TextBlock, TextBlocks, Texts, ahead
 
 Strands = Literal["both", "+", "-"]
 Report = Literal["loci", "ends", "best"]
@@ -601,7 +601,7 @@ class Finder:
         how = {"context": self.context, "gap": self.gap, "most": most, "threads": threads}
         blocks = TextBlocks(texts, iupac=self.settings.text_iupac, **how)
         held: list[HitRows] = []
-        for block in ahead(blocks, 1, threads):
+        for block in ahead(blocks, BLOCKS_AHEAD, threads):
             rows = self.block(block)
             np.add.at(self.totals, (rows.pattern, rows.distance), 1)
             if self.settings.count_only:

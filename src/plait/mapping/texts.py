@@ -30,9 +30,10 @@ T = TypeVar("T")
 _EXPECTED: Final = "FASTA, FASTQ or 2bit, FASTA and FASTQ plain or compressed with gzip or zstd"
 _BLOCK_READS: Final = 1 << 16
 _BLOCK_BASES: Final = 1 << 22
-#: Letters of a block, and pieces of texts that wait for it where they are read at the same time.
+#: Letters of a block, and pieces and blocks of texts that wait where they are read while others are searched.
 BLOCK_LETTERS: Final = 1 << 25
 _WAITING: Final = 16
+BLOCKS_AHEAD: Final = 3
 #: Threads that make a block.
 _COPYING: Final = 4
 

@@ -59,19 +59,18 @@ _PLACES: Final = 16
 _WARPS: Final = 8
 _BLOCKS: Final = 4096
 _MOST_EACH: Final = 16
-#: Columns of a segment, and of those that a block looks at together: of mismatches, of edits.
-_WIDTH: Final = 256
+#: Columns of a segment, and of mismatches those that a block looks at.
+_WIDTH: Final = 512
 _CHUNK: Final = 64
-_TILE: Final = 16
 #: Hits that there is room for at first, and the longest second dimension of a grid.
-_FIRST_ROOM: Final = 1 << 16
+_FIRST_ROOM: Final = 1 << 20
 _MOST_BLOCKS: Final = (1 << 16) - 1
 #: Bytes of shared memory with which enough blocks are at work.
 _USUAL_SHARED: Final = 40 << 10
 #: Bits that the score of an edit distance has at most.
 _SCORE_BITS: Final = 8
 #: How far apart the words are that a thread looks at together, and those of a thread in shared memory.
-_APART = tuple(np.uint64(WARP * k) for k in range(8))
+_APART = tuple(np.uint64(WARP * k) for k in range(COLUMNS))
 _NEXT: Final = np.uint64(WARP * _WARPS)
 _AFTER: Final = np.uint64(2 * WARP * _WARPS)
 
@@ -244,9 +243,9 @@ def _put(bits: Any, planes: Any, group: Any, word: Any, w: Any, pattern: Any, fo
 
 @shared
 def _put_words(good: Any, planes: Any, group: Any, word: Any, w: Any, pattern: Any, found: Any) -> None:
-    """Append the places of hits in words that are looked at together, of columns that count."""
+    """Append the places of hits in words that are looked at together."""
     for k in range(len(good)):
-        if good[k] != 0 and 0 <= w + k < planes.width:
+        if good[k] != 0:
             _put(good[k], planes, group, word, w + k, pattern, found)
 
 
@@ -349,28 +348,24 @@ def _cell_below(alg: Any, rows: Any, step: Any, mismatch: Any) -> Any:
 
 
 @shared
-def _eight_columns(alg: Any, kept: Any, tile: Any, letter: Any, length: Any, own: Any) -> Any:
-    """Eight columns of a pattern, from the free start to the last row: differences to right and left.
+def _four_columns(alg: Any, words: Any, place: Any, rows: Any, letter: Any, length: Any, state: Any) -> Any:
+    """Four columns of a pattern, from the free start to the last row: differences to right and left.
 
-    In shared memory `kept` are their words from `tile` on, the rows of the pattern's letters from `letter`
-    on, and differences up and down of this thread from `own` on.
+    `state` is the differences up and down of all rows, and the place of this thread's.
     """
-    a = b = c = d = e = f = g = h = (alg.zero, alg.zero)
+    kept, own = state
+    a = b = c = d = (alg.zero, alg.zero)
     for _ in range(length):
-        at = tile + _wide(kept[letter])
-        rows, a = _cell_below(alg, (kept[own], kept[own + _NEXT]), a, kept[at])
-        rows, b = _cell_below(alg, rows, b, kept[at + _APART[1]])
-        rows, c = _cell_below(alg, rows, c, kept[at + _APART[2]])
-        rows, d = _cell_below(alg, rows, d, kept[at + _APART[3]])
-        rows, e = _cell_below(alg, rows, e, kept[at + _APART[4]])
-        rows, f = _cell_below(alg, rows, f, kept[at + _APART[5]])
-        rows, g = _cell_below(alg, rows, g, kept[at + _APART[6]])
-        rows, h = _cell_below(alg, rows, h, kept[at + _APART[7]])
-        kept[own] = rows[0]
-        kept[own + _NEXT] = rows[1]
+        at = place + rows[letter]
+        beside, a = _cell_below(alg, (kept[own], kept[own + _NEXT]), a, words[at])
+        beside, b = _cell_below(alg, beside, b, words[at + _APART[1]])
+        beside, c = _cell_below(alg, beside, c, words[at + _APART[2]])
+        beside, d = _cell_below(alg, beside, d, words[at + _APART[3]])
+        kept[own] = beside[0]
+        kept[own + _NEXT] = beside[1]
         own += _AFTER
         letter += np.uint64(1)
-    return a, b, c, d, e, f, g, h
+    return a, b, c, d
 
 
 @shared
@@ -380,29 +375,21 @@ def _count_step(alg: Any, bit: Any, step: Any) -> Any:
 
 
 @shared
-def _count_eight(alg: Any, bits: Any, steps: Any, kept: Any, own: Any) -> Any:
-    """Add the differences of eight columns to a number that is kept: where its highest bit is 0 in each."""
-    a, b, c, d, e, f, g, h = steps
-    first = second = third = fourth = fifth = sixth = seventh = last = alg.zero
+def _count_four(alg: Any, bits: Any, steps: Any, kept: Any, own: Any) -> Any:
+    """Add the differences of four columns to a number that is kept: where its highest bit is 0 in each."""
+    a, b, c, d = steps
+    first = second = third = last = alg.zero
     for _ in range(bits):
         first, a = _count_step(alg, kept[own], a)
         second, b = _count_step(alg, first, b)
         third, c = _count_step(alg, second, c)
-        fourth, d = _count_step(alg, third, d)
-        fifth, e = _count_step(alg, fourth, e)
-        sixth, f = _count_step(alg, fifth, f)
-        seventh, g = _count_step(alg, sixth, g)
-        last, h = _count_step(alg, seventh, h)
+        last, d = _count_step(alg, third, d)
         kept[own] = last
         own += _NEXT
     return (
         np.int32(opposite(alg, first)),
         np.int32(opposite(alg, second)),
         np.int32(opposite(alg, third)),
-        np.int32(opposite(alg, fourth)),
-        np.int32(opposite(alg, fifth)),
-        np.int32(opposite(alg, sixth)),
-        np.int32(opposite(alg, seventh)),
         np.int32(opposite(alg, last)),
     )
 
@@ -426,51 +413,28 @@ def _begin_edits(alg: Any, length: Any, limit: Any, kept: Any, own: Any, score: 
     return bits
 
 
-@shared
-def _load_tile(planes: Any, columns: Any, sets: Any, place: Any, kept: Any, tile: Any) -> None:
-    """Bring the words of some columns from `place` on into shared memory, row by row."""
-    row = cuda.threadIdx.y
-    while row < sets * _TILE:
-        of = (row // _TILE * columns + row % _TILE) * WARP + cuda.threadIdx.x
-        kept[_wide(tile + row * WARP + cuda.threadIdx.x)] = planes.words[_wide(place + of)]
-        row += cuda.blockDim.y
+@cuda_kernel(lambda: [(_PLANES, _PATTERNS, _NUMBER, _HITS)])
+def edit_words(planes: Any, patterns: Any, warm: Any, found: Any) -> None:
+    """Places where patterns end within few edits; `warm` columns before, a multiple of 4, only lead in.
 
-
-@cuda_kernel(lambda: [(_PLANES, _PATTERNS, *[_NUMBER] * 3, _HITS)])
-def edit_words(planes: Any, patterns: Any, sets: Any, columns: Any, warm: Any, found: Any) -> None:
-    """Places where patterns end within few edits; the first `warm` of the columns only lead in.
-
-    The warps of a block go along the segments of the same words, each with a pattern of its own. Shared
-    memory has two words a letter and the score for each thread, words of the next columns, and the patterns'
-    rows.
+    A thread goes along the segments of a word; shared memory has two words a letter and the score for each.
     """
-    alg, word, warp = HALF_BITS, cuda.threadIdx.x, cuda.threadIdx.y
+    alg, word = HALF_BITS, cuda.threadIdx.x
     kept = cuda.shared.array(0, _WORD)
-    group, own = cuda.blockIdx.x, _wide(warp * WARP + word)
+    group, own = cuda.blockIdx.x, _wide(cuda.threadIdx.y * WARP + word)
+    if (group * planes.across + word) * 32 >= planes.lanes:
+        return
     score = own + _wide(patterns.longest) * _AFTER
-    tile = (2 * patterns.longest + _SCORE_BITS) * WARP * _WARPS
-    letter = tile + sets * _TILE * WARP + warp * patterns.longest
-    used = (group * planes.across + word) * 32 < planes.lanes
-    for base in range(cuda.blockIdx.y * cuda.blockDim.y, patterns.lengths.size, cuda.gridsize(2)[1]):
-        g = min(base + warp, patterns.lengths.size - 1)
-        length, bits = patterns.lengths[g], 0
-        active = used and base + warp < patterns.lengths.size
-        for i in range(word, length, WARP):
-            kept[_wide(letter + i)] = np.int32(patterns.rows[_wide(g * patterns.longest + i)])
-        if active:
-            bits = _begin_edits(alg, length, patterns.limits[g], kept, own, score)
-        for first in range(0, columns, _TILE):
-            cuda.syncthreads()
-            _load_tile(planes, columns, sets, group * planes.tile + first * WARP, kept, tile)
-            cuda.syncthreads()
-            for w in range(first, first + _TILE if active else first, 8):
-                at = _wide(tile + (w - first) * WARP + word)
-                steps = _eight_columns(alg, kept, at, _wide(letter), length, own)
-                good = _count_eight(alg, bits, steps, kept, score)
-                any_good = good[0] | good[1] | good[2] | good[3] | good[4] | good[5] | good[6] | good[7]
-                if any_good != 0:
-                    _put_words(good, planes, group, word, w - warm, g, found)
-        cuda.syncthreads()
+    for g in range(cuda.grid(2)[1], patterns.lengths.size, cuda.gridsize(2)[1]):
+        row, length = _wide(g * patterns.longest), patterns.lengths[g]
+        bits = _begin_edits(alg, length, patterns.limits[g], kept, own, score)
+        place = _wide(group * planes.tile + word)
+        for w in range(-warm, planes.width, 4):
+            steps = _four_columns(alg, planes.words, place, patterns.rows, row, length, (kept, own))
+            good = _count_four(alg, bits, steps, kept, score)
+            if w >= 0 and good[0] | good[1] | good[2] | good[3] != 0:
+                _put_words(good, planes, group, word, w, g, found)
+            place += np.uint64(128)
 
 
 @shared
@@ -749,10 +713,10 @@ def _shares(items: int, devices: int) -> list[tuple[int, int, int]]:
 def _text_planes(
     held: _Held, batch: TextBatch, sets: PatternSets, before: int, behind: int
 ) -> tuple[DevicePlanes, int]:
-    """Planes of the share of a text that a device holds, and the columns of a set, multiples of a tile."""
+    """Planes of the share of a text that a device holds, and the columns of a set."""
     letters = held.share[1] - held.share[0]
     width = -(-min(batch.width, _WIDTH, -(-letters // WARP)) // COLUMNS) * COLUMNS
-    columns = -(-(before + width + behind) // _TILE) * _TILE
+    columns = before + width + behind
     key = sets.sets.tobytes(), width, columns, before
     if held.planes is None or held.planes[0] != key:
         lanes = -(-letters // width)
@@ -783,12 +747,11 @@ def mismatch_batch(batch: TextBatch, target: CudaTarget) -> Places:
 
 
 def edit_batch(batch: TextBatch, target: CudaTarget) -> Places | None:
-    """Places where patterns end within few edits; None where a block has not the memory for the columns."""
-    before = int((batch.lengths + batch.limits).max(initial=0))
+    """Places where patterns end within few edits; None where a block has not the memory for a column."""
+    before = -(-int((batch.lengths + batch.limits).max(initial=0)) // COLUMNS) * COLUMNS
     sets = numbered(batch, 1)
-    longest = sets.patterns.sets.shape[1]
-    words = (2 * longest + _SCORE_BITS) * WARP * _WARPS + sets.sets.size * _TILE * WARP + longest * _WARPS
-    if 4 * words > _most_shared(target):
+    shared = (2 * sets.patterns.sets.shape[1] + _SCORE_BITS) * WARP * _WARPS * 4
+    if shared > _most_shared(target):
         return None
 
     def run(share: tuple[int, int, int]) -> Places:
@@ -796,11 +759,11 @@ def edit_batch(batch: TextBatch, target: CudaTarget) -> Places | None:
         with on_device(target.devices[number]), _Held.of(target.devices[number]) as held:
             held.take(batch, (first, last))
             planes, columns = _text_planes(held, batch, sets, before, 0)
-            patterns = held.patterns(sets, _TILE, WARP, along=False)
+            patterns = held.patterns(sets, columns, WARP, along=False)
             shape = _shape(_groups(planes), batch.lengths.size)
-            how = planes, patterns, *map(np.int64, (sets.sets.size, columns, before))
             span = _groups(planes) * int(planes.by_group)
-            found = held.found(edit_words, shape, *how, span=span, shared=4 * words)
+            how = planes, patterns, np.int64(before)
+            found = held.found(edit_words, shape, *how, span=span, shared=shared)
         return _inside(found, first, last)
 
     return _of_shares(batch.letters, target, run)
