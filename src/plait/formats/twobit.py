@@ -18,7 +18,7 @@ from plait.formats.compression import check_readable, unchanged
 #: First bytes of a file, in either order.
 SIGNATURES: Final = (b"\x43\x27\x41\x1a", b"\x1a\x41\x27\x43")
 _EXPECTED: Final = "a complete 2bit file"
-#: Letters of every byte, the first in the highest bits, and of every two: eight letters are looked up at once.
+#: Letters of every byte, the first in the highest bits, and of every two: eight are looked up at once.
 _LETTERS: Final = np.frombuffer(b"TCAG", np.uint8)[(np.arange(256)[:, None] >> np.array([6, 4, 2, 0])) & 3]
 _PAIRS = np.arange(1 << 16, dtype=np.uint16)[:, None].view(np.uint8)
 _LETTERS_OF_PAIR: Final = np.ascontiguousarray(_LETTERS[_PAIRS].reshape(-1, 8)).view(np.uint64).ravel()
