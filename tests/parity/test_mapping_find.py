@@ -264,6 +264,13 @@ def test_best_and_counts_and_most_hits() -> None:
     assert rows(best) == [row for row in rows(whole) if row[-1] <= least[row[0]] + 1]
     counted = find(PATTERNS, own, mismatches=3, count_only=True)
     assert len(counted) == 0 and counted.counts() == whole.counts()
+    # The most hits are the first of those with fewest errors, wherever in the text these are.
+    first = find(PATTERNS, own, mismatches=3, report="best", strata=1, max_hits=1)
+    told = best.to_arrow().to_pylist()
+    assert first.to_arrow().to_pylist() == [
+        next(r for r in told if r["pattern_name"] == n)
+        for n in dict.fromkeys(r["pattern_name"] for r in told)
+    ]
     few = find(PATTERNS, own, mismatches=3, max_hits=2)
     assert few.counts() == whole.counts()
     hits = {name: sum(counts) for name, counts in whole.counts().items()}

@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 from plait.errors import InvalidInput, TargetUnavailable
-from plait.formats.cubes.input import RawShape
+from plait.formats.cubes.files import RawShape
 from plait.hyperspectral import as_cube, compress_cube, compress_file, open_image
 from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cube_objects import KeptParts

@@ -13,9 +13,9 @@ from support.repertoires import simulated_repertoire
 
 from plait.errors import InvalidInput
 from plait.vdj import PathModel
-from plait.vdj.convergence.partition import clonotype_schema, pair_schema, region_names
 from plait.vdj.convergence.regression import PredictorSet, choose_predictors, family_of, model_groups
 from plait.vdj.convergence.settings import StudySettings
+from plait.vdj.convergence.stages import clonotype_schema, pair_schema, region_names
 from plait.vdj.counting import D_REGION_COLUMNS, PathCounter, ResultColumns
 from plait.vdj.germline import load_germline
 

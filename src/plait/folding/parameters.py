@@ -64,7 +64,7 @@ Energies = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EnergyParameters:
+class Parameters:
     """Energies of loops at 37 degrees, in hundredths of kcal/mol.
 
     Parameters
@@ -91,7 +91,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             Those that come with plait; ``plait/folding/data/SOURCES.md`` says from where.
         """
         found: Self = _standard()
@@ -108,7 +109,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             Energies, and enthalpies if the file has all of them.
 
         Raises
@@ -136,7 +138,7 @@ class EnergyParameters:
             special_enthalpies if whole else None,
         )
 
-    def at(self, temperature: float) -> EnergyParameters:
+    def at(self, temperature: float) -> Parameters:
         """The energies at another temperature.
 
         Parameters
@@ -146,7 +148,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             With energies that are no whole numbers.
 
         Raises
@@ -176,7 +179,7 @@ class EnergyParameters:
         special = {
             loop: warm_loops[loop] - (warm_loops[loop] - cold) * share for loop, cold in self.special.items()
         }
-        return EnergyParameters(f"{self.name} at {temperature:g} degrees", energies, special)
+        return Parameters(f"{self.name} at {temperature:g} degrees", energies, special)
 
 
 def thermal_energy(temperature: float) -> float:
@@ -186,7 +189,7 @@ def thermal_energy(temperature: float) -> float:
 
 @functools.cache
 def _standard() -> Any:
-    return EnergyParameters(*_shipped())
+    return Parameters(*_shipped())
 
 
 @functools.cache

@@ -5,10 +5,12 @@ from __future__ import annotations
 import filecmp
 import functools
 import hashlib
+import importlib
 import io
 import logging
 import os
 import stat
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -182,6 +184,15 @@ def _check_unchanged(path: str | os.PathLike[str], before: os.stat_result) -> No
             expected="a file that stays as it is",
             hint="run again when nothing writes to it",
         )
+
+
+@functools.cache
+def fast_zlib() -> Any:
+    """A module that does what zlib does: ISA-L's, several times as fast, where the extra `fast` is there."""
+    try:
+        return importlib.import_module("isal.isal_zlib")
+    except ImportError:
+        return zlib
 
 
 def sniff(path: str | os.PathLike[str]) -> FileKind:

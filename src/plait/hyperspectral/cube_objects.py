@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.cubes.input import open_cube
+from plait.formats.cubes.files import open_cube
 from plait.formats.cubes.layout import as_rows, check_sample_type, in_order
 from plait.hyperspectral.chunks import cube_of
 from plait.hyperspectral.containers import Window

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.optional_packages import load_package
+from plait.formats.cubes.layout import load_package
 from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cube_objects import KeptParts
 from plait.hyperspectral.cubes import CubeFacts

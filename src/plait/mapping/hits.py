@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.dp.bitparallel.paths import EXTRA, MATCH, MISMATCH, MISSING
+from plait.lang.compile import kernel
+from plait.mapping.alignments import write_number
 from plait.mapping.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -81,10 +83,65 @@ def joined(parts: Sequence[HitRows]) -> HitRows:
     return HitRows(*columns)
 
 
+def ranks(pattern: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many hits of its pattern come before each one; `before` (patterns,) were earlier, and grows."""
+    order = np.argsort(pattern, kind="stable")
+    found = np.empty(pattern.size, np.int64)
+    found[order] = np.arange(pattern.size) - np.searchsorted(pattern[order], pattern[order])
+    found += before[pattern]
+    np.add.at(before, pattern, 1)
+    return found
+
+
 def no_hits() -> HitRows:
     """No rows."""
     none, table = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
     return HitRows(none, none, none, none, none, none, none, none, table, table, table)
+
+
+@kernel
+def bam_alignments_kernel(
+    steps: Any, letters: Any, operations: Any, runs: Any, counts: Any, differences: Any, sizes: Any
+) -> None:
+    """Alignments as BAM has them: runs of `operations`, int64 (hits, most), and the text of the tag MD.
+
+    `letters` uint8 (hits, enough) are those of the text that are aligned; `counts` and `sizes` int64 (hits,)
+    say how much of `runs` and of `differences` uint8 (hits, enough) is used.
+    """
+    for hit in range(counts.size):
+        count = at = same = place = 0
+        before = NOTHING
+        for k in range(steps.shape[1]):
+            step = steps[hit, k]
+            if step == NOTHING:
+                break
+            if step != before:
+                runs[hit, count] = operations[step]
+                count += 1
+            runs[hit, count - 1] += 16
+            if step == MATCH:
+                same += 1
+            elif step != MISSING:
+                if step == MISMATCH or before != EXTRA:
+                    at = write_number(differences, hit, at, same)
+                    same = 0
+                    if step == EXTRA:
+                        differences[hit, at] = 94
+                        at += 1
+                differences[hit, at] = letters[hit, place] & 0xDF
+                at += 1
+            if step != MISSING:
+                place += 1
+            before = step
+        counts[hit] = count
+        sizes[hit] = write_number(differences, hit, at, same)
+
+
+def aligned_places(rows: HitRows, pam_side: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the aligned letters of hits begin and end: without their PAMs, int64."""
+    sizes = (rows.pams != 0).sum(axis=1)
+    first = (rows.strand == 0) == (pam_side == 5)
+    return rows.start + np.where(first, sizes, 0), rows.end - np.where(first, 0, sizes)
 
 
 def _texts(table: NDArray[np.uint8]) -> list[str]:

@@ -156,8 +156,9 @@ def letter_sets(iupac: bool) -> NDArray[np.uint8]:
 class TextBlocks:
     """Blocks of texts, each with the last `context` letters of a sequence that goes on.
 
-    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. With
-    several threads, texts are read while blocks are made.
+    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. A
+    block is given as soon as it has `most` letters. With several threads, texts are read while blocks are
+    made.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ class TextBlocks:
     ) -> None:
         self.names: list[str] = []
         self.lengths: list[int] = []
-        self._texts, self._context, self._gap, self._most = texts, context, gap, most
+        self._texts, self._context, self._gap, self.most = texts, context, gap, most
         self._sets, self._threads = letter_sets(iupac), threads
         self._begin()
 
@@ -190,7 +191,7 @@ class TextBlocks:
             else:
                 self._add(piece)
             ends = piece.ends
-            if self._size >= self._most:
+            if self._size >= self.most:
                 yield from self._block(ends)
                 if not ends:
                     self._carry()

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_stretches, over_threads
+from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.dp.bitparallel.striped import (
     COLUMNS,
     PIECE,
@@ -122,12 +122,11 @@ def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8], threads: int = 
     table[0] = sets | ALWAYS
     table[1, :3] = 31, 63, ALWAYS
     rows, out = letters.reshape(-1, 64), codes.reshape(-1, 64)
-    over_stretches(
-        threads,
-        len(rows),
-        _SITE_LETTERS // 64,
-        lambda first, last: encode_kernel(OCTETS, rows[first:last], table, out[first:last]),
-    )
+
+    def run(stretch: tuple[int, int]) -> None:
+        encode_kernel(OCTETS, rows[slice(*stretch)], table, out[slice(*stretch)])
+
+    over_threads(threads, stretches(threads, len(rows), _SITE_LETTERS // 64), run)
     return codes
 
 

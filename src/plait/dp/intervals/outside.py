@@ -23,6 +23,7 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
     small_loop,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, beside, close, one_stem, widen
 from plait.dp.intervals.rows import RING, OneSequence, SequenceALane, clear_rings, column, factor
@@ -265,6 +266,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     total = close(rule, alg, total, memory.found[TWO_THREE, x], weights.outward[row, TWO_THREE])
     total = small_loops_around(reverse, kind, p, q, g, total)
     outside.closed[0, kept.starts[p] + at] = total
+    total = times_paired(strands, alg, 0, total, p, q, g)
     row, here = inward_row(strands, kind, p, q, g), p & (RING - 1)
     memory.generic[here, x] = extend(alg, total, weights.inward[row, GENERIC])
     memory.one_sided[here, x] = extend(alg, total, weights.inward[row, ONE_SIDED])
@@ -287,5 +289,6 @@ def small_loops_around(reverse: Any, kind: Any, p: Any, q: Any, g: Any, total: A
             if around != alg.zero and (left + right != 2 or left == right):
                 outer = pair_type(weights, strands, i, j, g)
                 loop = small_loop(weights, strands, alg, outer, inner, i, j, p, q, g)
+                around = times_paired(strands, alg, 0, around, i, j, g)
                 total = close(reverse.rule, alg, total, around, loop)
     return total

@@ -29,6 +29,7 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
     small_loop,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import (
     NearestNeighbor,
@@ -272,6 +273,7 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
         memory.stem[0, j * group + g] = alg.zero
         return
     value = choice(alg, closed_by_table(sweep, kind, i, j, g), closed_by_sums(sweep, kind, i, j, g))
+    value = times_paired(strands, alg, 0, value, i, j, g)
     row = outward_row(strands, kind, i, j, g)
     kept.closed[0, at] = value
     memory.stem[0, j * group + g] = extend(alg, value, weights.outward[row, STEM])

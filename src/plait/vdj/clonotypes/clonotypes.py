@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.parquet import reblock
-from plait.formats.rearrangements import is_text
+from plait.formats.rearrangements import is_text, reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, Spilling, run_starts, whole_runs
 from plait.vdj.calls import first_gene
 from plait.vdj.clonotypes.error_clonotypes import LowQualityRows, merge_satellites, split_low_quality

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
-from plait.formats.parquet import reblock
+from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, Spilling, run_starts, whole_runs
 from plait.lang.compile import kernel, shared
 from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents

@@ -9,20 +9,22 @@ from typing import NamedTuple
 
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.germline.allele import (
+from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
+from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
+from plait.vdj.germline.germline_set import (
     SEGMENTS,
     Allele,
     AnchorSource,
+    Entry,
     Functionality,
+    GermlineSet,
     Segment,
+    assemble,
     clean_sequence,
     gene_of,
     locus_of,
     parse_functionality,
 )
-from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
-from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
-from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 _EXPECTED = "a FASTA file of germline sequences"
 _LINE = 60

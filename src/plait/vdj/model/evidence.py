@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -20,17 +19,15 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
-from plait.formats.parquet import reblock
+from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, text_hash, whole_runs
 from plait.run.executor import Executor
 from plait.run.rows import Progress
 from plait.types import Closing
-from plait.vdj.calls import STATUS_MEANINGS, STATUSES
-from plait.vdj.clonotype_names import text_of, whole_numbers
+from plait.vdj.calls import MEANINGS, STATUS_MEANINGS, STATUSES, text_of, whole_numbers
 from plait.vdj.model.expectations import PIECE
-from plait.vdj.model.junctions import JunctionTable, encode_texts, open_junctions
+from plait.vdj.model.junctions import GeneCalls, JunctionTable, encode_texts, model_shapes, open_junctions
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import GeneCalls, model_shapes
 
 #: Which rows are evidence.
 RowChoice: TypeAlias = Literal["nonproductive", "out-of-frame", "productive", "all"]
@@ -45,19 +42,10 @@ _CHOSEN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _AMBIGUOUS: Final = "ambiguous_symbol"
 #: Reasons for which a row is no evidence, in plain words; a kind of row is one where it is not asked for.
-EVIDENCE_STATUSES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **{name: meaning for name, meaning in STATUS_MEANINGS.items() if "ambiguous" not in name},
-        "ok": "evidence",
-        "unknown_v_call": "the model has no such V gene or allele",
-        "unknown_j_call": "the model has no such J gene or allele",
-        _AMBIGUOUS: "the junction has letters that are not A, C, G or T",
-        "productive": "productive rows are not asked for",
-        "out_of_frame": "rows out of frame are not asked for",
-        "stop_codon": "rows in frame with a stop codon are not asked for",
-        "nonproductive_otherwise": "rows that are nonproductive for another reason are not asked for",
-    }
-)
+EVIDENCE_STATUSES: Final[Mapping[str, str]] = {
+    **{name: meaning for name, meaning in STATUS_MEANINGS.items() if "ambiguous" not in name},
+    **MEANINGS["evidence"],
+}
 #: What is equal in rows that are counted together.
 EVIDENCE_KEY: Final = ("hash", "junction", "v_call", "j_call")
 #: Columns of a block of evidence.

@@ -36,11 +36,9 @@ from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evide
 from plait.vdj.model.expectations import Evidence, Expectation
 from plait.vdj.model.igor import check_igor_names
 from plait.vdj.model.inference_tables import inference_answers, write_inference_tables
-from plait.vdj.model.junctions import JunctionEncoder, JunctionTable
-from plait.vdj.model.model_files import write_model
+from plait.vdj.model.junctions import JunctionEncoder, JunctionTable, model_shapes
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
-from plait.vdj.model.recombination_model import ModelGene, RecombinationModel, entropies
-from plait.vdj.model.weights import model_shapes
+from plait.vdj.model.recombination_model import ModelGene, RecombinationModel, entropies, write_model
 
 _Floats = NDArray[np.float64]
 

@@ -23,42 +23,42 @@ from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, BlamedCalls, RowTotals, as_column
-from plait.vdj.germline.allele import locus_of
+from plait.vdj.calls import (
+    MEANINGS,
+    STATUSES,
+    BlamedCalls,
+    CauseFinder,
+    RowTotals,
+    TableCauses,
+    as_column,
+    cause_sentences,
+    ends_of,
+    foreign_sentences,
+)
+from plait.vdj.germline.germline_set import locus_of
 from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.junctions import (
     LINES,
     EncodedTexts,
+    EndShape,
     GivenCalls,
+    GivenGenes,
     JunctionColumns,
     JunctionEncoder,
     JunctionTable,
+    ModelShapes,
     TextKind,
     TooManySets,
-    open_junctions,
-    split_texts,
-)
-from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import (
-    EndShape,
-    GivenGenes,
-    ModelShapes,
     make_scratch,
     model_shapes,
+    open_junctions,
+    split_texts,
     weighted_chain,
 )
-from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
+from plait.vdj.model.recombination_model import RecombinationModel
 
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
-ZERO_REASONS: Final = (
-    "v_never_chosen",
-    "j_never_chosen",
-    "genes_never_together",
-    "v_not_matching",
-    "j_not_matching",
-    "too_many_insertions",
-    "no_scenario",
-)
+ZERO_REASONS: Final = tuple(MEANINGS["pgen_zeros"])
 #: Every value of the status column: ``"ok"``, reasons for having no number, and reasons for zero.
 PGEN_STATUSES: Final = (*STATUSES, *ZERO_REASONS)
 
@@ -353,14 +353,6 @@ class PgenSummary(RowTotals):
         self.add_statuses(status, calls)
         values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
-
-    def merge(self, other: PgenSummary) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        super().merge(other)
-        self.causes.merge(other.causes)
-        self.foreign.merge(other.foreign)
-        self.called += other.called
-        self._bins += other._bins
 
     @property
     def zeros(self) -> int:
