@@ -11,15 +11,12 @@ A device keeps the last text that it has searched, with its planes: the next pat
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import Slot, device_facts, on_device
+from plait.devices.cuda_devices import Slot, SlotPool, device_facts
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
 from plait.dp.bitparallel.launches import (
@@ -574,24 +571,11 @@ class _Held:
     `first` is the place of the text's that is `MARGIN` in the codes here. One batch at a time has it.
     """
 
-    making = threading.Lock()
-    all: dict[int, _Held] = {}  # noqa: RUF012  # one for the process
-
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.slot = Slot()
         self.source: Any = None
         self.share = (0, 0)
         self.planes: tuple[Any, DevicePlanes] | None = None
-
-    @classmethod
-    @contextmanager
-    def of(cls, device: int) -> Iterator[_Held]:
-        """That of a device, which is the current one."""
-        with cls.making:
-            held = cls.all.get(device) or cls.all.setdefault(device, cls())
-        with held.lock:
-            yield held
 
     def take(self, batch: TextBatch, share: tuple[int, int]) -> None:
         """Bring the codes of some letters of a text to the device, if they are not there."""
@@ -693,6 +677,9 @@ class _Held:
             room = count
 
 
+_HELD: Final = SlotPool(_Held, 1)
+
+
 def _groups(planes: DevicePlanes) -> int:
     return -(-int(planes.lanes) // (32 * int(planes.across)))
 
@@ -733,7 +720,7 @@ def mismatch_batch(batch: TextBatch, target: CudaTarget) -> Places:
 
     def run(share: tuple[int, int, int]) -> Places:
         number, first, last = share
-        with on_device(target.devices[number]), _Held.of(target.devices[number]) as held:
+        with _HELD.slot(target.devices[number : number + 1]) as held:
             held.take(batch, (first, last))
             planes, columns = _text_planes(held, batch, sets, 0, behind)
             patterns = held.patterns(sets, columns, WARP, along=True)
@@ -756,7 +743,7 @@ def edit_batch(batch: TextBatch, target: CudaTarget) -> Places | None:
 
     def run(share: tuple[int, int, int]) -> Places:
         number, first, last = share
-        with on_device(target.devices[number]), _Held.of(target.devices[number]) as held:
+        with _HELD.slot(target.devices[number : number + 1]) as held:
             held.take(batch, (first, last))
             planes, columns = _text_planes(held, batch, sets, before, 0)
             patterns = held.patterns(sets, columns, WARP, along=False)
@@ -810,7 +797,7 @@ def site_batch(batch: SiteBatch, target: CudaTarget) -> SitePlaces | None:
 
     def run(share: tuple[int, int, int]) -> Places:
         number, first, last = share
-        with on_device(target.devices[number]), _Held.of(target.devices[number]) as held:
+        with _HELD.slot(target.devices[number : number + 1]) as held:
             held.take(text, (first, last))
             sites, count = held.sites(batch)
             counts[number] = count
