@@ -29,7 +29,7 @@ def map_reads(
     format: FormatOption | None = None,
     mapq: Literal["none", "unique"] = "none",
     threads: WholeNumber | None = None,
-    device: DeviceOption = "auto",
+    device: DeviceOption = "cpu",
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
 
@@ -66,8 +66,8 @@ def map_reads(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        Where places are checked: auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N
-        or cuda:all for GPUs; reference is plain Python.
+        Where places of pieces of reads are checked: cpu; cuda, cuda:N or cuda:all for GPUs, which help where
+        there are few processors; auto takes a GPU for many places; reference is plain Python.
     """
     given = locals()
     if len(files) < 2:

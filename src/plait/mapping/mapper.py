@@ -72,7 +72,7 @@ class MapSettings:
     threads
         Number of threads; otherwise ``PLAIT_THREADS``, or the processors there are.
     device
-        Where diagonals are looked at: ``"cpu"``, or GPUs by the names that `plait.mapping.find` knows.
+        Where places that pieces of a read give are checked; GPUs are named as for `plait.mapping.find`.
     """
 
     errors: int | None = None
@@ -81,7 +81,7 @@ class MapSettings:
     report: str = "all"
     max_hits: int | None = None
     threads: int | None = None
-    device: str = "auto"
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.errors is not None and self.error_rate is not None:
