@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,7 +31,13 @@ from plait.folding.folds import (
 from plait.folding.inputs import Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
-from plait.formats.atomic import TextOutput, bad_output, file_or_standard_output, output_format
+from plait.formats.atomic import (
+    TextOutput,
+    bad_output,
+    file_or_standard_output,
+    folder_or_nothing,
+    output_format,
+)
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
@@ -125,7 +131,7 @@ def fold_file(
             _writer(file_or_standard_output(output), chosen, request, inputs, settings)
         )
         table = stack.enter_context(_pair_table(pairs, inputs)) if pairs is not None else None
-        folder = _Drawings(drawings) if drawings is not None else None
+        folder = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
         for block in stack.enter_context(closing(executor.map(work, numbered()))):
             writer.write(block.rows)
             if table is not None and block.pairs is not None:
@@ -221,22 +227,25 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
     }
 
 
+@contextmanager
+def _drawing_folder(folder: _Path) -> Iterator[_Drawings]:
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise bad_output(folder, ", which is a file", "the name of a folder")
+    with folder_or_nothing(path):
+        yield _Drawings(path)
+
+
 class _Drawings:
     """A folder of drawings, files named by their sequences."""
 
-    def __init__(self, folder: _Path) -> None:
-        self._folder = Path(folder)
-        if self._folder.exists() and not self._folder.is_dir():
-            raise bad_output(os.fspath(folder), "a file", "a folder")
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._names: set[str] = set()
         self._count = 0
 
     def write(self, rows: Sequence[Mapping[str, Any]], drawings: Sequence[Mapping[str, str]]) -> None:
         """Write drawings of some sequences; FormatError if the disk is full."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise bad_output(str(self._folder), str(error.strerror), "a folder that can be made") from None
         for row, texts in zip(rows, drawings, strict=True):
             self._count += 1
             word = re.sub(r"[^\w.+-]+", "_", (row["name"] or "").split(" ")[0], flags=re.ASCII)[:80].lstrip(

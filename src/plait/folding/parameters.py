@@ -59,6 +59,8 @@ _WORDS: Final = {"INF": NEVER, "DEF": -50.0}
 _HEAD: Final = "## RNAfold parameter file v2.0"
 _EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0"
 _MOST_BYTES: Final = 1 << 24
+#: No energy or enthalpy in hundredths of kcal/mol is anywhere near.
+_MOST: Final = 1_000_000
 
 Energies = Mapping[str, NDArray[np.float64]]
 
@@ -92,7 +94,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             Those that come with plait; ``plait/folding/data/SOURCES.md`` says from where.
         """
         found: Self = _standard()
@@ -110,7 +111,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             Energies, and enthalpies if the file has all of them.
 
         Raises
@@ -149,7 +149,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             With energies that are no whole numbers.
 
         Raises
@@ -239,10 +238,17 @@ def _sections(path: str | os.PathLike[str]) -> dict[str, list[tuple[int, str]]]:
 
 
 def _number(path: object, line: int, word: str) -> float:
+    if word in _WORDS:
+        return _WORDS[word]
     try:
-        return _WORDS[word] if word in _WORDS else float(word)
+        found = float(word)
     except ValueError:
-        raise FormatError(path, line=line, found=repr(word), expected="a number, INF or DEF") from None
+        found = NEVER
+    if not abs(found) <= _MOST:
+        raise FormatError(
+            path, line=line, found=repr(word), expected=f"a number of at most {_MOST:,}, INF or DEF"
+        )
+    return found
 
 
 def _numbers(path: object, section: str, words: list[tuple[int, str]], count: int) -> NDArray[np.float64]:
