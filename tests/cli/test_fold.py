@@ -100,6 +100,51 @@ def test_energies_are_explained(fasta: Path, tmp_path: Path, capsys: pytest.Capt
     assert out[-1] == FOLDED
 
 
+def test_constraints_below_sequences_and_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, lines, other = tmp_path / "a.fa", tmp_path / "a.txt", tmp_path / "b.txt"
+    path.write_text(">a\nGGGGAAAACCCC\n(.........).\n>b\nGGGGAAAACCCC\n")
+    lines.write_text("GGGGAAAACCCC\n\n(.........).\nGGGGAAAACCCC\n")
+    other.write_text("(.........).\n............\n")
+    # What RNAfold 2.7.2 gives with -C and --enforceConstraint.
+    expected = ["(((.....))). ( -4.20)", "((((....)))) ( -5.40)"]
+    for words in ([str(path), "--constraint"], [str(lines), "--constraint"]):
+        assert main(["fold", *words, "--enforce"]) == 0
+        assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
+    path.write_text(">a\nGGGGAAAACCCC\n>b\nGGGGAAAACCCC\n")
+    assert main(["fold", str(path), "--constraint-file", str(other), "--enforce"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if "-" in line] == expected
+
+
+def test_reactivities_and_suboptimal_structures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, shape, output = tmp_path / "a.fa", tmp_path / "a.shape", tmp_path / "o.jsonl"
+    path.write_text(">a\nGGGGAAAACCCC\n>b\nGGGGAAAACCCC\n")
+    shape.write_text("# of one\n>b told\n1 G 0.1\n2 0.3\n3 NA\n")
+    words = ["--shape", str(shape), "--suboptimal", "1.2", "--most", "2"]
+    assert main(["fold", str(path), *words, "-o", str(output)]) == 0
+    first, second = (json.loads(line) for line in output.read_text().splitlines())
+    # ViennaRNA 2.7.2 has -5.40 and, with these reactivities, -6.09.
+    assert (first["energy"], second["energy"]) == (-5.4, -6.09)
+    assert first["suboptimal"] == ["((((....))))", "(((.....)))."]
+    assert first["suboptimal_energies"] == [-5.4, -4.2]
+    assert "with more suboptimal structures" not in capsys.readouterr().err
+    assert main(["fold", str(path), "--suboptimal", "4", "--most", "2"]) == 0
+    told = capsys.readouterr()
+    assert "2 sequences with more suboptimal structures: the best 2 are written" in told.err
+    assert told.out.splitlines()[3:5] == ["((((....))))  -5.40", "(((.....))).  -4.20"]
+
+
+def test_drawings_are_written(tmp_path: Path) -> None:
+    path, folder = tmp_path / "a.fa", tmp_path / "drawn"
+    path.write_text(">a/b\nGGGGAAAACCCC\n>a/b again\nACGU\n>..c\nGGGAAACCC\n")
+    assert main(["fold", str(path), "--plot", str(folder), "-o", str(tmp_path / "o.txt")]) == 0
+    names = {f"{name}{end}" for name in ("a_b", "a_b_2", "c") for end in (".html", ".svg", "_pairs.svg")}
+    assert {file.name for file in folder.iterdir()} > names
+    page = (folder / "a_b.html").read_text()
+    assert "<h1>a/b</h1>" in page and "-5.40 kcal/mol" in page and "((((....)))) centroid" in page
+
+
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
@@ -113,15 +158,64 @@ def test_energies_are_explained(fasta: Path, tmp_path: Path, capsys: pytest.Capt
         (">a\nACGU\n", ["-o", "a.pdf"], "a name that ends in"),
         (">a\n" + "A" * 33_000 + "\n", [], "found 33,000 bases of a, expected at most 32,000"),
         (">a\nACGU\n", ["--parameters", "none.par"], "none.par"),
+        (">a\nACGU\n", ["--enforce"], "--enforce: found no constraints"),
+        (">a\nACGU\n", ["--suboptimal", "-1"], "--suboptimal: found -1"),
+        (">a\nACGU\n", ["--most", "0"], "--most: found 0"),
+        (">a\nACGU\n..[.\n", ["--constraint"], "line 1: found '[' at base 3 of a"),
+        (">a\nACGU\n...\n", ["--constraint"], "line 1: found 3 signs of a, expected 4, one a base"),
+        (">a\nACGUAC\n|.....\n", ["--constraint", "--enforce"], "line 1: found no structure in which"),
+        (">a\nACGU\n", ["--constraint-file", "a.fa"], "line 1: found 'A' at base 1 of a"),
+        (">a\nACGU\n", ["--shape", "a.fa"], "line 2: found 'ACGU', expected a base from 1 on"),
+        (">a\nACGU\n", ["--plot", "a.fa"], "which is a file"),
     ],
 )
 def test_what_is_wrong_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, options: list[str], told: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    options: list[str],
+    told: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.fa"
     path.write_text(text)
     assert main(["fold", str(path), *options]) == 2
     assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        (">c\n1 0.5\n", "line 1: found 'c', expected a sequence of"),
+        ("1 0.5\n", "found reactivities without a name"),
+        (">a\n1 0.5\n1 0.6\n", "line 3: found base 1 again"),
+        (">a\n5 0.5\n", "line 2: found base 5, expected at most 4"),
+        (">a\n1 C 0.5\n", "line 2: found 'C' as base 1, expected 'A'"),
+        (">a\n0 0.5\n", "line 2: found '0 0.5'"),
+        (">a\n1 inf\n", "line 2: found '1 inf'"),
+        (">a\n>a\n", "line 2: found '>a', expected a name of its own"),
+        ("\n", "found no reactivities"),
+    ],
+)
+def test_reactivities_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shape: str, told: str
+) -> None:
+    path, other = tmp_path / "a.fa", tmp_path / "a.shape"
+    path.write_text(">a\nACGU\n>b\nACGU\n")
+    other.write_text(shape)
+    assert main(["fold", str(path), "--shape", str(other)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_as_many_constraints_as_sequences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = tmp_path / "a.fa", tmp_path / "a.txt"
+    path.write_text(">a\nACGU\n>b\nACGU\n")
+    for text, told in (("....\n", "found 1 constraint,"), ("....\n" * 3, "found 3 constraints,")):
+        other.write_text(text)
+        assert main(["fold", str(path), "--constraint-file", str(other)]) == 2
+        assert told in capsys.readouterr().err
 
 
 def test_structures_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

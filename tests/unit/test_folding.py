@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,24 @@ from support.folding import structures
 
 from plait.devices.target import resolve
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.folding import FoldSettings, Model, Parameters, evaluate, mfe, partition
+from plait.folding import (
+    FoldSettings,
+    Model,
+    Parameters,
+    Restraints,
+    evaluate,
+    mfe,
+    partition,
+    sample,
+    suboptimal,
+)
 from plait.folding.constraints import Molecule
+from plait.folding.drawing import Drawn, dots_svg, layout, mountain_svg, overlaps, page, structure_svg
 from plait.folding.folds import EnsembleRequest, _sums, codes_checked
 from plait.folding.structures import PairTable, brackets, centroid, most_expected_accuracy, partners_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
+RESTRAINED = json.loads((Path(__file__).parents[1] / "golden" / "folding_known.json").read_text())
 TRNA = "GCGGAUUUAGCUCAGUUGGGAGAGCGCCAGACUGAAGAUCUGGAGGUCCUGUGUUCGAUCCACAGAAUUCGCACCA"
 #: Sequence, structure, energy and energy of the ensemble.
 KNOWN = [
@@ -158,8 +171,9 @@ def test_samples_depend_on_the_seed_and_the_place() -> None:
     first, second = (partition([TRNA, TRNA], samples=4, seed=7) for _ in range(2))
     assert [one.samples for one in first] == [one.samples for one in second]
     assert first[0].samples != first[1].samples
-    for sample in itertools.chain.from_iterable(one.samples for one in first):
-        assert len(partners_of(sample)) == len(TRNA)
+    for drawn in itertools.chain.from_iterable(one.samples for one in first):
+        assert len(partners_of(drawn)) == len(TRNA)
+    assert sample([TRNA, TRNA], samples=4, seed=7) == [one.samples for one in first]
 
 
 def test_marks_of_few_pairs() -> None:
@@ -190,6 +204,132 @@ def test_a_loop_too_long_for_recurrences_is_evaluated() -> None:
     # ViennaRNA 2.7.2 gives 5.88.
     loops = evaluate("G" + "A" * 40 + "GGGAAACCC" + "A" * 3 + "C", "(" + "." * 40 + "(((...)))...)")
     assert sum(loop.energy for loop in loops) == pytest.approx(5.88)
+
+
+# --- what is known beforehand ---------------------------------------------------------------------------
+
+
+def test_what_is_known_counts_as_it_does_in_viennarna() -> None:
+    for one in RESTRAINED:
+        known = [Restraints(one.get("constraint"), one.get("reactivities"))]
+        asked = settings(enforce=one["enforce"])
+        found = partition([one["sequence"]], asked, restraints=known)[0]
+        assert found.energy == pytest.approx(one["energy"], abs=1e-6)
+        assert found.ensemble_energy == pytest.approx(one["ensemble"], abs=1e-5)
+        table = dict(zip(map(tuple, found.table.pairs.tolist()), found.table.probabilities, strict=True))
+        for i, j, p in one["pairs"]:
+            assert table.get((i - 1, j - 1), 0) == pytest.approx(p, abs=1e-9)
+        assert sum(p > 0.01 for p in table.values()) == len(one["pairs"])
+        if "near" in one:
+            near = suboptimal([one["sequence"]], asked, within=1.0, restraints=known)[0]
+            ours = [[round(e, 2), s] for e, s in zip(near.energies.tolist(), near.structures, strict=True)]
+            assert sorted(ours) == sorted(one["near"])
+
+
+def test_forced_pairs_are_in_every_sample() -> None:
+    sequence = "GGGAAAUCCCAGGGAAAUCCC"
+    constraint = "|.......................("[: len(sequence) - 5] + ".|..."
+    known = [Restraints(constraint)]
+    drawn = sample([sequence], settings(enforce=True), samples=60, seed=2, restraints=known)[0]
+    free = sample([sequence], settings(), samples=60, seed=2, restraints=known)[0]
+    forced = [k for k, sign in enumerate(constraint) if sign == "|"]
+    assert all(one[k] != "." for one in drawn for k in forced)
+    assert any(one[k] == "." for one in free for k in forced)
+
+
+def test_constraints_of_all_kinds() -> None:
+    def folded(constraint: str, sequence: str = "GGGGAAAACCCC", **more: Any) -> str:
+        return mfe([sequence], settings(**more), restraints=[Restraints(constraint)]).structures[0]
+
+    assert folded("............") == "((((....))))"
+    assert folded("x...........")[0] == "."
+    assert folded("<..........>") == "((((....))))"
+    assert ">" not in folded(">...........") and folded(">...........")[0] == "."
+    assert folded("(.........).") in ("(((.....))).", "............")
+    assert folded("(.........).", enforce=True) == "(((.....)))."
+    assert folded("|...........", enforce=True) == folded("............")
+    with pytest.raises(InvalidInput, match="no structure in which"):
+        folded("(..........)", max_span=8, enforce=True)
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (Restraints("..."), "constraint of sequence 2: found 3 signs, expected 12"),
+        (Restraints("....[......."), "found '\\[' at base 5"),
+        (Restraints("....(......."), "found '\\(' at base 5"),
+        (Restraints("(...)......."), "pair of bases 1 and 5, G and A"),
+        (Restraints("..(..)......"), "pair of bases 3 and 6"),
+        (Restraints(reactivities=[1.0]), "reactivities of sequence 2: found an array of shape \\(1,\\)"),
+    ],
+)
+def test_what_does_not_fit_is_told(known: Restraints, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        mfe(["ACGU", "GGGGAAAACCCC"], restraints=[None, known])
+    with pytest.raises(InvalidInput, match="1 of them, expected 2"):
+        mfe(["ACGU", "ACGU"], restraints=[None])
+
+
+def test_suboptimal_structures_are_all_there_are() -> None:
+    sequence = "GGCGAAAGCAGCCAA"
+    energies = {}
+    for pairs in structures(sequence):
+        partners = np.full(len(sequence), -1)
+        for i, j in pairs:
+            partners[[i, j]] = j, i
+        text = brackets(partners)
+        energies[text] = round(sum(loop.energy for loop in evaluate(sequence, text)), 2)
+    least = min(energies.values())
+    for within in (0.0, 3.3, 20.0):
+        expected = sorted((e, s) for s, e in energies.items() if e <= round(least + within, 2))
+        found = suboptimal([sequence], within=within)[0]
+        energy = [round(e, 2) for e in found.energies.tolist()]
+        assert list(zip(energy, found.structures, strict=True)) == expected
+        assert found.complete
+        few = suboptimal([sequence], within=within, most=3)[0]
+        assert few.structures == found.structures[:3]
+        assert few.complete == (len(expected) <= 3)
+    plain = suboptimal([sequence, "", "A"], within=2.0, device="reference")
+    assert plain[0].structures == suboptimal([sequence], within=2.0)[0].structures
+    assert [one.structures for one in plain[1:]] == [[""], ["."]]
+
+
+def test_the_best_of_more_structures_than_are_held() -> None:
+    found = suboptimal([TRNA], within=7.0)[0]
+    assert len(found.structures) > 9000 and found.complete
+    few = suboptimal([TRNA], within=7.0, most=700)[0]
+    assert (few.structures, few.complete) == (found.structures[:700], False)
+    with pytest.raises(InvalidInput, match="within"):
+        suboptimal([TRNA], within=-1.0)
+    with pytest.raises(InvalidInput, match="most"):
+        suboptimal([TRNA], within=1.0, most=0)
+
+
+# --- drawings -------------------------------------------------------------------------------------------
+
+
+def test_a_layout_has_pairs_and_neighbours_a_step_apart() -> None:
+    found = mfe([TRNA]).structures[0]
+    partners = partners_of(found)
+    places = layout(partners)
+    assert np.hypot(*np.diff(places, axis=0).T) == pytest.approx(np.ones(len(TRNA) - 1))
+    for i, j in enumerate(partners):
+        if j > i:
+            assert np.hypot(*(places[i] - places[j])) == pytest.approx(1.0)
+    assert not overlaps(places)
+    # Two arms of a loop of three that are longer than the loop is wide lie upon each other.
+    assert overlaps(np.array([[0, 0], [1, 0], [1, 1], [0.1, 0.1]]))
+
+
+def test_drawings_are_whole_xml() -> None:
+    for sequence in ("", "ACGU", TRNA, "GGGAAACCC" * 40):
+        one = partition([sequence])[0]
+        drawn = Drawn("<a> & b", sequence, one.structure, one.table)
+        for svg in (structure_svg(drawn), dots_svg(drawn), mountain_svg(drawn)):
+            assert ElementTree.fromstring(svg).tag.endswith("svg")
+        text = page(drawn, {"least energy": "-1 < 0"}, [sequence], "plait")
+        assert "<h1>&lt;a&gt; &amp; b</h1>" in text
+        assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
 
 
 # --- parameters -----------------------------------------------------------------------------------------
@@ -269,6 +409,7 @@ def test_other_temperatures_need_enthalpies(tmp_path: Path) -> None:
         ("GGGAAACCC\n", "line 1: found 'GGGAAACCC'"),
         ("## RNAfold parameter file v2.0\n# stack\n1 2 x\n", "3 numbers in stack"),
         ("## RNAfold parameter file v2.0\n# NINIO\n1 2 x\n", "line 3: found 'x'"),
+        ("## RNAfold parameter file v2.0\n# NINIO\n1 nan 3\n", "line 3: found 'nan'"),
         ("## RNAfold parameter file v2.0\n# Triloops\nGAAC 3 4\n", "line 3: found 'GAAC', expected 5 bases"),
         ("## RNAfold parameter file v2.0\n\n# Hexaloops\nACAGUGCU 3\n", "line 4: found 2 words"),
     ],

@@ -128,7 +128,7 @@ class Inputs:
         """What is wrong with a constraint."""
         given = records.constraints[k] if records.constraints is not None else None
         path, line = (given.path, given.line) if given else (self.path, records.lines[k])
-        return FormatError(path, line=line, column="constraint", found=found, expected=expected)
+        return FormatError(path, line=line, found=found, expected=expected)
 
 
 def _with_constraints(records: Records, path: _Path) -> Records:

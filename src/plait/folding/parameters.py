@@ -94,7 +94,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             Those that come with plait; ``plait/folding/data/SOURCES.md`` says from where.
         """
         found: Self = _standard()
@@ -112,7 +111,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             Energies, and enthalpies if the file has all of them.
 
         Raises
@@ -151,7 +149,6 @@ class Parameters:
         Returns
         -------
         plait.folding.Parameters
-        ----------
             With energies that are no whole numbers.
 
         Raises

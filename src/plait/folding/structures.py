@@ -25,7 +25,7 @@ class PairTable(NamedTuple):
         """Probabilities that a base pairs with one behind it, and with one before it. Shape (2, n)."""
         first, last = self.pairs.T
         found = [np.bincount(side, self.probabilities, self.bases) for side in (first, last)]
-        return np.array(found)
+        return np.array(found, np.float64)
 
 
 def brackets(partners: NDArray[Any]) -> str:

@@ -467,7 +467,7 @@ class Finder:
         codes = block.codes[MARGIN + np.clip(window, 0, block.letters.size - 1)] & 15
         sets = np.arange(side.sets.shape[1]) < lengths[:, None]
         matrix = np.where(np.arange(16)[:, None] & np.arange(16), 0, -1).astype(np.int32)
-        free = FreeEnds(0, 0, 1, 0, 0, 0)
+        free = FreeEnds(False, False, True, False, False, False)
         pairs = PairList(
             side.sets[found][sets],
             np.concatenate([[0], np.cumsum(lengths)]),
