@@ -96,6 +96,30 @@ def test_more_hits_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert same(SITE_MATCHES, SiteBatch(text, sites, 1, ErrorLimits(0, 0, 3))) > 2
 
 
+def test_more_patterns_than_a_grid_has_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_striped, "_MOST_BLOCKS", 1)
+    text = batch_of(60, 8)
+    text = text._replace(
+        patterns=np.tile(text.patterns, (4, 1)),
+        lengths=np.tile(text.lengths, 4),
+        limits=np.arange(12) // 4,
+    )
+    ranges = np.array([[0, 58]], np.int64)
+    sites = PamSites(np.array([15], np.uint8), 0, ranges)
+    assert same(MISMATCH_STARTS, text) > 2
+    assert same(EDIT_ENDS, text) > 2
+    for limits in ((0, 0, 3), (0, 1, 3), (2, 0, 3)):
+        assert same(SITE_MATCHES, SiteBatch(text, sites, 1, ErrorLimits(*limits))) > 2
+
+
+def test_many_levels() -> None:
+    text = batch_of(40, 9)
+    text = text._replace(limits=np.array([1, 1, 1]))
+    sites = np.arange(MARGIN, MARGIN + 30)
+    # 2 numbers of mismatches and 9 each of extra and missing letters: more than 128 levels.
+    assert same(SITE_MATCHES, SiteBatch(text, sites, 1, ErrorLimits(8, 8, 3))) > 1
+
+
 @pytest.mark.parametrize("devices", [1, 3])
 def test_shares_of_devices(devices: int) -> None:
     # Each share is looked at on a device of its own; here all of them are the first one.
