@@ -139,9 +139,7 @@ def test_a_sequence_in_each_lane() -> None:
 
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
-    logarithms = weights._replace(
-        **{name: np.log(table) for name, table in weights._asdict().items() if name != "pair_types"}
-    )
+    logarithms = weights._replace(values=np.log(weights.values))
     found = [sequence_of(seed, 80) for seed in range(8)]
     _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
     alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))

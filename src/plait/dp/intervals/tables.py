@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
-from plait.dp.intervals.rows import BEFORE, BESIDE, RING, Intervals, RowMemory
+from plait.dp.intervals.rows import BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
 
 #: Unpaired bases of hairpins that may have a weight of their own.
 SPECIAL_SIZES = (3, 4, 6)
@@ -27,7 +27,7 @@ class Strand(NamedTuple):
 def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
     """Lay out up to `group` sequences side by side; `one` weighs nothing."""
     longest = max((strand.codes.size for strand in sequences), default=0)
-    codes = np.full((longest + 2, group), BEYOND, np.int8)
+    codes = np.full((longest + 4, group), BEYOND, np.int8)
     special = np.zeros((3, longest, group), np.int16)
     partners = np.zeros((2, longest, group), np.int32)
     partners[1] = longest
@@ -42,10 +42,10 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
         if strand.stacked is not None:
             stacked[:n, g] = strand.stacked
     return Strands(
-        codes.reshape(-1),
+        codes.reshape(1, -1),
         special.reshape(3, -1),
         partners.reshape(2, -1),
-        stacked.reshape(-1),
+        stacked.reshape(1, -1),
         group,
         longest,
     )
@@ -84,14 +84,4 @@ def intervals_for(longest: int, group: int, width: int, zero: Any) -> Intervals:
 def memory_for(longest: int, group: int, width: int, zero: Any) -> RowMemory:
     """Working memory of rows, all zero."""
     columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
-    return RowMemory(
-        generic=filled((RING, columns), zero),
-        one_sided=filled((RING, columns), zero),
-        two_three=filled((RING, columns), zero),
-        bulge=filled((RING, columns), zero),
-        sums=filled((2 * RING, columns), zero),
-        found=filled((7, columns), zero),
-        split=filled((2, columns), zero),
-        stem=filled((1, columns), zero),
-        stem_at=np.zeros((1, longest + 1), np.int64),
-    )
+    return RowMemory(filled((ROWS, columns), zero), np.zeros((2, (longest + 1) * group), np.int64))

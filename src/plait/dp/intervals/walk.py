@@ -16,8 +16,10 @@ from plait.dp.intervals.loops import (
     SMALLEST_HAIRPIN,
     STEM,
     hairpin_weight,
+    inward,
     inward_row,
     loop_weight,
+    outward,
     outward_row,
     pair_type,
 )
@@ -105,7 +107,7 @@ def multi_at(walk: Any, i: Any, j: Any) -> Any:
 def around(walk: Any, i: Any, j: Any, column: Any) -> Any:
     """What a pair adds to the loop around it."""
     row = outward_row(walk.strands, pair_type(walk.weights, walk.strands, i, j, walk.g), i, j, walk.g)
-    return walk.weights.outward[row, column]
+    return outward(walk.weights, row, column)
 
 
 @shared
@@ -154,7 +156,7 @@ def from_closed(walk: Any, i: Any, j: Any, step: Any, top: Any) -> Any:
                 if total >= asked:
                     return push(walk.left, top, _CLOSED, a, b)
     return from_multiloop(
-        walk, i, j, (total, asked), (a, b), extend(alg, weights.inward[row, CLOSING], alg.one), top
+        walk, i, j, (total, asked), (a, b), extend(alg, inward(weights, row, CLOSING), alg.one), top
     )
 
 
