@@ -28,7 +28,7 @@ from plait.dp.intervals.rows import (
     SequenceALane,
     fill_kernel,
 )
-from plait.dp.intervals.tables import Strand, filled, intervals_for, memory_for, strands_of
+from plait.dp.intervals.tables import Room, Strand, filled, strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.algebras import (
     BIG_COUNT,
@@ -64,8 +64,8 @@ def rows(
     kernel: Any, lanes: Any, sequences: list[str], group: int, choose: Any, rule: Any, alg: Any, weights: Any
 ) -> tuple[Any, Intervals]:
     strands = strands_of([Strand(codes_of(sequence)) for sequence in sequences], group, alg.one)
-    kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
-    memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+    kept = Room().intervals(strands.longest, group, lanes.width, alg.zero)
+    memory = Room().memory(strands.longest, group, lanes.width, alg.zero)
     layout = OneSequence() if group == 1 else SequenceALane()
     kernel(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
     return strands, kept

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from plait.dp.intervals.loops import (
     BULGE,
     CLOSING,
@@ -44,11 +42,10 @@ from plait.dp.intervals.rows import (
     TWO_THREE_ROWS,
     OneSequence,
     SequenceALane,
+    by_column,
     clear_rings,
     column,
     factor,
-    lanes_of_column,
-    rule_of_column,
 )
 from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
@@ -200,8 +197,7 @@ def multi_rows(reverse: Any, p: Any) -> None:
         reverse.strands,
         reverse.outside.multi,
     )
-    mine = lanes_of_column(reverse.layout, reverse.lanes)
-    rule = rule_of_column(reverse.layout, reverse.rule, reverse.lane_rule)
+    mine, rule = by_column(reverse.layout, reverse.lanes, reverse.rule, reverse.lane_rule)
     n, group, starts = strands.longest, strands.group, reverse.kept.starts
     here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
     single = splat(mine, alg.zero)
@@ -233,7 +229,7 @@ def stems_of_row(reverse: Any, p: Any) -> Any:
             store(one, reverse.memory.rows, STEMS, column(group, q) + g, stem)
             places[0, count] = q
             places[1, count] = g
-            count += np.int64(value != alg.zero)
+            count += int(value != alg.zero)
     return count
 
 

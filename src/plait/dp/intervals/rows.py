@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from plait.dp.intervals.loops import (
     BULGE,
     CLOSING,
@@ -76,7 +74,7 @@ class EveryStem(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """What is kept: C and M, one row of an array, and X.
+    """What is kept: C and M, one row of an array, and X; all zero at first.
 
     Row i has columns i - `BEFORE` to n - 1; that of column j and the g-th sequence is at
     ``starts[i] + j * group + g``. `starts` is int64 (n + 2,), `exterior` (1, (n + 1) * group).
@@ -164,17 +162,13 @@ def column(group: Any, j: Any) -> Any:
 
 @shared
 def clear_row(sweep: Any, i: Any) -> None:
-    """Make a row zero wherever it will be read and is not written."""
-    lanes, kept, group, n = sweep.lanes, sweep.kept, sweep.strands.group, sweep.strands.longest
+    """Make working memory of a row zero wherever it will be read."""
+    lanes, rows, group = sweep.lanes, sweep.memory.rows, sweep.strands.group
     zero = splat(lanes, sweep.alg.zero)
-    at = kept.starts[i]
-    for x in range(at + (i - BEFORE) * group, at + n * group, width_of(lanes)):
-        store(lanes, kept.closed, 0, x, zero)
-    for x in range(at + (i - BEFORE) * group, at + min(i + SMALLEST_HAIRPIN + 1, n) * group, width_of(lanes)):
-        store(lanes, kept.multi, 0, x, zero)
-    for x in range(column(group, i), column(group, n), width_of(lanes)):
-        store(lanes, sweep.memory.rows, STEMS, x, zero)
-    clear_rings(lanes, sweep.alg, sweep.memory.rows, i & (RING - 1), i * group)
+    for x in range(column(group, i), column(group, sweep.strands.longest), width_of(lanes)):
+        store(lanes, rows, STEMS, x, zero)
+        store(lanes, rows, SPLIT + (i & 1), x, zero)
+    clear_rings(lanes, sweep.alg, rows, i & (RING - 1), i * group)
 
 
 @shared
@@ -297,7 +291,7 @@ def pairs_of_row(sweep: Any, i: Any) -> Any:
             places[0, count] = j
             places[1, count] = g
             can_pair = pair_type(sweep.weights, strands, i, j, g) != 0
-            count += np.int64(can_pair & allowed(strands, i, j, g))
+            count += int(can_pair & allowed(strands, i, j, g))
     return count
 
 
@@ -371,15 +365,6 @@ def within_small_loop(sweep: Any, kind: Any, so_far: Any, i: Any, j: Any, p: Any
 
 
 @shared
-def clear_split(sweep: Any, i: Any) -> None:
-    """Make S of a row zero."""
-    lanes, group = sweep.lanes, sweep.strands.group
-    zero = splat(lanes, sweep.alg.zero)
-    for x in range(column(group, i), column(group, sweep.strands.longest), width_of(lanes)):
-        store(lanes, sweep.memory.rows, SPLIT + (i & 1), x, zero)
-
-
-@shared
 def add_below(sweep: Any, i: Any) -> None:
     """M2 of a row: add what the row below has to S."""
     lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group
@@ -401,13 +386,18 @@ def _factor_a_lane(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
 
 #: s of this row at a place, as often as there are columns in a group of lanes.
 factor = by_type_of({OneSequence: _one_factor, SequenceALane: _factor_a_lane})
-#: The lanes, and the rule, in which a column is worked out by itself.
-lanes_of_column = by_type_of(
-    {OneSequence: lambda layout, lanes: OneLane(1), SequenceALane: lambda layout, lanes: lanes}
-)
-rule_of_column = by_type_of(
-    {OneSequence: lambda layout, one, lane: one, SequenceALane: lambda layout, one, lane: lane}
-)
+
+
+def _alone(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
+    return OneLane(1), one
+
+
+def _side_by_side(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
+    return lanes, lane
+
+
+#: The lanes in which a column is worked out by itself, and the rule in these.
+by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
 
 
 @shared
@@ -466,9 +456,7 @@ def add_stems(sweep: Any, here: Any, count: Any) -> None:
 def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
     n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
-    mine = lanes_of_column(sweep.layout, sweep.lanes)
-    rule = rule_of_column(sweep.layout, sweep.rule, sweep.lane_rule)
-    clear_split(sweep, i)
+    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
     # Choosing twice from the same changes nothing: M2 of this row serves for S, and so does a stem that is
     # no better.
     add_below(sweep, i)
@@ -488,9 +476,7 @@ def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
 def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
     alg, multi, rows, places = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.memory.places
     n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
-    mine = lanes_of_column(sweep.layout, sweep.lanes)
-    rule = rule_of_column(sweep.layout, sweep.rule, sweep.lane_rule)
-    clear_split(sweep, i)
+    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
     columns = 0
     for z in range(count):
         # Of several sequences, each may pair in the same column.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
+from plait.dp.intervals.outside import Outside
 from plait.dp.intervals.rows import BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
 
 #: Unpaired bases of hairpins that may have a weight of their own.
@@ -61,6 +64,7 @@ def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
     return np.full(shape, value)
 
 
+@functools.lru_cache(maxsize=16)
 def row_starts(longest: int, group: int) -> NDArray[np.int64]:
     """Where column 0 of every row would stand, and that of the end."""
     rows = np.arange(longest + 2, dtype=np.int64)
@@ -74,14 +78,36 @@ def cells_kept(longest: int, group: int, width: int) -> int:
     return int(row_starts(longest, group)[-1] + (longest + 1) * group + 4 * BESIDE * width)
 
 
-def intervals_for(longest: int, group: int, width: int, zero: Any) -> Intervals:
-    """Where C, M and X are kept."""
-    cells = cells_kept(longest, group, width)
-    closed, multi = filled((1, cells), zero), filled((1, cells), zero)
-    return Intervals(closed, multi, filled((1, (longest + 1) * group), zero), row_starts(longest, group))
+class Room:
+    """Arrays in which sequences are worked out one after the other; new memory would cost as much time."""
 
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
 
-def memory_for(longest: int, group: int, width: int, zero: Any) -> RowMemory:
-    """Working memory of rows, all zero."""
-    columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
-    return RowMemory(filled((ROWS, columns), zero), np.zeros((2, (longest + 1) * group), np.int64))
+    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
+        """An array of a value of any algebra; the next one of that name may be the same memory."""
+        size = math.prod(shape)
+        found = self._arrays.get(name)
+        if found is None or found.size < size or not isinstance(value, found.dtype.type):
+            found = self._arrays[name] = filled((size,), value)
+        else:
+            found[:size] = value
+        return found[:size].reshape(shape)
+
+    def intervals(self, longest: int, group: int, width: int, zero: Any) -> Intervals:
+        """Where C, M and X are kept."""
+        cells = cells_kept(longest, group, width)
+        exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
+        closed, multi = (self.filled(name, (1, cells), zero) for name in ("closed", "multi"))
+        return Intervals(closed, multi, exterior, row_starts(longest, group))
+
+    def outside(self, kept: Intervals, zero: Any) -> Outside:
+        """Derivatives by C, M and X."""
+        names = zip(("by closed", "by multi", "by exterior"), kept, strict=False)
+        return Outside(*(self.filled(name, table.shape, zero) for name, table in names))
+
+    def memory(self, longest: int, group: int, width: int, zero: Any) -> RowMemory:
+        """Working memory of rows, all zero."""
+        columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
+        places = self.filled("places", (2, (longest + 1) * group), np.int64(0))
+        return RowMemory(self.filled("rows", (ROWS, columns), zero), places)
