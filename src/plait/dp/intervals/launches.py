@@ -203,7 +203,9 @@ def _pairs_of(
     starts = kept.starts
     edges = np.searchsorted(cells, starts + (np.arange(starts.size) - BEFORE) * group)
     rows = np.repeat(np.arange(starts.size - 1), np.diff(edges))
-    columns, lanes = np.divmod(cells - starts[rows], group)
+    places = cells - starts[rows]
+    columns = places // group
+    lanes = (places - columns * group).astype(np.int8)
     # By sequence, and in each by row.
     order = np.argsort(lanes, kind="stable")
     pairs = np.stack([rows, columns], axis=1).astype(np.int32)[order]
