@@ -21,8 +21,10 @@ R = TypeVar("R")
 
 #: Sequences of up to so many bases are worked on in lanes, one in each: of more, tables leave the cache.
 _SHORT: Final = 160
+#: Cells that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 26
 #: Pairs that are less probable are left out.
-_LEAST: Final = 1e-12
+LEAST: Final = 1e-12
 
 
 class FoldBatch(NamedTuple):
@@ -199,7 +201,7 @@ def _pairs_of(
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.exp(kept.closed + derivatives.closed) if logarithms else kept.closed * derivatives.closed
     # What is no number, where sums do not fit, is kept to be noticed.
-    cells = np.flatnonzero(~(found <= _LEAST))
+    cells = np.flatnonzero(~(found <= LEAST))
     starts = kept.starts
     edges = np.searchsorted(cells, starts + (np.arange(starts.size) - BEFORE) * group)
     rows = np.repeat(np.arange(starts.size - 1), np.diff(edges))
@@ -214,11 +216,23 @@ def _pairs_of(
     return list(zip(np.split(pairs, ends), np.split(values, ends), strict=True))
 
 
+def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
+    return sum(strand.codes.size**2 for strand in batch.strands) >= _WORTH
+
+
 #: Best structures of sequences.
 FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
-    "best structures", cpu=partial(_fold, _compiled), reference=partial(_fold, _definitions)
+    "best structures",
+    cpu=partial(_fold, _compiled),
+    reference=partial(_fold, _definitions),
+    cuda="plait.dp.intervals.gpu_spans:fold_batch",
+    worth=_worth,
 )
 #: Sums over all structures of sequences.
 ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
-    "sums over structures", cpu=partial(_sum, _compiled), reference=partial(_sum, _definitions)
+    "sums over structures",
+    cpu=partial(_sum, _compiled),
+    reference=partial(_sum, _definitions),
+    cuda="plait.dp.intervals.gpu_spans:sum_batch",
+    worth=_worth,
 )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.intervals.loops import (
+    BEYOND,
     BULGE,
     CLOSING,
     EXTERIOR,
@@ -30,6 +31,7 @@ from plait.dp.intervals.loops import (
     interior,
     inward,
     inward_row,
+    letter,
     outward,
     outward_row,
     pair_type,
@@ -77,13 +79,15 @@ class Intervals(NamedTuple):
     """What is kept: C and M, one row of an array, and X; all zero at first.
 
     Row i has columns i - `BEFORE` to n - 1; that of column j and the g-th sequence is at
-    ``starts[i] + j * group + g``. `starts` is int64 (n + 2,), `exterior` (1, (n + 1) * group).
+    ``starts[i] + j * step + g``, where `step` is how many there are. `starts` is int64 (n + 2,), `exterior`
+    (1, (n + 1) * step).
     """
 
     closed: Any
     multi: Any
     exterior: Any
     starts: Any
+    step: Any
 
 
 #: Rows of `RowMemory.rows`. By the last rows: C as within interior loops of any size, of one base on a side,
@@ -147,7 +151,9 @@ def fill_kernel(
         sum_generic(sweep, i)
         sum_beside(sweep, i)
         for g in range(group):
-            kept.exterior[0, i * group + g] = leave(rule, alg, kept.exterior[0, (i + 1) * group + g])
+            behind = leave(rule, alg, kept.exterior[0, (i + 1) * group + g])
+            # Behind the last base of a sequence that is shorter than others there is nothing.
+            kept.exterior[0, i * group + g] = alg.one if letter(strands, i, g) == BEYOND else behind
         count = pairs_of_row(sweep, i)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])

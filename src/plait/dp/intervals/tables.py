@@ -99,7 +99,7 @@ class Room:
         cells = cells_kept(longest, group, width)
         exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
         closed, multi = (self.filled(name, (1, cells), zero) for name in ("closed", "multi"))
-        return Intervals(closed, multi, exterior, row_starts(longest, group))
+        return Intervals(closed, multi, exterior, row_starts(longest, group), group)
 
     def outside(self, kept: Intervals, zero: Any) -> Outside:
         """Derivatives by C, M and X."""

@@ -58,20 +58,26 @@ def walk_kernel(
 ) -> None:
     """Structures of all sequences: `partners`, int32 (group, n), of every base, or -1."""
     for g in range(strands.group):
-        walk = Walk(rule, alg, weights, strands, kept, shares, left, g)
-        for k in range(partners.shape[1]):
-            partners[g, k] = -1
-        step = 0
-        i = 0
-        while i < lengths[g]:
-            k = exterior_stem(walk, i, lengths[g], step)
-            step += 1
-            if k < 0:
-                i += 1
-                continue
-            left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
-            step = walk_back(walk, partners, step)
-            i = k + 1
+        walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g), lengths[g], partners)
+
+
+@shared
+def walk_sequence(walk: Any, n: Any, partners: Any) -> None:
+    """The structure of one sequence of n bases."""
+    left = walk.left
+    for k in range(partners.shape[1]):
+        partners[walk.g, k] = -1
+    step = 0
+    i = 0
+    while i < n:
+        k = exterior_stem(walk, i, n, step)
+        step += 1
+        if k < 0:
+            i += 1
+            continue
+        left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
+        step = walk_back(walk, partners, step)
+        i = k + 1
 
 
 @shared
@@ -94,13 +100,13 @@ def walk_back(walk: Any, partners: Any, step: Any) -> Any:
 @shared
 def closed_at(walk: Any, i: Any, j: Any) -> Any:
     """C of a cell."""
-    return walk.kept.closed[0, walk.kept.starts[i] + j * walk.strands.group + walk.g]
+    return walk.kept.closed[0, walk.kept.starts[i] + j * walk.kept.step + walk.g]
 
 
 @shared
 def multi_at(walk: Any, i: Any, j: Any) -> Any:
     """M of a cell, of which the first base is at most one behind the last."""
-    return walk.kept.multi[0, walk.kept.starts[i] + j * walk.strands.group + walk.g]
+    return walk.kept.multi[0, walk.kept.starts[i] + j * walk.kept.step + walk.g]
 
 
 @shared

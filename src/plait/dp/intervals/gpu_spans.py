@@ -1,0 +1,812 @@
+"""Intervals on GPUs, by their spans: the recurrence of `plait.dp.intervals.rows`, diagonal by diagonal.
+
+Cells of a span depend on shorter ones alone, so all of them are worked out at once; threads side by side
+have first bases side by side. What a cell is made of is shared out over the warps of a block: the first adds
+up the shares. A block has a sequence of its own, or all blocks have one and wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.devices.cuda_devices import device_facts, kept, over_devices, uploaded
+from plait.devices.cuda_target import CudaTarget
+from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
+from plait.dp.intervals.loops import (
+    BEYOND,
+    BULGE,
+    CLOSING,
+    EXTERIOR,
+    GENERIC,
+    LARGEST_LOOP,
+    ONE_SIDED,
+    SMALLEST_HAIRPIN,
+    STEM,
+    TWO_THREE,
+    LoopWeights,
+    Strands,
+    allowed,
+    asymmetry,
+    bulge,
+    hairpin_weight,
+    interior,
+    inward,
+    inward_row,
+    outward,
+    outward_row,
+    pair_type,
+    small_loop,
+)
+from plait.dp.intervals.nearest_neighbor import (
+    NearestNeighbor,
+    beside,
+    close,
+    leave,
+    one_stem,
+    stems,
+    two_stems,
+    widen,
+)
+from plait.dp.intervals.rows import RING, Intervals
+from plait.dp.intervals.tables import strands_of
+from plait.dp.intervals.walk import Walk, walk_kernel, walk_sequence
+from plait.lang.algebras import PROBABILITY, SaturatingMaxPlus, choice, extend
+from plait.lang.compile import shared
+from plait.lang.lanes import OneLane, load, store
+from plait.lang.warps import WARP, shuffle_xor
+
+R = TypeVar("R")
+
+#: Shortest span that pairs.
+FIRST: Final = SMALLEST_HAIRPIN + 1
+#: Spans that a loop may reach back, a power of two.
+_BACK: Final = 64
+#: Rows of memory, by spans: as those of `plait.dp.intervals.rows`, and then loops by size, M2, R and M.
+_GENERIC_ROWS, _ONE_SIDED_ROWS, _TWO_THREE_ROWS, _BULGE_ROWS = 0, _BACK, 2 * _BACK, 3 * _BACK
+_SUMS: Final = 4 * _BACK
+_TWO: Final = _SUMS + 4 * RING
+_SINGLE: Final = _TWO + 4
+_MULTI: Final = _SINGLE + 4
+#: Shares of the warps, two rows for each.
+_SHARES: Final = _MULTI + 4
+MOST_WARPS: Final = 32
+ROWS: Final = _SHARES + 2 * MOST_WARPS
+
+
+class SpanCells(NamedTuple):
+    """Sequences one behind the other, (sequences, 1, ...): C, s, M and X.
+
+    The cell from i on of a span stands at ``(span + 1) * step + i``; as in `Intervals`, from `starts` on.
+    """
+
+    closed: Any
+    stems: Any
+    multi: Any
+    exterior: Any
+    starts: Any
+    step: Any
+
+
+class SpanDerivatives(NamedTuple):
+    """Derivatives by C, by S, and by X, laid out as `SpanCells`."""
+
+    closed: Any
+    split: Any
+    exterior: Any
+
+
+class SpanWork(NamedTuple):
+    """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`."""
+
+    rule: Any
+    alg: Any
+    weights: Any
+    strands: Any
+    cells: Any
+    rows: Any
+    part: Any
+    parts: Any
+    lane: Any
+
+
+@shared
+def own_work(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any, b: Any
+) -> Any:
+    """The b-th sequence as work of this thread."""
+    strands = Strands(
+        texts.codes[b], texts.special[b], texts.partners[b], texts.stacked[b], np.int64(1), lengths[b]
+    )
+    own = SpanCells(
+        cells.closed[b], cells.stems[b], cells.multi[b], cells.exterior[b], cells.starts, cells.step
+    )
+    thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
+    return SpanWork(rule, alg, weights, strands, own, rows, thread // WARP, warps, thread % WARP)
+
+
+@shared
+def place(cells: Any, span: Any, i: Any) -> Any:
+    """Where a cell stands."""
+    return (span + 1) * cells.step + i
+
+
+@shared
+def clear(work: Any, first: Any, blocks: Any) -> None:
+    """Make C zero, and what is read of spans that are too short to pair."""
+    one, zero, step = OneLane(1), work.alg.zero, work.cells.step
+    for tile in range(first * work.parts + work.part, -(-step // WARP), blocks * work.parts):
+        i = tile * WARP + work.lane
+        if i < step:
+            for row in range(step + 1):
+                store(one, work.cells.closed, 0, row * step + i, zero)
+            for row in range(min(FIRST, step) + 1):
+                store(one, work.cells.multi, 0, row * step + i, zero)
+            for row in range(_TWO, _SHARES):
+                store(one, work.rows, row, i, zero)
+
+
+@shared
+def add_loops(work: Any, span: Any, i: Any) -> Any:
+    """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, j = OneLane(1), i + span
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
+    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span - 2) & 3) * RING
+    generic = alg.zero
+    for u in range(4 + work.part, largest + 1, work.parts):
+        inner = _GENERIC_ROWS + ((span - 2 - u) & (_BACK - 1))
+        left = load(one, rows, inner, i + 3)
+        right = load(one, rows, inner, i + u - 1) if u > 4 else alg.zero
+        within = load(one, rows, last + u - 2, i + 1) if u > 5 else alg.zero
+        value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
+        store(one, rows, here + u, i, value)
+        if u > 5:
+            generic = close(rule, alg, generic, value, interior(weights, u))
+    kind = pair_type(weights, strands, i, j, 0)
+    if kind == 0 or not allowed(strands, i, j, 0):
+        return alg.zero
+    row = inward_row(strands, kind, i, j, 0)
+    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)))
+    for t in range(work.part, 7, work.parts):
+        left, right = small_sides(t)
+        p, q = i + 1 + left, j - 1 - right
+        if q - p >= FIRST:
+            value = load(one, work.cells.closed, 0, place(work.cells, q - p, p))
+            within = pair_type(weights, strands, q, p, 0)
+            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, 0)
+            total = close(rule, alg, total, value, loop)
+    if work.part == 0:
+        total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, 0))
+        behind = load(one, rows, _TWO + ((span - 2) & 3), i + 1)
+        total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
+    return total
+
+
+@shared
+def small_sides(number: Any) -> Any:
+    """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
+    left = (number + 1) // 3
+    return left, number - 2 * left
+
+
+@shared
+def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
+    """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
+    rule, alg, weights, rows, one = work.rule, work.alg, work.weights, work.rows, OneLane(1)
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
+    found = alg.zero
+    for k in range(3 + work.part, largest, work.parts):
+        inner = _ONE_SIDED_ROWS + ((span - 3 - k) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 2), load(one, rows, inner, i + 1 + k)
+        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
+        found = beside(rule, alg, found, left, right, step)
+    total = close(rule, alg, total, found, inward(weights, row, ONE_SIDED))
+    found = alg.zero
+    for k in range(2 + work.part, largest + 1, work.parts):
+        inner = _BULGE_ROWS + ((span - 2 - k) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 1), load(one, rows, inner, i + 1 + k)
+        found = beside(rule, alg, found, left, right, bulge(weights, k))
+    total = close(rule, alg, total, found, inward(weights, row, BULGE))
+    if work.part == 0 and largest >= 5:
+        inner = _TWO_THREE_ROWS + ((span - 7) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 3), load(one, rows, inner, i + 4)
+        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        found = beside(rule, alg, alg.zero, left, right, loop)
+        total = close(rule, alg, total, found, inward(weights, row, TWO_THREE))
+    return total
+
+
+@shared
+def add_splits(work: Any, span: Any, i: Any) -> Any:
+    """S of a cell, as far as it is this warp's."""
+    one, alg, cells = OneLane(1), work.alg, work.cells
+    total = alg.zero
+    for m in range(FIRST + work.part, span - FIRST, work.parts):
+        stem = load(one, cells.stems, 0, place(cells, m, i))
+        rest = load(one, cells.multi, 0, place(cells, span - m - 1, i + m + 1))
+        total = close(work.rule, alg, total, stem, rest)
+    return total
+
+
+@shared
+def finish_cell(work: Any, span: Any, i: Any) -> None:
+    """Add the shares up, and keep what longer spans need."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, j = OneLane(1), work.cells, i + span
+    value, split = load(one, rows, _SHARES, i), load(one, rows, _SHARES + 1, i)
+    for part in range(1, work.parts):
+        value = choice(alg, value, load(one, rows, _SHARES + 2 * part, i))
+        split = choice(alg, split, load(one, rows, _SHARES + 2 * part + 1, i))
+    row, here = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0), span & (_BACK - 1)
+    stem = extend(alg, value, outward(weights, row, STEM))
+    store(one, cells.closed, 0, place(cells, span, i), value)
+    store(one, cells.stems, 0, place(cells, span, i), stem)
+    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, value, outward(weights, row, GENERIC)))
+    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, value, outward(weights, row, ONE_SIDED)))
+    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, value, outward(weights, row, TWO_THREE)))
+    store(one, rows, _BULGE_ROWS + here, i, extend(alg, value, outward(weights, row, BULGE)))
+    below = load(one, rows, _TWO + ((span - 1) & 3), i + 1)
+    store(one, rows, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
+    single = one_stem(rule, alg, load(one, rows, _SINGLE + ((span - 1) & 3), i), stem)
+    store(one, rows, _SINGLE + (span & 3), i, single)
+    below = load(one, cells.multi, 0, place(cells, span - 1, i + 1))
+    store(one, cells.multi, 0, place(cells, span, i), stems(rule, alg, below, split, single))
+
+
+@shared
+def fill_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
+    """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
+    end = work.strands.longest - span
+    tiles = -(-end // WARP)
+    for tile in range(first, tiles, blocks):
+        i = tile * WARP + work.lane
+        if i < end:
+            store(OneLane(1), work.rows, _SHARES + 2 * work.part, i, add_loops(work, span, i))
+            store(OneLane(1), work.rows, _SHARES + 2 * work.part + 1, i, add_splits(work, span, i))
+    cuda.syncthreads()
+    for tile in range(first + blocks * work.part, tiles, blocks * work.parts):
+        i = tile * WARP + work.lane
+        if i < end:
+            finish_cell(work, span, i)
+
+
+@shared
+def over_block(work: Any, value: Any, row: Any) -> Any:
+    """The choice between the values of all threads of a block; `row` is 0 and 1 in turns."""
+    alg = work.alg
+    for step in (16, 8, 4, 2, 1):
+        value = choice(alg, value, shuffle_xor(value, step))
+    if work.lane == 0:
+        store(OneLane(1), work.rows, _SHARES + 2 * work.part + row, 0, value)
+    cuda.syncthreads()
+    value = alg.zero
+    if work.lane < work.parts:
+        value = load(OneLane(1), work.rows, _SHARES + 2 * work.lane + row, 0)
+    for step in (16, 8, 4, 2, 1):
+        value = choice(alg, value, shuffle_xor(value, step))
+    return value
+
+
+@shared
+def outer_weight(work: Any, i: Any, j: Any) -> Any:
+    """What a pair adds to what is in no loop."""
+    strands, weights = work.strands, work.weights
+    row = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+    return outward(weights, row, EXTERIOR)
+
+
+@shared
+def sum_exterior(work: Any) -> None:
+    """X of a sequence by one block."""
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.strands.longest
+    thread, threads = work.part * WARP + work.lane, work.parts * WARP
+    total = alg.one
+    if thread == 0:
+        store(one, cells.exterior, 0, n, total)
+    cuda.syncthreads()
+    for i in range(n - 1, -1, -1):
+        found = alg.zero
+        for k in range(i + FIRST + thread, n, threads):
+            value = load(one, cells.closed, 0, place(cells, k - i, i))
+            behind = extend(alg, outer_weight(work, i, k), load(one, cells.exterior, 0, k + 1))
+            found = close(rule, alg, found, value, behind)
+        total = choice(alg, leave(rule, alg, total), over_block(work, found, i & 1))
+        if thread == 0:
+            store(one, cells.exterior, 0, i, total)
+
+
+@shared
+def sum_before(work: Any, by: Any) -> None:
+    """Derivatives by X of a sequence by one block; that by X[0] is one."""
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.strands.longest
+    thread, threads = work.part * WARP + work.lane, work.parts * WARP
+    total = alg.one
+    if thread == 0:
+        store(one, by.exterior, 0, 0, total)
+    cuda.syncthreads()
+    for j in range(1, n + 1):
+        found = alg.zero
+        for i in range(thread, j - FIRST, threads):
+            value = load(one, cells.closed, 0, place(cells, j - 1 - i, i))
+            before = extend(alg, outer_weight(work, i, j - 1), load(one, by.exterior, 0, i))
+            found = close(rule, alg, found, value, before)
+        total = choice(alg, leave(rule, alg, total), over_block(work, found, j & 1))
+        if thread == 0:
+            store(one, by.exterior, 0, j, total)
+
+
+@shared
+def at_start(work: Any, row: Any, i: Any, inside: Any) -> Any:
+    """A value of memory, or zero where there is none."""
+    return load(OneLane(1), work.rows, row, i) if inside else work.alg.zero
+
+
+@shared
+def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
+    """The derivative by C of a cell, as far as it is this warp's; loops by size are kept in any case."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
+    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span + 2) & 3) * RING
+    generic = alg.zero
+    for u in range(4 + work.part, min(LARGEST_LOOP, n - span - 3) + 1, work.parts):
+        outer = _GENERIC_ROWS + ((span + 2 + u) & (_BACK - 1))
+        left = at_start(work, outer, i - 3, i >= 3 and j + u <= n)
+        right = at_start(work, outer, i - u + 1, u > 4 and i + 1 >= u and j + 3 < n)
+        around = at_start(work, last + u - 2, i - 1, u > 5 and i > 0 and j + 1 < n)
+        value = widen(rule, alg, around, left, right, asymmetry(weights, u - 4))
+        store(one, rows, here + u, i, value)
+        if u > 5:
+            generic = close(rule, alg, generic, value, interior(weights, u))
+    if load(one, cells.closed, 0, place(cells, span, i)) == alg.zero:
+        return alg.zero
+    row = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+    total = add_beside_around(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)))
+    inner = pair_type(weights, strands, j, i, 0)
+    for t in range(work.part, 7, work.parts):
+        left, right = small_sides(t)
+        p, q = i - 1 - left, j + 1 + right
+        if p >= 0 and q < n:
+            value = load(one, by.closed, 0, place(cells, q - p, p))
+            outer = pair_type(weights, strands, p, q, 0)
+            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, 0)
+            total = close(rule, alg, total, value, loop)
+    behind = alg.zero
+    for m in range(FIRST + work.part, n - 1 - j, work.parts):
+        by_split = load(one, by.split, 0, place(cells, span + 1 + m, i))
+        behind = close(rule, alg, behind, by_split, load(one, cells.multi, 0, place(cells, m, j + 1)))
+    total = close(rule, alg, total, behind, outward(weights, row, STEM))
+    if work.part == 0:
+        before = extend(alg, load(one, by.exterior, 0, i), outward(weights, row, EXTERIOR))
+        total = close(rule, alg, total, before, load(one, cells.exterior, 0, j + 1))
+    return total
+
+
+@shared
+def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
+    """Besides, interior loops around of one base on one side, of two and three, and longer bulges."""
+    rule, alg, weights, n, j = work.rule, work.alg, work.weights, work.strands.longest, i + span
+    found = alg.zero
+    for k in range(3 + work.part, LARGEST_LOOP, work.parts):
+        outer = _ONE_SIDED_ROWS + ((span + 3 + k) & (_BACK - 1))
+        left = at_start(work, outer, i - 2, i >= 2 and j + k + 1 < n)
+        right = at_start(work, outer, i - 1 - k, i > k and j + 2 < n)
+        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
+        found = beside(rule, alg, found, left, right, step)
+    total = close(rule, alg, total, found, outward(weights, row, ONE_SIDED))
+    found = alg.zero
+    for k in range(2 + work.part, LARGEST_LOOP + 1, work.parts):
+        outer = _BULGE_ROWS + ((span + 2 + k) & (_BACK - 1))
+        left = at_start(work, outer, i - 1, i >= 1 and j + k + 1 < n)
+        right = at_start(work, outer, i - 1 - k, i > k and j + 1 < n)
+        found = beside(rule, alg, found, left, right, bulge(weights, k))
+    total = close(rule, alg, total, found, outward(weights, row, BULGE))
+    if work.part == 0:
+        outer = _TWO_THREE_ROWS + ((span + 7) & (_BACK - 1))
+        left = at_start(work, outer, i - 3, i >= 3 and j + 4 < n)
+        right = at_start(work, outer, i - 4, i >= 4 and j + 3 < n)
+        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        found = beside(rule, alg, alg.zero, left, right, loop)
+        total = close(rule, alg, total, found, outward(weights, row, TWO_THREE))
+    return total
+
+
+@shared
+def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
+    """The derivative by M of a cell, as far as it comes from S and is this warp's."""
+    one, alg, cells = OneLane(1), work.alg, work.cells
+    total = alg.zero
+    for m in range(FIRST + work.part, i, work.parts):
+        stem = load(one, cells.stems, 0, place(cells, m, i - 1 - m))
+        by_split = load(one, by.split, 0, place(cells, span + 1 + m, i - 1 - m))
+        total = close(work.rule, alg, total, stem, by_split)
+    return total
+
+
+@shared
+def finish_around(work: Any, by: Any, span: Any, i: Any) -> None:
+    """Add the shares up, and keep what shorter spans need; what a pair weighs takes the place of C."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
+    total, by_multi = load(one, rows, _SHARES, i), load(one, rows, _SHARES + 1, i)
+    for part in range(1, work.parts):
+        total = choice(alg, total, load(one, rows, _SHARES + 2 * part, i))
+        by_multi = choice(alg, by_multi, load(one, rows, _SHARES + 2 * part + 1, i))
+    here, after = span & 3, (span + 1) & 3
+    by_two = alg.zero
+    if i > 0:
+        by_multi = close(rule, alg, by_multi, load(one, rows, _MULTI + after, i - 1), rule.unpaired)
+        by_two = extend(alg, load(one, rows, _TWO + after, i - 1), rule.unpaired)
+        if j + 1 < n:
+            kind = pair_type(weights, strands, i - 1, j + 1, 0)
+            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, 0), CLOSING)
+            around = load(one, by.closed, 0, place(cells, span + 2, i - 1))
+            by_two = close(rule, alg, by_two, around, closing)
+    single = one_stem(rule, alg, at_start(work, _SINGLE + after, i, j + 1 < n), by_multi)
+    store(one, rows, _MULTI + here, i, by_multi)
+    store(one, rows, _TWO + here, i, by_two)
+    store(one, rows, _SINGLE + here, i, single)
+    store(one, by.split, 0, place(cells, span, i), choice(alg, by_multi, by_two))
+    value, kind = load(one, cells.closed, 0, place(cells, span, i)), pair_type(weights, strands, i, j, 0)
+    if value != alg.zero:
+        row = outward_row(strands, kind, i, j, 0)
+        total = close(rule, alg, total, single, outward(weights, row, STEM))
+    store(one, by.closed, 0, place(cells, span, i), total)
+    store(one, cells.closed, 0, place(cells, span, i), extend(alg, value, total))
+    row, here = inward_row(strands, kind, i, j, 0), span & (_BACK - 1)
+    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
+    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
+    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, total, inward(weights, row, TWO_THREE)))
+    store(one, rows, _BULGE_ROWS + here, i, extend(alg, total, inward(weights, row, BULGE)))
+
+
+@shared
+def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
+    """Derivatives of all cells of a span, shared out as by `fill_span`."""
+    end = work.strands.longest - span
+    tiles = -(-end // WARP)
+    for tile in range(first, tiles, blocks):
+        i = tile * WARP + work.lane
+        if i < end:
+            store(OneLane(1), work.rows, _SHARES + 2 * work.part, i, add_around(work, by, span, i))
+            store(OneLane(1), work.rows, _SHARES + 2 * work.part + 1, i, add_before(work, by, span, i))
+    cuda.syncthreads()
+    for tile in range(first + blocks * work.part, tiles, blocks * work.parts):
+        i = tile * WARP + work.lane
+        if i < end:
+            finish_around(work, by, span, i)
+
+
+@shared
+def wait_for_blocks(counter: Any, blocks: Any) -> None:
+    """Wait until all blocks are here, and see what they have written; all of them are under way at once."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and blocks > 1:
+        cuda.threadfence()
+        arrived = cuda.atomic.add(counter, 0, 1)
+        wanted = (arrived // blocks + 1) * blocks
+        while cuda.atomic.add(counter, 0, 0) < wanted:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
+def _examples() -> list[tuple[Any, ...]]:
+    """Arguments for scores and for sums, with one of blocks behind them."""
+    found = []
+    for zero, alg in (
+        (np.float32(0), SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))),
+        (np.float64(0), PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))),
+    ):
+        table = np.full((1, 1, 1), zero)
+        weights = LoopWeights(np.zeros((1, 36), np.int8), table[0], np.int64(0))
+        texts = Strands(
+            np.zeros((1, 1, 1), np.int8),
+            np.zeros((1, 3, 1), np.int16),
+            np.zeros((1, 2, 1), np.int32),
+            table,
+            np.int64(1),
+            np.int64(1),
+        )
+        cells = SpanCells(table, table, table, table, np.zeros(1, np.int64), np.int64(1))
+        lengths = np.zeros(1, np.int64)
+        found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, table))
+    return found
+
+
+def _long_examples() -> list[tuple[Any, ...]]:
+    return [(*example[:6], example[6][0], np.zeros(1, np.int64)) for example in _examples()]
+
+
+@cuda_kernel(_examples, max_registers=128)
+def fill_sequences(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any
+) -> None:
+    """C, M and X of sequences, each by a block; `rows` (blocks, ROWS, step)."""
+    block = cuda.blockIdx.x
+    for b in range(block, lengths.size, cuda.gridDim.x):
+        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
+        clear(work, 0, 1)
+        cuda.syncthreads()
+        for span in range(FIRST, lengths[b]):
+            fill_span(work, span, 0, 1)
+            cuda.syncthreads()
+        sum_exterior(work)
+        cuda.syncthreads()
+
+
+@cuda_kernel(_long_examples, max_registers=128)
+def fill_long(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    rows: Any,
+    counter: Any,
+) -> None:
+    """C, M and X of one sequence by all blocks; `rows` (ROWS, step), `counter` is zero."""
+    block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
+    clear(work, block, blocks)
+    for span in range(FIRST, lengths[0]):
+        wait_for_blocks(counter, blocks)
+        fill_span(work, span, block, blocks)
+    wait_for_blocks(counter, blocks)
+    if block == 0:
+        sum_exterior(work)
+
+
+def _outside_examples() -> list[tuple[Any, ...]]:
+    example = _examples()[1]
+    return [(*example[:6], SpanDerivatives(example[6], example[6], example[6]), example[6])]
+
+
+def _long_outside_examples() -> list[tuple[Any, ...]]:
+    return [(*example[:7], example[7][0], np.zeros(1, np.int64)) for example in _outside_examples()]
+
+
+@cuda_kernel(_outside_examples, max_registers=128)
+def derive_sequences(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, by: Any, rows: Any
+) -> None:
+    """Weights of pairs times X[0], in the place of C, of sequences, each by a block."""
+    block = cuda.blockIdx.x
+    for b in range(block, lengths.size, cuda.gridDim.x):
+        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
+        own = SpanDerivatives(by.closed[b], by.split[b], by.exterior[b])
+        sum_before(work, own)
+        cuda.syncthreads()
+        for span in range(lengths[b] - 1, FIRST - 1, -1):
+            derive_span(work, own, span, 0, 1)
+            cuda.syncthreads()
+
+
+@cuda_kernel(_long_outside_examples, max_registers=128)
+def derive_long(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    by: Any,
+    rows: Any,
+    counter: Any,
+) -> None:
+    """The same of one sequence by all blocks."""
+    block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
+    own = SpanDerivatives(by.closed[0], by.split[0], by.exterior[0])
+    if block == 0:
+        sum_before(work, own)
+    for span in range(lengths[0] - 1, FIRST - 1, -1):
+        wait_for_blocks(counter, blocks)
+        derive_span(work, own, span, block, blocks)
+
+
+def _walk_examples() -> list[tuple[Any, ...]]:
+    shares, left = np.zeros((1, 1), np.float32), np.zeros((1, 3, 1), np.int32)
+    return [(*_examples()[0][:6], shares, left, np.zeros((1, 1), np.int32))]
+
+
+@cuda_kernel(_walk_examples)
+def walk_sequences(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    shares: Any,
+    left: Any,
+    partners: Any,
+) -> None:
+    """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
+    b = cuda.grid(1)
+    if b < lengths.size:
+        strands = Strands(
+            texts.codes[b], texts.special[b], texts.partners[b], texts.stacked[b], np.int64(1), lengths[b]
+        )
+        kept = Intervals(cells.closed[b], cells.multi[b], cells.exterior[b], cells.starts, cells.step)
+        walk_sequence(
+            Walk(rule, alg, weights, strands, kept, shares, left[b], 0), lengths[b], partners[b : b + 1]
+        )
+
+
+# --- launches ---------------------------------------------------------------------------------------
+
+#: Bases from which a sequence is worked on by all blocks, if few are so long.
+_LONG: Final = 400
+_FEW: Final = 24
+#: Warps of a block that has a sequence of its own, and of those that share one.
+_WARPS, _LONG_WARPS = 4, 16
+#: Blocks that have a sequence of their own, for each multiprocessor.
+_BLOCKS: Final = 8
+#: Bytes of the tables of sequences that are worked on together.
+_PIECE_BYTES: Final = 1 << 32
+#: One sequence at a time: blocks that wait for each other must all be under way.
+_ALL_BLOCKS: Final = threading.Lock()
+
+
+class _Piece:
+    """Sequences on the current device, with what is kept of their cells."""
+
+    def __init__(self, batch: Any, numbers: list[int], device: int) -> None:
+        self.batch, self.numbers = batch, numbers
+        self.strands = [batch.strands[k] for k in numbers]
+        sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
+        self.sizes, self.step = sizes, max(int(sizes.max()), 1)
+        self.alone = len(numbers) == 1 and self.step > _LONG
+        self.kind = type(batch.algebra.zero)
+        cells = [self.table((self.step + 1) * self.step) for _ in range(3)]
+        places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
+        self.starts = places
+        self.cells = SpanCells(*cells, self.table(self.step + 1), uploaded(places), np.int64(self.step))
+        self.texts = self._texts()
+        self.lengths = uploaded(sizes)
+        facts = device_facts(device)
+        # The simulator runs one block after the other.
+        most = 1 if SIMULATED else facts.multiprocessors
+        self.blocks = min(most, -(-self.step // WARP))
+        if not self.alone:
+            self.blocks = min(len(numbers), facts.multiprocessors * _BLOCKS)
+        memory = (ROWS, self.step) if self.alone else (self.blocks, ROWS, self.step)
+        self.rows = cuda.device_array(memory, self.kind)
+        self.weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
+
+    def table(self, size: int) -> Any:
+        """Something of each sequence, with anything in it."""
+        return cuda.device_array((len(self.numbers), 1, size), self.kind)
+
+    def _texts(self) -> Strands:
+        count, n = len(self.numbers), self.step
+        codes = np.full((count, 1, n + 4), BEYOND, np.int8)
+        special = np.zeros((count, 3, n), np.int16)
+        partners = np.zeros((count, 2, n), np.int32)
+        partners[:, 1] = n
+        stacked = np.full((count, 1, n), self.batch.algebra.one)
+        for b, strand in enumerate(self.strands):
+            size = strand.codes.size
+            codes[b, 0, 1 : size + 1] = strand.codes
+            for table, own in ((special, strand.special), (partners, strand.partners)):
+                if own is not None:
+                    table[b, :, :size] = own
+            if strand.stacked is not None:
+                stacked[b, 0, :size] = strand.stacked
+        return uploaded(Strands(codes, special, partners, stacked, np.int64(1), np.int64(n)))
+
+    def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
+        """One of two kernels, with a block for each sequence or with all of them for one."""
+        known = (self.batch.rule, self.batch.algebra, self.weights, self.texts, self.lengths, self.cells)
+        if not self.alone:
+            kernels[0].launch(self.blocks, WARP * _WARPS, *known, *how, self.rows)
+            return
+        with _ALL_BLOCKS:
+            counter = uploaded(np.zeros(1, np.int64))
+            kernels[1].launch(self.blocks, WARP * _LONG_WARPS, *known, *how, self.rows, counter)
+            cuda.synchronize()
+
+    def totals(self) -> NDArray[Any]:
+        """X[0] of every sequence."""
+        found: NDArray[Any] = self.cells.exterior.copy_to_host()[:, 0, 0]
+        return found
+
+
+def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], list[R]]) -> list[R]:
+    """Results of all sequences, in their order; each has so many tables of all cells."""
+    sizes = [strand.codes.size for strand in batch.strands]
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    few = sum(size > _LONG for size in sizes) <= _FEW
+    pieces: list[list[int]] = []
+    for k in order:
+        need = tables * batch.algebra.zero.itemsize * (sizes[k] + 1) ** 2
+        alone = few and sizes[k] > _LONG
+        if not pieces or alone or (len(pieces[-1]) + 1) * need > _PIECE_BYTES:
+            pieces.append([])
+        pieces[-1].append(k)
+
+    def one(device: int, numbers: list[int]) -> list[R]:
+        return run(_Piece(batch, numbers, device))
+
+    found: dict[int, R] = {}
+    for numbers, results in zip(pieces, over_devices(target.devices, pieces, one), strict=True):
+        found.update(zip(numbers, results, strict=True))
+    return [found[k] for k in range(len(sizes))]
+
+
+def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
+    """Best structures; the way back of one long sequence is gone by the CPU."""
+    alg = batch.algebra
+
+    def run(piece: _Piece) -> list[Folded]:
+        piece.launch((fill_sequences, fill_long))
+        n, count = piece.step, len(piece.numbers)
+        shares = np.full((1, 3 * n + 8), alg.one)
+        if piece.alone:
+            tables = (table.copy_to_host()[0] for table in (piece.cells.closed, piece.cells.multi))
+            exterior = piece.cells.exterior.copy_to_host()[0]
+            whole = Intervals(*tables, exterior, piece.starts, n)
+            partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
+            strands = strands_of(piece.strands, 1, alg.one)
+            walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
+            return [Folded(float(exterior[0, 0]), partners[0])]
+        found, left = cuda.device_array((count, n), np.int32), cuda.device_array((count, 3, n + 2), np.int32)
+        walk_sequences.launch(
+            -(-count // WARP),
+            WARP,
+            *(batch.rule, alg, piece.weights, piece.texts, piece.lengths, piece.cells),
+            *(uploaded(shares), left, found),
+        )
+        walked = found.copy_to_host()
+        scores = piece.totals().astype(np.float64).tolist()
+        sizes = piece.sizes.tolist()
+        return [Folded(scores[b], walked[b, : sizes[b]]) for b in range(count)]
+
+    return _in_pieces(batch, target, 3, run)
+
+
+def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
+    """Sums and probabilities; None leaves logarithms, and structures to be drawn, to the CPU."""
+    if batch.logarithms or any(batch.shares):
+        return None
+
+    def run(piece: _Piece) -> list[Summed]:
+        piece.launch((fill_sequences, fill_long))
+        totals, count, n = piece.totals(), len(piece.numbers), piece.step
+        pairs, values = np.empty((0, 2), np.int32), np.empty(0)
+        edges = np.zeros(count + 1, np.int64)
+        if batch.probabilities:
+            tables = [piece.table((n + 1) * n) for _ in range(2)]
+            by = SpanDerivatives(*tables, piece.table(n + 1))
+            piece.launch((derive_sequences, derive_long), by)
+            with np.errstate(all="ignore"):
+                found = piece.cells.closed.copy_to_host()[:, 0] / totals[:, None]
+            pairs, values, edges = _pairs_by_sequence(found, n)
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(totals).tolist()
+        return [
+            Summed(logarithms[b], pairs[edges[b] : edges[b + 1]], values[edges[b] : edges[b + 1]], [])
+            for b in range(count)
+        ]
+
+    return _in_pieces(batch, target, 5, run)
+
+
+def _pairs_by_sequence(
+    found: NDArray[np.float64], step: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+    """Pairs by sequence and base, how probable they are, and where those of each sequence begin."""
+    # What is no number, where sums do not fit, is kept to be noticed.
+    numbers, cells = np.nonzero(~(found <= LEAST))
+    spans, first = cells // step - 1, cells % step
+    order = np.lexsort((spans, first, numbers))
+    pairs = np.stack([first, first + spans], axis=1).astype(np.int32)[order]
+    edges = np.searchsorted(numbers, np.arange(found.shape[0] + 1))
+    return pairs, found[numbers, cells][order], edges
