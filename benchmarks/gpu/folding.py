@@ -28,6 +28,8 @@ from plait.folding.energies import weigh
 from plait.folding.folds import FoldSettings, codes_checked
 from plait.lang.warps import WARP
 
+PAIRS = ("fill", "derive")
+
 
 def strands(count: int, shortest: int, longest: int) -> list[Strand]:
     """Random RNA."""
@@ -88,34 +90,38 @@ def check() -> None:
         )
 
 
-def resident(given: list[Strand]) -> tuple[float, float, float]:
-    """Seconds of the fill of short sequences, of their ways back, and of probabilities behind the fill."""
+def kernels(given: list[Strand], *, walk: bool = False) -> list[float]:
+    """Seconds of the fill, of fill and derivatives, and of ways back, with all on the device."""
+    fill, derive = (
+        (getattr(gpu_spans, f"{name}_{kind}") for kind in ("sequences", "long")) for name in PAIRS
+    )
+    both, found = (tuple(fill), tuple(derive)), []
     with on_device(0):
-        piece = gpu_spans._Piece(fold_batch(given), list(range(len(given))), 0)
-        fill, _ = least(lambda: piece.launch((gpu_spans.fill_sequences, gpu_spans.fill_long)))
-        n, count = piece.step, len(given)
-        known = (
-            piece.batch.rule,
-            piece.batch.algebra,
-            piece.weights,
-            piece.texts,
-            piece.lengths,
-            piece.cells,
-        )
-        shares = cuda.to_device(np.zeros((1, 3 * n + 8), np.float32))
-        left, found = cuda.device_array((count, 3, n + 2), np.int32), cuda.device_array((count, n), np.int32)
-        walk, _ = least(
-            lambda: gpu_spans.walk_sequences.launch(-(-count // WARP), WARP, *known, shares, left, found)
-        )
-        piece = gpu_spans._Piece(sum_batch(given), list(range(len(given))), 0)
-        tables = [piece.table((n + 1) * n) for _ in range(2)]
-        by = gpu_spans.SpanDerivatives(*tables, piece.table(n + 1))
+        numbers, count = list(range(len(given))), len(given)
+        piece = gpu_spans._Piece(fold_batch(given), numbers, 0)
+        n, batch = piece.step, piece.batch
+        found.append(least(lambda: piece.launch(both[0]))[0])
+        known = (batch.rule, batch.algebra, piece.weights, piece.texts, piece.lengths, piece.cells)
+        if walk:
+            room = cuda.to_device(np.zeros((1, 3 * n + 8), np.float32))
+            room = (
+                room,
+                cuda.device_array((count, 3, n + 2), np.int32),
+                cuda.device_array((count, n), np.int32),
+            )
+            blocks = -(-count // WARP)
+            found.append(least(lambda: gpu_spans.walk_sequences.launch(blocks, WARP, *known, *room))[0])
+        sums = gpu_spans._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
+        tables = [sums.table((n + 1) * n) for _ in range(2)]
+        by = gpu_spans.SpanDerivatives(*tables, sums.table(n + 1))
+        found.append(least(lambda: sums.launch(both[0]))[0])
 
-        def both() -> None:
-            piece.launch((gpu_spans.fill_sequences, gpu_spans.fill_long))
-            piece.launch((gpu_spans.derive_sequences, gpu_spans.derive_long), by)
+        def all_of_it() -> None:
+            sums.launch(both[0])
+            sums.launch(both[1], by)
 
-        return fill, walk, least(both)[0]
+        found.append(least(all_of_it)[0])
+    return found
 
 
 def main() -> None:
@@ -129,28 +135,37 @@ def main() -> None:
     short = strands(1 << 15, 76, 76)
     shapes = [(gpu_spans._WARPS, gpu_spans._BLOCKS)]
     if options.sweep:
-        shapes += [(1, 16), (2, 8), (2, 16), (3, 8), (4, 4), (4, 16), (8, 4)]
+        shapes += [(1, 16), (2, 8), (3, 8), (4, 4)]
     for gpu_spans._WARPS, gpu_spans._BLOCKS in shapes:
-        fill, walk, both = resident(short)
-        told = f"{len(short)} x 76, {gpu_spans._WARPS} warps, {gpu_spans._BLOCKS} blocks: fill {fill * 1e3:.1f} ms"
-        rate = len(short) / (fill + walk)
-        told += f", walk {walk * 1e3:.1f} ms, {rate:,.0f} structures/s"
-        print(f"{told}; probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s", flush=True)
+        fill, walk, sums, both = kernels(short, walk=True)
+        print(
+            f"{len(short)} x 76, {gpu_spans._WARPS} warps, {gpu_spans._BLOCKS} blocks a multiprocessor: ",
+            end="",
+        )
+        print(
+            f"fill {fill * 1e3:.1f} ms, walk {walk * 1e3:.1f} ms, {len(short) / (fill + walk):,.0f}/s; ",
+            end="",
+        )
+        print(
+            f"sums {sums * 1e3:.1f} ms, probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s",
+            flush=True,
+        )
     gpu_spans._WARPS, gpu_spans._BLOCKS = shapes[0]
     taken, _ = least(lambda: gpu.launch(FOLDS, fold_batch(short)), 2)
     print(f"whole launch {taken * 1e3:.0f} ms, {len(short) / taken:,.0f}/s", flush=True)
-    widths = (gpu_spans._LONG_WARPS, 8, 12) if options.sweep else (gpu_spans._LONG_WARPS,)
-    for n, scale in ((1000, 0.5), (3000, 0.5), (10000, 0.5)):
+    widths = (gpu_spans._LONG_WARPS, 8) if options.sweep else (gpu_spans._LONG_WARPS,)
+    for n in (1000, 3000, 10000):
         (long,) = strands(1, n, n)
         for gpu_spans._LONG_WARPS in widths:
+            fill, sums, both = (1e3 * seconds for seconds in kernels([long]))
             taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 2)
-            told = f"{n} bases, {gpu_spans._LONG_WARPS} warps: least energy {taken * 1e3:.1f} ms"
-            if n < 10000:
-                batch = sum_batch([long], scale)
-                taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 2)
-                told += f", probabilities {taken * 1e3:.1f} ms"
-            print(told, flush=True)
+            print(f"{n} bases, {gpu_spans._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
+            print(f"and derivatives {both:.1f} ms; least energy {taken * 1e3:.1f} ms", flush=True)
         gpu_spans._LONG_WARPS = widths[0]
+        if n < 10000:
+            batch = sum_batch([long], 0.5)
+            taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 2)
+            print(f"{n} bases: probabilities {taken * 1e3:.1f} ms", flush=True)
 
 
 if __name__ == "__main__":

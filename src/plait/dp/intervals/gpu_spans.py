@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, kept, over_devices, uploaded
+from plait.devices.cuda_devices import device_facts, kept, over_devices, slot_of, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
 from plait.dp.intervals.loops import (
@@ -56,8 +56,8 @@ from plait.dp.intervals.nearest_neighbor import (
 from plait.dp.intervals.rows import RING, Intervals
 from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import Walk, walk_kernel, walk_sequence
-from plait.lang.algebras import PROBABILITY, SaturatingMaxPlus, choice, extend
-from plait.lang.compile import shared
+from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import OneLane, load, store
 from plait.lang.warps import WARP, shuffle_xor
 
@@ -73,21 +73,24 @@ _SUMS: Final = 4 * _BACK
 _TWO: Final = _SUMS + 4 * RING
 _SINGLE: Final = _TWO + 4
 _MULTI: Final = _SINGLE + 4
-#: Shares of the warps, two rows for each.
-_SHARES: Final = _MULTI + 4
-MOST_WARPS: Final = 32
-ROWS: Final = _SHARES + 2 * MOST_WARPS
+ROWS: Final = _MULTI + 4
+#: Shares of two values that a block has room for, each of 32 cells.
+_SHARES: Final = 32
+_SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
 
 
 class SpanCells(NamedTuple):
     """Sequences one behind the other, (sequences, 1, ...): C, s, M and X.
 
-    The cell from i on of a span stands at ``(span + 1) * step + i``; as in `Intervals`, from `starts` on.
+    `listed`, int32, are the spans of those stems from each first base on that are better than all else, and
+    in the first row how many there are. The cell from i on of a span stands at ``(span + 1) * step + i``; as
+    in `Intervals`, from `starts` on.
     """
 
     closed: Any
     stems: Any
     multi: Any
+    listed: Any
     exterior: Any
     starts: Any
     step: Any
@@ -102,7 +105,10 @@ class SpanDerivatives(NamedTuple):
 
 
 class SpanWork(NamedTuple):
-    """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`."""
+    """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
+
+    `shares` is shared memory, float64 (2 * _SHARES, 32), which holds scores and sums alike.
+    """
 
     rule: Any
     alg: Any
@@ -110,6 +116,7 @@ class SpanWork(NamedTuple):
     strands: Any
     cells: Any
     rows: Any
+    shares: Any
     part: Any
     parts: Any
     lane: Any
@@ -124,10 +131,17 @@ def own_work(
         texts.codes[b], texts.special[b], texts.partners[b], texts.stacked[b], np.int64(1), lengths[b]
     )
     own = SpanCells(
-        cells.closed[b], cells.stems[b], cells.multi[b], cells.exterior[b], cells.starts, cells.step
+        cells.closed[b],
+        cells.stems[b],
+        cells.multi[b],
+        cells.listed[b],
+        cells.exterior[b],
+        cells.starts,
+        cells.step,
     )
+    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
-    return SpanWork(rule, alg, weights, strands, own, rows, thread // WARP, warps, thread % WARP)
+    return SpanWork(rule, alg, weights, strands, own, rows, shares, thread // WARP, warps, thread % WARP)
 
 
 @shared
@@ -138,17 +152,19 @@ def place(cells: Any, span: Any, i: Any) -> Any:
 
 @shared
 def clear(work: Any, first: Any, blocks: Any) -> None:
-    """Make C zero, and what is read of spans that are too short to pair."""
+    """Make zero what is read of spans that are too short to pair, and C behind the end of the sequence."""
     one, zero, step = OneLane(1), work.alg.zero, work.cells.step
     for tile in range(first * work.parts + work.part, -(-step // WARP), blocks * work.parts):
         i = tile * WARP + work.lane
         if i < step:
-            for row in range(step + 1):
-                store(one, work.cells.closed, 0, row * step + i, zero)
             for row in range(min(FIRST, step) + 1):
+                store(one, work.cells.closed, 0, row * step + i, zero)
                 store(one, work.cells.multi, 0, row * step + i, zero)
-            for row in range(_TWO, _SHARES):
+            for row in range(max(FIRST, work.strands.longest - i) + 1, step + 1):
+                store(one, work.cells.closed, 0, row * step + i, zero)
+            for row in range(_TWO, ROWS):
                 store(one, work.rows, row, i, zero)
+            list_none(work.alg, work.cells, i)
 
 
 @shared
@@ -222,27 +238,87 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
     return total
 
 
-@shared
-def add_splits(work: Any, span: Any, i: Any) -> Any:
-    """S of a cell, as far as it is this warp's."""
-    one, alg, cells = OneLane(1), work.alg, work.cells
+def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
+    one, cells = OneLane(1), work.cells
     total = alg.zero
-    for m in range(FIRST + work.part, span - FIRST, work.parts):
-        stem = load(one, cells.stems, 0, place(cells, m, i))
-        rest = load(one, cells.multi, 0, place(cells, span - m - 1, i + m + 1))
-        total = close(work.rule, alg, total, stem, rest)
+    for z in range(1 + work.part, load(one, cells.listed, 0, i) + 1, work.parts):
+        m = np.int64(load(one, cells.listed, 0, z * cells.step + i))
+        if m < span - FIRST:
+            stem = load(one, cells.stems, 0, place(cells, m, i))
+            rest = load(one, cells.multi, 0, place(cells, span - m - 1, i + m + 1))
+            total = close(work.rule, alg, total, stem, rest)
     return total
 
 
+def _add_all(alg: Any, work: Any, span: Any, i: Any) -> Any:
+    cells, parts = work.cells, work.parts
+    return sum_products(
+        work,
+        (cells.stems, place(cells, FIRST + work.part, i), cells.step * parts),
+        (
+            cells.multi,
+            place(cells, span - FIRST - work.part - 1, i + FIRST + work.part + 1),
+            (1 - cells.step) * parts,
+        ),
+        -(-(span - 2 * FIRST - work.part) // parts),
+    )
+
+
 @shared
-def finish_cell(work: Any, span: Any, i: Any) -> None:
-    """Add the shares up, and keep what longer spans need."""
+def sum_products(work: Any, left: Any, right: Any, count: Any) -> Any:
+    """The choice between so many products: tables, first places, and steps from one to the next."""
+    one, rule, alg = OneLane(1), work.rule, work.alg
+    (a, x, dx), (b, y, dy) = left, right
+    total, other = alg.zero, alg.zero
+    # Eight loads are under way at a time.
+    for _ in range(count >> 2):
+        a0, b0 = load(one, a, 0, x), load(one, b, 0, y)
+        a1, b1 = load(one, a, 0, x + dx), load(one, b, 0, y + dy)
+        a2, b2 = load(one, a, 0, x + 2 * dx), load(one, b, 0, y + 2 * dy)
+        a3, b3 = load(one, a, 0, x + 3 * dx), load(one, b, 0, y + 3 * dy)
+        total = close(rule, alg, close(rule, alg, total, a0, b0), a1, b1)
+        other = close(rule, alg, close(rule, alg, other, a2, b2), a3, b3)
+        x += 4 * dx
+        y += 4 * dy
+    for _ in range(count & 3 if count > 0 else 0):
+        total = close(rule, alg, total, load(one, a, 0, x), load(one, b, 0, y))
+        x += dx
+        y += dy
+    return choice(alg, total, other)
+
+
+def _list_if_better(alg: Any, cells: Any, span: Any, i: Any, stem: Any, others: Any) -> None:
+    if is_better(alg, stem, others):
+        count = load(OneLane(1), cells.listed, 0, i) + 1
+        store(OneLane(1), cells.listed, 0, count * cells.step + i, span)
+        store(OneLane(1), cells.listed, 0, i, count)
+
+
+def _list_nothing(alg: Any, cells: Any, *what: Any) -> None:
+    pass
+
+
+def _no_list(alg: Any, cells: Any, i: Any) -> None:
+    pass
+
+
+def _empty_list(alg: Any, cells: Any, i: Any) -> None:
+    store(OneLane(1), cells.listed, 0, i, 0)
+
+
+#: S of a cell, as far as it is this warp's: of stems that are better than all else where a choice is one of
+#: the alternatives, and of all stems in sums.
+add_splits = by_type_of({SaturatingMaxPlus: _add_listed, Probability: _add_all})
+list_stem = by_type_of({SaturatingMaxPlus: _list_if_better, Probability: _list_nothing})
+list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
+
+
+@shared
+def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
+    """Add the shares up, from a number on, and keep what longer spans need."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, j = OneLane(1), work.cells, i + span
-    value, split = load(one, rows, _SHARES, i), load(one, rows, _SHARES + 1, i)
-    for part in range(1, work.parts):
-        value = choice(alg, value, load(one, rows, _SHARES + 2 * part, i))
-        split = choice(alg, split, load(one, rows, _SHARES + 2 * part + 1, i))
+    value, split = added_up(work, share), added_up(work, _SHARES + share)
     row, here = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0), span & (_BACK - 1)
     stem = extend(alg, value, outward(weights, row, STEM))
     store(one, cells.closed, 0, place(cells, span, i), value)
@@ -253,27 +329,42 @@ def finish_cell(work: Any, span: Any, i: Any) -> None:
     store(one, rows, _BULGE_ROWS + here, i, extend(alg, value, outward(weights, row, BULGE)))
     below = load(one, rows, _TWO + ((span - 1) & 3), i + 1)
     store(one, rows, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
-    single = one_stem(rule, alg, load(one, rows, _SINGLE + ((span - 1) & 3), i), stem)
+    shorter = load(one, rows, _SINGLE + ((span - 1) & 3), i)
+    single = one_stem(rule, alg, shorter, stem)
     store(one, rows, _SINGLE + (span & 3), i, single)
     below = load(one, cells.multi, 0, place(cells, span - 1, i + 1))
     store(one, cells.multi, 0, place(cells, span, i), stems(rule, alg, below, split, single))
+    others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
+    list_stem(alg, cells, span, i, stem, others)
+
+
+@shared
+def added_up(work: Any, share: Any) -> Any:
+    """The choice between the shares of all warps."""
+    found = work.shares[share, work.lane]
+    for part in range(1, work.parts):
+        found = choice(work.alg, found, work.shares[share + part, work.lane])
+    return found
 
 
 @shared
 def fill_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
     """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
-    end = work.strands.longest - span
+    end, each = work.strands.longest - span, _SHARES // work.parts
     tiles = -(-end // WARP)
-    for tile in range(first, tiles, blocks):
-        i = tile * WARP + work.lane
-        if i < end:
-            store(OneLane(1), work.rows, _SHARES + 2 * work.part, i, add_loops(work, span, i))
-            store(OneLane(1), work.rows, _SHARES + 2 * work.part + 1, i, add_splits(work, span, i))
-    cuda.syncthreads()
-    for tile in range(first + blocks * work.part, tiles, blocks * work.parts):
-        i = tile * WARP + work.lane
-        if i < end:
-            finish_cell(work, span, i)
+    for some in range(first, tiles, blocks * each):
+        for tile in range(each):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                share = tile * work.parts + work.part
+                work.shares[share, work.lane] = add_loops(work, span, i)
+                work.shares[_SHARES + share, work.lane] = add_splits(work.alg, work, span, i)
+        cuda.syncthreads()
+        for tile in range(work.part, each, work.parts):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                finish_cell(work, span, i, tile * work.parts)
+        cuda.syncthreads()
 
 
 @shared
@@ -283,14 +374,12 @@ def over_block(work: Any, value: Any, row: Any) -> Any:
     for step in (16, 8, 4, 2, 1):
         value = choice(alg, value, shuffle_xor(value, step))
     if work.lane == 0:
-        store(OneLane(1), work.rows, _SHARES + 2 * work.part + row, 0, value)
+        work.shares[row, work.part] = value
     cuda.syncthreads()
-    value = alg.zero
-    if work.lane < work.parts:
-        value = load(OneLane(1), work.rows, _SHARES + 2 * work.lane + row, 0)
+    found = work.shares[row, work.lane] if work.lane < work.parts else np.float64(alg.zero)
     for step in (16, 8, 4, 2, 1):
-        value = choice(alg, value, shuffle_xor(value, step))
-    return value
+        found = choice(alg, found, shuffle_xor(found, step))
+    return found
 
 
 @shared
@@ -376,10 +465,12 @@ def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
             outer = pair_type(weights, strands, p, q, 0)
             loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, 0)
             total = close(rule, alg, total, value, loop)
-    behind = alg.zero
-    for m in range(FIRST + work.part, n - 1 - j, work.parts):
-        by_split = load(one, by.split, 0, place(cells, span + 1 + m, i))
-        behind = close(rule, alg, behind, by_split, load(one, cells.multi, 0, place(cells, m, j + 1)))
+    behind = sum_products(
+        work,
+        (by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
+        (cells.multi, place(cells, FIRST + work.part, j + 1), cells.step * work.parts),
+        -(-(n - 1 - j - FIRST - work.part) // work.parts),
+    )
     total = close(rule, alg, total, behind, outward(weights, row, STEM))
     if work.part == 0:
         before = extend(alg, load(one, by.exterior, 0, i), outward(weights, row, EXTERIOR))
@@ -419,24 +510,21 @@ def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any
 @shared
 def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
     """The derivative by M of a cell, as far as it comes from S and is this warp's."""
-    one, alg, cells = OneLane(1), work.alg, work.cells
-    total = alg.zero
-    for m in range(FIRST + work.part, i, work.parts):
-        stem = load(one, cells.stems, 0, place(cells, m, i - 1 - m))
-        by_split = load(one, by.split, 0, place(cells, span + 1 + m, i - 1 - m))
-        total = close(work.rule, alg, total, stem, by_split)
-    return total
+    cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
+    return sum_products(
+        work,
+        (cells.stems, place(cells, m, i - 1 - m), step),
+        (by.split, place(cells, span + 1 + m, i - 1 - m), step),
+        -(-(i - m) // work.parts),
+    )
 
 
 @shared
-def finish_around(work: Any, by: Any, span: Any, i: Any) -> None:
-    """Add the shares up, and keep what shorter spans need; what a pair weighs takes the place of C."""
+def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
+    """Add the shares up, from a number on, keep what shorter spans need, and put weights in the place of C."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
-    total, by_multi = load(one, rows, _SHARES, i), load(one, rows, _SHARES + 1, i)
-    for part in range(1, work.parts):
-        total = choice(alg, total, load(one, rows, _SHARES + 2 * part, i))
-        by_multi = choice(alg, by_multi, load(one, rows, _SHARES + 2 * part + 1, i))
+    total, by_multi = added_up(work, share), added_up(work, _SHARES + share)
     here, after = span & 3, (span + 1) & 3
     by_two = alg.zero
     if i > 0:
@@ -468,18 +556,21 @@ def finish_around(work: Any, by: Any, span: Any, i: Any) -> None:
 @shared
 def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
     """Derivatives of all cells of a span, shared out as by `fill_span`."""
-    end = work.strands.longest - span
+    end, each = work.strands.longest - span, _SHARES // work.parts
     tiles = -(-end // WARP)
-    for tile in range(first, tiles, blocks):
-        i = tile * WARP + work.lane
-        if i < end:
-            store(OneLane(1), work.rows, _SHARES + 2 * work.part, i, add_around(work, by, span, i))
-            store(OneLane(1), work.rows, _SHARES + 2 * work.part + 1, i, add_before(work, by, span, i))
-    cuda.syncthreads()
-    for tile in range(first + blocks * work.part, tiles, blocks * work.parts):
-        i = tile * WARP + work.lane
-        if i < end:
-            finish_around(work, by, span, i)
+    for some in range(first, tiles, blocks * each):
+        for tile in range(each):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                share = tile * work.parts + work.part
+                work.shares[share, work.lane] = add_around(work, by, span, i)
+                work.shares[_SHARES + share, work.lane] = add_before(work, by, span, i)
+        cuda.syncthreads()
+        for tile in range(work.part, each, work.parts):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                finish_around(work, by, span, i, tile * work.parts)
+        cuda.syncthreads()
 
 
 @shared
@@ -490,7 +581,7 @@ def wait_for_blocks(counter: Any, blocks: Any) -> None:
         cuda.threadfence()
         arrived = cuda.atomic.add(counter, 0, 1)
         wanted = (arrived // blocks + 1) * blocks
-        while cuda.atomic.add(counter, 0, 0) < wanted:
+        while cuda.ldcv(counter, 0) < wanted:
             pass
         cuda.threadfence()
     cuda.syncthreads()
@@ -513,7 +604,8 @@ def _examples() -> list[tuple[Any, ...]]:
             np.int64(1),
             np.int64(1),
         )
-        cells = SpanCells(table, table, table, table, np.zeros(1, np.int64), np.int64(1))
+        listed = np.zeros((1, 1, 1), np.int32)
+        cells = SpanCells(table, table, table, listed, table, np.zeros(1, np.int64), np.int64(1))
         lengths = np.zeros(1, np.int64)
         found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, table))
     return found
@@ -535,7 +627,6 @@ def fill_sequences(
         cuda.syncthreads()
         for span in range(FIRST, lengths[b]):
             fill_span(work, span, 0, 1)
-            cuda.syncthreads()
         sum_exterior(work)
         cuda.syncthreads()
 
@@ -585,7 +676,6 @@ def derive_sequences(
         cuda.syncthreads()
         for span in range(lengths[b] - 1, FIRST - 1, -1):
             derive_span(work, own, span, 0, 1)
-            cuda.syncthreads()
 
 
 @cuda_kernel(_long_outside_examples, max_registers=128)
@@ -659,16 +749,20 @@ class _Piece:
     """Sequences on the current device, with what is kept of their cells."""
 
     def __init__(self, batch: Any, numbers: list[int], device: int) -> None:
-        self.batch, self.numbers = batch, numbers
+        self.batch, self.numbers, self.device = batch, numbers, device
         self.strands = [batch.strands[k] for k in numbers]
         sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
         self.sizes, self.step = sizes, max(int(sizes.max()), 1)
         self.alone = len(numbers) == 1 and self.step > _LONG
         self.kind = type(batch.algebra.zero)
-        cells = [self.table((self.step + 1) * self.step) for _ in range(3)]
+        size = (self.step + 1) * self.step
+        cells = [self.table(size) for _ in range(3)]
+        listed = cuda.device_array((len(numbers), 1, size if isinstance(batch, FoldBatch) else 1), np.int32)
         places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
         self.starts = places
-        self.cells = SpanCells(*cells, self.table(self.step + 1), uploaded(places), np.int64(self.step))
+        self.cells = SpanCells(
+            *cells, listed, self.table(self.step + 1), uploaded(places), np.int64(self.step)
+        )
         self.texts = self._texts()
         self.lengths = uploaded(sizes)
         facts = device_facts(device)
@@ -685,7 +779,7 @@ class _Piece:
         """Something of each sequence, with anything in it."""
         return cuda.device_array((len(self.numbers), 1, size), self.kind)
 
-    def _texts(self) -> Strands:
+    def _texts(self) -> Any:
         count, n = len(self.numbers), self.step
         codes = np.full((count, 1, n + 4), BEYOND, np.int8)
         special = np.zeros((count, 3, n), np.int16)
@@ -750,13 +844,15 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         n, count = piece.step, len(piece.numbers)
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
-            tables = (table.copy_to_host()[0] for table in (piece.cells.closed, piece.cells.multi))
-            exterior = piece.cells.exterior.copy_to_host()[0]
-            whole = Intervals(*tables, exterior, piece.starts, n)
-            partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
-            strands = strands_of(piece.strands, 1, alg.one)
-            walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
-            return [Folded(float(exterior[0, 0]), partners[0])]
+            with slot_of(piece.device) as slot:
+                cells = piece.cells
+                tables = [slot.download(f"folding {k}", cells[k])[0] for k in (0, 2, 4)]
+                slot.wait()
+                whole = Intervals(*tables, piece.starts, n)
+                partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
+                strands = strands_of(piece.strands, 1, alg.one)
+                walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
+                return [Folded(float(whole.exterior[0, 0]), partners[0])]
         found, left = cuda.device_array((count, n), np.int32), cuda.device_array((count, 3, n + 2), np.int32)
         walk_sequences.launch(
             -(-count // WARP),
@@ -769,7 +865,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         sizes = piece.sizes.tolist()
         return [Folded(scores[b], walked[b, : sizes[b]]) for b in range(count)]
 
-    return _in_pieces(batch, target, 3, run)
+    return _in_pieces(batch, target, 4, run)
 
 
 def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
@@ -786,9 +882,11 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
             tables = [piece.table((n + 1) * n) for _ in range(2)]
             by = SpanDerivatives(*tables, piece.table(n + 1))
             piece.launch((derive_sequences, derive_long), by)
-            with np.errstate(all="ignore"):
-                found = piece.cells.closed.copy_to_host()[:, 0] / totals[:, None]
-            pairs, values, edges = _pairs_by_sequence(found, n)
+            with slot_of(piece.device) as slot:
+                weights = slot.download("folding 0", piece.cells.closed)
+                slot.wait()
+                with np.errstate(all="ignore"):
+                    pairs, values, edges = _pairs_by_sequence(weights[:, 0] / totals[:, None], n)
         with np.errstate(divide="ignore"):
             logarithms = np.log(totals).tolist()
         return [
@@ -806,7 +904,9 @@ def _pairs_by_sequence(
     # What is no number, where sums do not fit, is kept to be noticed.
     numbers, cells = np.nonzero(~(found <= LEAST))
     spans, first = cells // step - 1, cells % step
-    order = np.lexsort((spans, first, numbers))
+    # They are in the order of spans within that of sequences; NumPy sorts short numbers by their digits.
+    keys = numbers * step + first
+    order = np.argsort(keys.astype(np.uint16) if found.shape[0] * step < 1 << 16 else keys, kind="stable")
     pairs = np.stack([first, first + spans], axis=1).astype(np.int32)[order]
     edges = np.searchsorted(numbers, np.arange(found.shape[0] + 1))
     return pairs, found[numbers, cells][order], edges
