@@ -521,7 +521,7 @@ def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
 
 @shared
 def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
-    """Add the shares up, from a number on, keep what shorter spans need, and put weights in the place of C."""
+    """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
     total, by_multi = added_up(work, share), added_up(work, _SHARES + share)
@@ -581,7 +581,7 @@ def wait_for_blocks(counter: Any, blocks: Any) -> None:
         cuda.threadfence()
         arrived = cuda.atomic.add(counter, 0, 1)
         wanted = (arrived // blocks + 1) * blocks
-        while cuda.ldcv(counter, 0) < wanted:
+        while cuda.atomic.add(counter, 0, 0) < wanted:
             pass
         cuda.threadfence()
     cuda.syncthreads()
@@ -846,9 +846,9 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         if piece.alone:
             with slot_of(piece.device) as slot:
                 cells = piece.cells
-                tables = [slot.download(f"folding {k}", cells[k])[0] for k in (0, 2, 4)]
+                closed, multi, exterior = (slot.download(f"folding {k}", cells[k])[0] for k in (0, 2, 4))
                 slot.wait()
-                whole = Intervals(*tables, piece.starts, n)
+                whole = Intervals(closed, multi, exterior, piece.starts, n)
                 partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
                 strands = strands_of(piece.strands, 1, alg.one)
                 walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
@@ -879,8 +879,7 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
         pairs, values = np.empty((0, 2), np.int32), np.empty(0)
         edges = np.zeros(count + 1, np.int64)
         if batch.probabilities:
-            tables = [piece.table((n + 1) * n) for _ in range(2)]
-            by = SpanDerivatives(*tables, piece.table(n + 1))
+            by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
             piece.launch((derive_sequences, derive_long), by)
             with slot_of(piece.device) as slot:
                 weights = slot.download("folding 0", piece.cells.closed)
