@@ -28,8 +28,6 @@ from plait.folding.energies import weigh
 from plait.folding.folds import FoldSettings, codes_checked
 from plait.lang.warps import WARP
 
-PAIRS = ("fill", "derive")
-
 
 def strands(count: int, shortest: int, longest: int) -> list[Strand]:
     """Random RNA."""
@@ -90,12 +88,13 @@ def check() -> None:
         )
 
 
-def kernels(given: list[Strand], *, walk: bool = False) -> list[float]:
-    """Seconds of the fill, of fill and derivatives, and of ways back, with all on the device."""
-    fill, derive = (
-        (getattr(gpu_spans, f"{name}_{kind}") for kind in ("sequences", "long")) for name in PAIRS
+def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -> list[float]:
+    """Seconds of the fill, of ways back, of sums, and of these with derivatives, with all on the device."""
+    both = (
+        (gpu_spans.fill_sequences, gpu_spans.fill_long),
+        (gpu_spans.derive_sequences, gpu_spans.derive_long),
     )
-    both, found = (tuple(fill), tuple(derive)), []
+    found = []
     with on_device(0):
         numbers, count = list(range(len(given))), len(given)
         piece = gpu_spans._Piece(fold_batch(given), numbers, 0)
@@ -111,6 +110,8 @@ def kernels(given: list[Strand], *, walk: bool = False) -> list[float]:
             )
             blocks = -(-count // WARP)
             found.append(least(lambda: gpu_spans.walk_sequences.launch(blocks, WARP, *known, *room))[0])
+        if not ensemble:
+            return [*found, 0.0, 0.0]
         sums = gpu_spans._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
         tables = [sums.table((n + 1) * n) for _ in range(2)]
         by = gpu_spans.SpanDerivatives(*tables, sums.table(n + 1))
@@ -157,7 +158,7 @@ def main() -> None:
     for n in (1000, 3000, 10000):
         (long,) = strands(1, n, n)
         for gpu_spans._LONG_WARPS in widths:
-            fill, sums, both = (1e3 * seconds for seconds in kernels([long]))
+            fill, sums, both = (1e3 * seconds for seconds in kernels([long], ensemble=n < 10000))
             taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 2)
             print(f"{n} bases, {gpu_spans._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
             print(f"and derivatives {both:.1f} ms; least energy {taken * 1e3:.1f} ms", flush=True)
