@@ -80,7 +80,7 @@ _SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
 
 
 class SpanCells(NamedTuple):
-    """Sequences one behind the other, (sequences, 1, ...): C, s, M and X.
+    """Sequences one behind the other, (sequences, ...): C, s, M and X.
 
     `listed`, int32, are the spans of those stems from each first base on that are better than all else, and
     in the first row how many there are. The cell from i on of a span stands at ``(span + 1) * step + i``; as
@@ -107,6 +107,7 @@ class SpanDerivatives(NamedTuple):
 class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
+    It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
     `shares` is shared memory, float64 (2 * _SHARES, 32), which holds scores and sums alike.
     """
 
@@ -117,6 +118,9 @@ class SpanWork(NamedTuple):
     cells: Any
     rows: Any
     shares: Any
+    b: Any
+    g: Any
+    n: Any
     part: Any
     parts: Any
     lane: Any
@@ -127,21 +131,10 @@ def own_work(
     rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any, b: Any
 ) -> Any:
     """The b-th sequence as work of this thread."""
-    strands = Strands(
-        texts.codes[b], texts.special[b], texts.partners[b], texts.stacked[b], np.int64(1), lengths[b]
-    )
-    own = SpanCells(
-        cells.closed[b],
-        cells.stems[b],
-        cells.multi[b],
-        cells.listed[b],
-        cells.exterior[b],
-        cells.starts,
-        cells.step,
-    )
     shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
-    return SpanWork(rule, alg, weights, strands, own, rows, shares, thread // WARP, warps, thread % WARP)
+    where = thread // WARP, warps, thread % WARP
+    return SpanWork(rule, alg, weights, texts, cells, rows, shares, b, b * texts.longest, lengths[b], *where)
 
 
 @shared
@@ -158,13 +151,13 @@ def clear(work: Any, first: Any, blocks: Any) -> None:
         i = tile * WARP + work.lane
         if i < step:
             for row in range(min(FIRST, step) + 1):
-                store(one, work.cells.closed, 0, row * step + i, zero)
-                store(one, work.cells.multi, 0, row * step + i, zero)
-            for row in range(max(FIRST, work.strands.longest - i) + 1, step + 1):
-                store(one, work.cells.closed, 0, row * step + i, zero)
+                store(one, work.cells.closed, work.b, row * step + i, zero)
+                store(one, work.cells.multi, work.b, row * step + i, zero)
+            for row in range(max(FIRST, work.n - i) + 1, step + 1):
+                store(one, work.cells.closed, work.b, row * step + i, zero)
             for row in range(_TWO, ROWS):
                 store(one, work.rows, row, i, zero)
-            list_none(work.alg, work.cells, i)
+            list_none(work.alg, work, i)
 
 
 @shared
@@ -184,21 +177,23 @@ def add_loops(work: Any, span: Any, i: Any) -> Any:
         store(one, rows, here + u, i, value)
         if u > 5:
             generic = close(rule, alg, generic, value, interior(weights, u))
-    kind = pair_type(weights, strands, i, j, 0)
-    if kind == 0 or not allowed(strands, i, j, 0):
+    kind = pair_type(weights, strands, i, j, work.g)
+    if not ((kind != 0) & allowed(strands, i, j, work.g)):
         return alg.zero
-    row = inward_row(strands, kind, i, j, 0)
+    row = inward_row(strands, kind, i, j, work.g)
     total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)))
     for t in range(work.part, 7, work.parts):
         left, right = small_sides(t)
         p, q = i + 1 + left, j - 1 - right
         if q - p >= FIRST:
-            value = load(one, work.cells.closed, 0, place(work.cells, q - p, p))
-            within = pair_type(weights, strands, q, p, 0)
-            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, 0)
+            value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
+            within = pair_type(weights, strands, q, p, work.g)
+            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
             total = close(rule, alg, total, value, loop)
-    if work.part == 0:
-        total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, 0))
+    # Small loops are the first seven warps'.
+    if work.part == 7 % work.parts:
+        total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
+    if work.part == 8 % work.parts:
         behind = load(one, rows, _TWO + ((span - 2) & 3), i + 1)
         total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
     return total
@@ -229,7 +224,7 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
         left, right = load(one, rows, inner, i + 1), load(one, rows, inner, i + 1 + k)
         found = beside(rule, alg, found, left, right, bulge(weights, k))
     total = close(rule, alg, total, found, inward(weights, row, BULGE))
-    if work.part == 0 and largest >= 5:
+    if work.part == 9 % work.parts and largest >= 5:
         inner = _TWO_THREE_ROWS + ((span - 7) & (_BACK - 1))
         left, right = load(one, rows, inner, i + 3), load(one, rows, inner, i + 4)
         loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
@@ -241,11 +236,11 @@ def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
 def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
     one, cells = OneLane(1), work.cells
     total = alg.zero
-    for z in range(1 + work.part, load(one, cells.listed, 0, i) + 1, work.parts):
-        m = np.int64(load(one, cells.listed, 0, z * cells.step + i))
+    for z in range(1 + work.part, load(one, cells.listed, work.b, i) + 1, work.parts):
+        m = np.int64(load(one, cells.listed, work.b, z * cells.step + i))
         if m < span - FIRST:
-            stem = load(one, cells.stems, 0, place(cells, m, i))
-            rest = load(one, cells.multi, 0, place(cells, span - m - 1, i + m + 1))
+            stem = load(one, cells.stems, work.b, place(cells, m, i))
+            rest = load(one, cells.multi, work.b, place(cells, span - m - 1, i + m + 1))
             total = close(work.rule, alg, total, stem, rest)
     return total
 
@@ -267,43 +262,44 @@ def _add_all(alg: Any, work: Any, span: Any, i: Any) -> Any:
 @shared
 def sum_products(work: Any, left: Any, right: Any, count: Any) -> Any:
     """The choice between so many products: tables, first places, and steps from one to the next."""
-    one, rule, alg = OneLane(1), work.rule, work.alg
+    one, rule, alg, at = OneLane(1), work.rule, work.alg, work.b
     (a, x, dx), (b, y, dy) = left, right
     total, other = alg.zero, alg.zero
     # Eight loads are under way at a time.
     for _ in range(count >> 2):
-        a0, b0 = load(one, a, 0, x), load(one, b, 0, y)
-        a1, b1 = load(one, a, 0, x + dx), load(one, b, 0, y + dy)
-        a2, b2 = load(one, a, 0, x + 2 * dx), load(one, b, 0, y + 2 * dy)
-        a3, b3 = load(one, a, 0, x + 3 * dx), load(one, b, 0, y + 3 * dy)
+        a0, b0 = load(one, a, at, x), load(one, b, at, y)
+        a1, b1 = load(one, a, at, x + dx), load(one, b, at, y + dy)
+        a2, b2 = load(one, a, at, x + 2 * dx), load(one, b, at, y + 2 * dy)
+        a3, b3 = load(one, a, at, x + 3 * dx), load(one, b, at, y + 3 * dy)
         total = close(rule, alg, close(rule, alg, total, a0, b0), a1, b1)
         other = close(rule, alg, close(rule, alg, other, a2, b2), a3, b3)
         x += 4 * dx
         y += 4 * dy
     for _ in range(count & 3 if count > 0 else 0):
-        total = close(rule, alg, total, load(one, a, 0, x), load(one, b, 0, y))
+        total = close(rule, alg, total, load(one, a, at, x), load(one, b, at, y))
         x += dx
         y += dy
     return choice(alg, total, other)
 
 
-def _list_if_better(alg: Any, cells: Any, span: Any, i: Any, stem: Any, others: Any) -> None:
+def _list_if_better(alg: Any, work: Any, span: Any, i: Any, stem: Any, others: Any) -> None:
+    cells = work.cells
     if is_better(alg, stem, others):
-        count = load(OneLane(1), cells.listed, 0, i) + 1
-        store(OneLane(1), cells.listed, 0, count * cells.step + i, span)
-        store(OneLane(1), cells.listed, 0, i, count)
+        count = load(OneLane(1), cells.listed, work.b, i) + 1
+        store(OneLane(1), cells.listed, work.b, count * cells.step + i, span)
+        store(OneLane(1), cells.listed, work.b, i, count)
 
 
-def _list_nothing(alg: Any, cells: Any, *what: Any) -> None:
+def _list_nothing(alg: Any, work: Any, *what: Any) -> None:
     pass
 
 
-def _no_list(alg: Any, cells: Any, i: Any) -> None:
+def _no_list(alg: Any, work: Any, i: Any) -> None:
     pass
 
 
-def _empty_list(alg: Any, cells: Any, i: Any) -> None:
-    store(OneLane(1), cells.listed, 0, i, 0)
+def _empty_list(alg: Any, work: Any, i: Any) -> None:
+    store(OneLane(1), work.cells.listed, work.b, i, 0)
 
 
 #: S of a cell, as far as it is this warp's: of stems that are better than all else where a choice is one of
@@ -317,12 +313,12 @@ list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
 def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what longer spans need."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
-    one, cells, j = OneLane(1), work.cells, i + span
+    one, cells, j, here = OneLane(1), work.cells, i + span, span & (_BACK - 1)
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     value, split = added_up(work, share), added_up(work, _SHARES + share)
-    row, here = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0), span & (_BACK - 1)
     stem = extend(alg, value, outward(weights, row, STEM))
-    store(one, cells.closed, 0, place(cells, span, i), value)
-    store(one, cells.stems, 0, place(cells, span, i), stem)
+    store(one, cells.closed, work.b, place(cells, span, i), value)
+    store(one, cells.stems, work.b, place(cells, span, i), stem)
     store(one, rows, _GENERIC_ROWS + here, i, extend(alg, value, outward(weights, row, GENERIC)))
     store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, value, outward(weights, row, ONE_SIDED)))
     store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, value, outward(weights, row, TWO_THREE)))
@@ -332,10 +328,10 @@ def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
     shorter = load(one, rows, _SINGLE + ((span - 1) & 3), i)
     single = one_stem(rule, alg, shorter, stem)
     store(one, rows, _SINGLE + (span & 3), i, single)
-    below = load(one, cells.multi, 0, place(cells, span - 1, i + 1))
-    store(one, cells.multi, 0, place(cells, span, i), stems(rule, alg, below, split, single))
+    below = load(one, cells.multi, work.b, place(cells, span - 1, i + 1))
+    store(one, cells.multi, work.b, place(cells, span, i), stems(rule, alg, below, split, single))
     others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
-    list_stem(alg, cells, span, i, stem, others)
+    list_stem(alg, work, span, i, stem, others)
 
 
 @shared
@@ -350,10 +346,10 @@ def added_up(work: Any, share: Any) -> Any:
 @shared
 def fill_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
     """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
-    end, each = work.strands.longest - span, _SHARES // work.parts
+    end, each = work.n - span, _SHARES // work.parts
     tiles = -(-end // WARP)
     for some in range(first, tiles, blocks * each):
-        for tile in range(each):
+        for tile in range(min(each, -(-(tiles - some) // blocks))):
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
                 share = tile * work.parts + work.part
@@ -386,48 +382,48 @@ def over_block(work: Any, value: Any, row: Any) -> Any:
 def outer_weight(work: Any, i: Any, j: Any) -> Any:
     """What a pair adds to what is in no loop."""
     strands, weights = work.strands, work.weights
-    row = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     return outward(weights, row, EXTERIOR)
 
 
 @shared
 def sum_exterior(work: Any) -> None:
     """X of a sequence by one block."""
-    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.strands.longest
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
     thread, threads = work.part * WARP + work.lane, work.parts * WARP
     total = alg.one
     if thread == 0:
-        store(one, cells.exterior, 0, n, total)
+        store(one, cells.exterior, work.b, n, total)
     cuda.syncthreads()
     for i in range(n - 1, -1, -1):
         found = alg.zero
         for k in range(i + FIRST + thread, n, threads):
-            value = load(one, cells.closed, 0, place(cells, k - i, i))
-            behind = extend(alg, outer_weight(work, i, k), load(one, cells.exterior, 0, k + 1))
+            value = load(one, cells.closed, work.b, place(cells, k - i, i))
+            behind = extend(alg, outer_weight(work, i, k), load(one, cells.exterior, work.b, k + 1))
             found = close(rule, alg, found, value, behind)
         total = choice(alg, leave(rule, alg, total), over_block(work, found, i & 1))
         if thread == 0:
-            store(one, cells.exterior, 0, i, total)
+            store(one, cells.exterior, work.b, i, total)
 
 
 @shared
 def sum_before(work: Any, by: Any) -> None:
     """Derivatives by X of a sequence by one block; that by X[0] is one."""
-    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.strands.longest
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
     thread, threads = work.part * WARP + work.lane, work.parts * WARP
     total = alg.one
     if thread == 0:
-        store(one, by.exterior, 0, 0, total)
+        store(one, by.exterior, work.b, 0, total)
     cuda.syncthreads()
     for j in range(1, n + 1):
         found = alg.zero
         for i in range(thread, j - FIRST, threads):
-            value = load(one, cells.closed, 0, place(cells, j - 1 - i, i))
-            before = extend(alg, outer_weight(work, i, j - 1), load(one, by.exterior, 0, i))
+            value = load(one, cells.closed, work.b, place(cells, j - 1 - i, i))
+            before = extend(alg, outer_weight(work, i, j - 1), load(one, by.exterior, work.b, i))
             found = close(rule, alg, found, value, before)
         total = choice(alg, leave(rule, alg, total), over_block(work, found, j & 1))
         if thread == 0:
-            store(one, by.exterior, 0, j, total)
+            store(one, by.exterior, work.b, j, total)
 
 
 @shared
@@ -440,7 +436,7 @@ def at_start(work: Any, row: Any, i: Any, inside: Any) -> Any:
 def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
     """The derivative by C of a cell, as far as it is this warp's; loops by size are kept in any case."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
-    one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
+    one, cells, n, j = OneLane(1), work.cells, work.n, i + span
     here, last = _SUMS + (span & 3) * RING, _SUMS + ((span + 2) & 3) * RING
     generic = alg.zero
     for u in range(4 + work.part, min(LARGEST_LOOP, n - span - 3) + 1, work.parts):
@@ -452,18 +448,18 @@ def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
         store(one, rows, here + u, i, value)
         if u > 5:
             generic = close(rule, alg, generic, value, interior(weights, u))
-    if load(one, cells.closed, 0, place(cells, span, i)) == alg.zero:
+    if load(one, cells.closed, work.b, place(cells, span, i)) == alg.zero:
         return alg.zero
-    row = outward_row(strands, pair_type(weights, strands, i, j, 0), i, j, 0)
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     total = add_beside_around(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)))
-    inner = pair_type(weights, strands, j, i, 0)
+    inner = pair_type(weights, strands, j, i, work.g)
     for t in range(work.part, 7, work.parts):
         left, right = small_sides(t)
         p, q = i - 1 - left, j + 1 + right
         if p >= 0 and q < n:
-            value = load(one, by.closed, 0, place(cells, q - p, p))
-            outer = pair_type(weights, strands, p, q, 0)
-            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, 0)
+            value = load(one, by.closed, work.b, place(cells, q - p, p))
+            outer = pair_type(weights, strands, p, q, work.g)
+            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
             total = close(rule, alg, total, value, loop)
     behind = sum_products(
         work,
@@ -472,16 +468,16 @@ def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
         -(-(n - 1 - j - FIRST - work.part) // work.parts),
     )
     total = close(rule, alg, total, behind, outward(weights, row, STEM))
-    if work.part == 0:
-        before = extend(alg, load(one, by.exterior, 0, i), outward(weights, row, EXTERIOR))
-        total = close(rule, alg, total, before, load(one, cells.exterior, 0, j + 1))
+    if work.part == 7 % work.parts:
+        before = extend(alg, load(one, by.exterior, work.b, i), outward(weights, row, EXTERIOR))
+        total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
 
 
 @shared
 def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
     """Besides, interior loops around of one base on one side, of two and three, and longer bulges."""
-    rule, alg, weights, n, j = work.rule, work.alg, work.weights, work.strands.longest, i + span
+    rule, alg, weights, n, j = work.rule, work.alg, work.weights, work.n, i + span
     found = alg.zero
     for k in range(3 + work.part, LARGEST_LOOP, work.parts):
         outer = _ONE_SIDED_ROWS + ((span + 3 + k) & (_BACK - 1))
@@ -497,7 +493,7 @@ def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any
         right = at_start(work, outer, i - 1 - k, i > k and j + 1 < n)
         found = beside(rule, alg, found, left, right, bulge(weights, k))
     total = close(rule, alg, total, found, outward(weights, row, BULGE))
-    if work.part == 0:
+    if work.part == 8 % work.parts:
         outer = _TWO_THREE_ROWS + ((span + 7) & (_BACK - 1))
         left = at_start(work, outer, i - 3, i >= 3 and j + 4 < n)
         right = at_start(work, outer, i - 4, i >= 4 and j + 3 < n)
@@ -523,7 +519,7 @@ def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
 def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
-    one, cells, n, j = OneLane(1), work.cells, strands.longest, i + span
+    one, cells, n, j = OneLane(1), work.cells, work.n, i + span
     total, by_multi = added_up(work, share), added_up(work, _SHARES + share)
     here, after = span & 3, (span + 1) & 3
     by_two = alg.zero
@@ -531,22 +527,25 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
         by_multi = close(rule, alg, by_multi, load(one, rows, _MULTI + after, i - 1), rule.unpaired)
         by_two = extend(alg, load(one, rows, _TWO + after, i - 1), rule.unpaired)
         if j + 1 < n:
-            kind = pair_type(weights, strands, i - 1, j + 1, 0)
-            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, 0), CLOSING)
-            around = load(one, by.closed, 0, place(cells, span + 2, i - 1))
+            kind = pair_type(weights, strands, i - 1, j + 1, work.g)
+            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
+            around = load(one, by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
     single = one_stem(rule, alg, at_start(work, _SINGLE + after, i, j + 1 < n), by_multi)
     store(one, rows, _MULTI + here, i, by_multi)
     store(one, rows, _TWO + here, i, by_two)
     store(one, rows, _SINGLE + here, i, single)
-    store(one, by.split, 0, place(cells, span, i), choice(alg, by_multi, by_two))
-    value, kind = load(one, cells.closed, 0, place(cells, span, i)), pair_type(weights, strands, i, j, 0)
+    store(one, by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
+    value, kind = (
+        load(one, cells.closed, work.b, place(cells, span, i)),
+        pair_type(weights, strands, i, j, work.g),
+    )
     if value != alg.zero:
-        row = outward_row(strands, kind, i, j, 0)
+        row = outward_row(strands, kind, i, j, work.g)
         total = close(rule, alg, total, single, outward(weights, row, STEM))
-    store(one, by.closed, 0, place(cells, span, i), total)
-    store(one, cells.closed, 0, place(cells, span, i), extend(alg, value, total))
-    row, here = inward_row(strands, kind, i, j, 0), span & (_BACK - 1)
+    store(one, by.closed, work.b, place(cells, span, i), total)
+    store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
+    row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
     store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
     store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
     store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, total, inward(weights, row, TWO_THREE)))
@@ -556,10 +555,10 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
 @shared
 def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
     """Derivatives of all cells of a span, shared out as by `fill_span`."""
-    end, each = work.strands.longest - span, _SHARES // work.parts
+    end, each = work.n - span, _SHARES // work.parts
     tiles = -(-end // WARP)
     for some in range(first, tiles, blocks * each):
-        for tile in range(each):
+        for tile in range(min(each, -(-(tiles - some) // blocks))):
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
                 share = tile * work.parts + work.part
@@ -594,20 +593,21 @@ def _examples() -> list[tuple[Any, ...]]:
         (np.float32(0), SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))),
         (np.float64(0), PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))),
     ):
-        table = np.full((1, 1, 1), zero)
-        weights = LoopWeights(np.zeros((1, 36), np.int8), table[0], np.int64(0))
+        table = np.full((1, 1), zero)
+        weights = LoopWeights(np.zeros((1, 36), np.int8), table, np.int64(0))
         texts = Strands(
-            np.zeros((1, 1, 1), np.int8),
-            np.zeros((1, 3, 1), np.int16),
-            np.zeros((1, 2, 1), np.int32),
+            np.zeros((1, 1), np.int8),
+            np.zeros((3, 1), np.int16),
+            np.zeros((2, 1), np.int32),
             table,
             np.int64(1),
             np.int64(1),
         )
-        listed = np.zeros((1, 1, 1), np.int32)
+        listed = np.zeros((1, 1), np.int32)
         cells = SpanCells(table, table, table, listed, table, np.zeros(1, np.int64), np.int64(1))
         lengths = np.zeros(1, np.int64)
-        found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, table))
+        rows = np.full((1, 1, 1), zero)
+        found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, rows))
     return found
 
 
@@ -656,7 +656,8 @@ def fill_long(
 
 def _outside_examples() -> list[tuple[Any, ...]]:
     example = _examples()[1]
-    return [(*example[:6], SpanDerivatives(example[6], example[6], example[6]), example[6])]
+    table = example[5].closed
+    return [(*example[:6], SpanDerivatives(table, table, table), example[6])]
 
 
 def _long_outside_examples() -> list[tuple[Any, ...]]:
@@ -671,11 +672,10 @@ def derive_sequences(
     block = cuda.blockIdx.x
     for b in range(block, lengths.size, cuda.gridDim.x):
         work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
-        own = SpanDerivatives(by.closed[b], by.split[b], by.exterior[b])
-        sum_before(work, own)
+        sum_before(work, by)
         cuda.syncthreads()
         for span in range(lengths[b] - 1, FIRST - 1, -1):
-            derive_span(work, own, span, 0, 1)
+            derive_span(work, by, span, 0, 1)
 
 
 @cuda_kernel(_long_outside_examples, max_registers=128)
@@ -693,12 +693,11 @@ def derive_long(
     """The same of one sequence by all blocks."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
     work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
-    own = SpanDerivatives(by.closed[0], by.split[0], by.exterior[0])
     if block == 0:
-        sum_before(work, own)
+        sum_before(work, by)
     for span in range(lengths[0] - 1, FIRST - 1, -1):
         wait_for_blocks(counter, blocks)
-        derive_span(work, own, span, block, blocks)
+        derive_span(work, by, span, block, blocks)
 
 
 def _walk_examples() -> list[tuple[Any, ...]]:
@@ -721,13 +720,15 @@ def walk_sequences(
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
     b = cuda.grid(1)
     if b < lengths.size:
-        strands = Strands(
-            texts.codes[b], texts.special[b], texts.partners[b], texts.stacked[b], np.int64(1), lengths[b]
+        kept = Intervals(
+            cells.closed[b : b + 1],
+            cells.multi[b : b + 1],
+            cells.exterior[b : b + 1],
+            cells.starts,
+            cells.step,
         )
-        kept = Intervals(cells.closed[b], cells.multi[b], cells.exterior[b], cells.starts, cells.step)
-        walk_sequence(
-            Walk(rule, alg, weights, strands, kept, shares, left[b], 0), lengths[b], partners[b : b + 1]
-        )
+        walk = Walk(rule, alg, weights, texts, kept, shares, left[b], b * texts.longest, 0)
+        walk_sequence(walk, lengths[b], partners[b : b + 1])
 
 
 # --- launches ---------------------------------------------------------------------------------------
@@ -757,7 +758,7 @@ class _Piece:
         self.kind = type(batch.algebra.zero)
         size = (self.step + 1) * self.step
         cells = [self.table(size) for _ in range(3)]
-        listed = cuda.device_array((len(numbers), 1, size if isinstance(batch, FoldBatch) else 1), np.int32)
+        listed = cuda.device_array((len(numbers), size if isinstance(batch, FoldBatch) else 1), np.int32)
         places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
         self.starts = places
         self.cells = SpanCells(
@@ -777,24 +778,25 @@ class _Piece:
 
     def table(self, size: int) -> Any:
         """Something of each sequence, with anything in it."""
-        return cuda.device_array((len(self.numbers), 1, size), self.kind)
+        return cuda.device_array((len(self.numbers), size), self.kind)
 
     def _texts(self) -> Any:
-        count, n = len(self.numbers), self.step
-        codes = np.full((count, 1, n + 4), BEYOND, np.int8)
-        special = np.zeros((count, 3, n), np.int16)
-        partners = np.zeros((count, 2, n), np.int32)
-        partners[:, 1] = n
-        stacked = np.full((count, 1, n), self.batch.algebra.one)
+        count, n = len(self.numbers), self.step + 4
+        codes = np.full((1, count, n), BEYOND, np.int8)
+        special = np.zeros((3, count, n), np.int16)
+        partners = np.zeros((2, count, n), np.int32)
+        partners[1] = n
+        stacked = np.full((1, count, n), self.batch.algebra.one)
         for b, strand in enumerate(self.strands):
             size = strand.codes.size
-            codes[b, 0, 1 : size + 1] = strand.codes
+            codes[0, b, 1 : size + 1] = strand.codes
             for table, own in ((special, strand.special), (partners, strand.partners)):
                 if own is not None:
-                    table[b, :, :size] = own
+                    table[:, b, :size] = own
             if strand.stacked is not None:
-                stacked[b, 0, :size] = strand.stacked
-        return uploaded(Strands(codes, special, partners, stacked, np.int64(1), np.int64(n)))
+                stacked[0, b, :size] = strand.stacked
+        tables = (table.reshape(len(table), -1) for table in (codes, special, partners, stacked))
+        return uploaded(Strands(*tables, np.int64(1), np.int64(n)))
 
     def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
         """One of two kernels, with a block for each sequence or with all of them for one."""
@@ -809,7 +811,7 @@ class _Piece:
 
     def totals(self) -> NDArray[Any]:
         """X[0] of every sequence."""
-        found: NDArray[Any] = self.cells.exterior.copy_to_host()[:, 0, 0]
+        found: NDArray[Any] = self.cells.exterior.copy_to_host()[:, 0]
         return found
 
 
@@ -846,7 +848,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         if piece.alone:
             with slot_of(piece.device) as slot:
                 cells = piece.cells
-                closed, multi, exterior = (slot.download(f"folding {k}", cells[k])[0] for k in (0, 2, 4))
+                closed, multi, exterior = (slot.download(f"folding {k}", cells[k]) for k in (0, 2, 4))
                 slot.wait()
                 whole = Intervals(closed, multi, exterior, piece.starts, n)
                 partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
@@ -875,37 +877,34 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
 
     def run(piece: _Piece) -> list[Summed]:
         piece.launch((fill_sequences, fill_long))
-        totals, count, n = piece.totals(), len(piece.numbers), piece.step
-        pairs, values = np.empty((0, 2), np.int32), np.empty(0)
-        edges = np.zeros(count + 1, np.int64)
-        if batch.probabilities:
-            by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
-            piece.launch((derive_sequences, derive_long), by)
-            with slot_of(piece.device) as slot:
-                weights = slot.download("folding 0", piece.cells.closed)
-                slot.wait()
-                with np.errstate(all="ignore"):
-                    pairs, values, edges = _pairs_by_sequence(weights[:, 0] / totals[:, None], n)
+        totals, n = piece.totals(), piece.step
         with np.errstate(divide="ignore"):
             logarithms = np.log(totals).tolist()
-        return [
-            Summed(logarithms[b], pairs[edges[b] : edges[b + 1]], values[edges[b] : edges[b + 1]], [])
-            for b in range(count)
-        ]
+        if not batch.probabilities:
+            return [Summed(logarithm, *_pairs_of(np.empty(0), 1.0, n), []) for logarithm in logarithms]
+        by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
+        piece.launch((derive_sequences, derive_long), by)
+        with slot_of(piece.device) as slot:
+            weights = slot.download("folding 0", piece.cells.closed)
+            slot.wait()
+            told = zip(logarithms, weights, totals, strict=True)
+            return [Summed(logarithm, *_pairs_of(own, total, n), []) for logarithm, own, total in told]
 
     return _in_pieces(batch, target, 5, run)
 
 
-def _pairs_by_sequence(
-    found: NDArray[np.float64], step: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
-    """Pairs by sequence and base, how probable they are, and where those of each sequence begin."""
-    # What is no number, where sums do not fit, is kept to be noticed.
-    numbers, cells = np.nonzero(~(found <= LEAST))
-    spans, first = cells // step - 1, cells % step
-    # They are in the order of spans within that of sequences; NumPy sorts short numbers by their digits.
-    keys = numbers * step + first
-    order = np.argsort(keys.astype(np.uint16) if found.shape[0] * step < 1 << 16 else keys, kind="stable")
-    pairs = np.stack([first, first + spans], axis=1).astype(np.int32)[order]
-    edges = np.searchsorted(numbers, np.arange(found.shape[0] + 1))
-    return pairs, found[numbers, cells][order], edges
+def _pairs_of(
+    weights: NDArray[np.float64], total: float, step: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Pairs by their first bases, and how probable they are, of weights by spans."""
+    with np.errstate(all="ignore"):
+        # What is no number, where sums do not fit, is kept to be noticed.
+        cells = np.flatnonzero(~(weights <= LEAST * total))
+        rows = cells // step
+        first = (cells - rows * step).astype(np.uint16)
+        # By first bases, whose short numbers NumPy sorts by their digits; they are in the order of spans.
+        order = np.argsort(first, kind="stable")
+        pairs = np.empty((cells.size, 2), np.int32)
+        pairs[:, 0] = first[order]
+        pairs[:, 1] = pairs[:, 0] + rows[order] - 1
+        return pairs, weights[cells[order]] / total
