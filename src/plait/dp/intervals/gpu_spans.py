@@ -757,13 +757,12 @@ class _Piece:
         self.alone = len(numbers) == 1 and self.step > _LONG
         self.kind = type(batch.algebra.zero)
         size = (self.step + 1) * self.step
-        cells = [self.table(size) for _ in range(3)]
+        closed, by_stem, multi = (self.table(size) for _ in range(3))
         listed = cuda.device_array((len(numbers), size if isinstance(batch, FoldBatch) else 1), np.int32)
         places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
         self.starts = places
-        self.cells = SpanCells(
-            *cells, listed, self.table(self.step + 1), uploaded(places), np.int64(self.step)
-        )
+        where = uploaded(places), np.int64(self.step)
+        self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
         self.texts = self._texts()
         self.lengths = uploaded(sizes)
         facts = device_facts(device)
@@ -795,8 +794,8 @@ class _Piece:
                     table[:, b, :size] = own
             if strand.stacked is not None:
                 stacked[0, b, :size] = strand.stacked
-        tables = (table.reshape(len(table), -1) for table in (codes, special, partners, stacked))
-        return uploaded(Strands(*tables, np.int64(1), np.int64(n)))
+        tables = [table.reshape(len(table), -1) for table in (codes, special, partners, stacked)]
+        return uploaded(Strands._make([*tables, np.int64(1), np.int64(n)]))
 
     def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
         """One of two kernels, with a block for each sequence or with all of them for one."""

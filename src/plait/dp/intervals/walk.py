@@ -32,7 +32,7 @@ _CLOSED, _MULTI = 0, 1
 
 
 class Walk(NamedTuple):
-    """The g-th sequence, the lane-th of what is kept; `shares` (1, steps), and what is `left`, int (3, n + 2)."""
+    """The g-th sequence, the lane-th of what is kept; `shares` (1, steps), what is `left`, int (3, n + 2)."""
 
     rule: Any
     alg: Any
