@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from plait.vdj.model import load_model
-from plait.vdj.model.model_files import gene_faults
+from plait.vdj.model.recombination_model import gene_faults
 
 
 def study(folder: Path, arguments: argparse.Namespace, *words: str) -> None:

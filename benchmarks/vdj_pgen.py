@@ -150,8 +150,7 @@ def others(
 def inference(model: RecombinationModel, table: dict[str, list[str]], repeat: int) -> float:
     """Junctions a second and iteration."""
     from plait.dp.chain.graphs import CodedJunctions
-    from plait.vdj.model.junctions import encode_texts
-    from plait.vdj.model.weights import model_shapes
+    from plait.vdj.model.junctions import encode_texts, model_shapes
 
     encoded, shapes = encode_texts(pa.array(table["junction"]), "nt"), model_shapes(model)
     n = encoded.start.size

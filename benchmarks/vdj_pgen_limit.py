@@ -11,8 +11,7 @@ from regression_limit import multiply_adds_per_second
 from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.lanes import host_lanes, width_of
 from plait.vdj.model import RecombinationModel
-from plait.vdj.model.junctions import JunctionEncoder
-from plait.vdj.model.weights import make_scratch, model_shapes, weighted_chain
+from plait.vdj.model.junctions import JunctionEncoder, make_scratch, model_shapes, weighted_chain
 
 __all__ = ["instructions_per_text", "pairs_per_second"]
 

@@ -25,10 +25,9 @@ import pyarrow.parquet as pq
 
 from plait.alphabets import translate
 from plait.vdj.germline.airr_json import airr_text
-from plait.vdj.germline.allele import Allele, Functionality, Segment
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import write_texts
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Allele, Functionality, GermlineSet, Segment
 
 PACKAGE = "pyimmunarch"
 PACKAGE_VERSION = "0.1.1"

@@ -11,6 +11,7 @@ import importlib
 import pkgutil
 
 from support.cuda_build import build
+from support.cuda_examples import examples_of
 
 import plait.devices
 import plait.dp.chain
@@ -33,7 +34,7 @@ def main() -> None:
     for name, kernel in sorted(KERNELS.items()):
         if options.part not in name:
             continue
-        for number, arguments in enumerate(kernel.examples()):
+        for number, arguments in enumerate(examples_of(kernel)):
             made = build(kernel, arguments, (int(major), int(minor or 0)))
             told = f"{made.registers:>9} {made.stack:>6} {made.spills:>6} {made.shared:>6}"
             print(f"{name.removeprefix('plait.'):<58} {number:>7} {told}")

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plait.vdj.germline import load_germline
-from plait.vdj.germline.allele import Allele
+from plait.vdj.germline.germline_set import Allele
 from plait.vdj.model import RecombinationModel, read_model, write_model
 from plait.vdj.model.expectations import Evidence, Expectation, most_probable_model
 from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder

@@ -23,9 +23,8 @@ from plait.align.batches import block_query
 from plait.align.database import SequenceDatabase, pack_sequences
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
 from plait.align.search import search
-from plait.align.search_sources import matrix_columns
 from plait.align.settings import SearchSettings
-from plait.align.sweeps import LOCAL
+from plait.align.sweeps import LOCAL, matrix_columns
 from plait.devices.cuda import cuda
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
@@ -157,17 +156,17 @@ class Bench:
         query = cuda_search_slots.QueryForms(self.query(letters), self.database.longest).packed()
         lengths = self.database.lengths.ravel()
         offsets = np.concatenate([[0], np.cumsum(lengths[lengths > 0])]).astype(np.int64)
-        slot = cuda_search_slots.Slot(self.devices[0])
+        slot = cuda_search_slots.SearchSlot()
         sent = slot.send(self.blocks, np.flatnonzero(lengths), 1 << 23)
-        stream = slot.arrays.stream
-        targets = PackedTargets(sent.texts.codes, offsets, stream, slot.arrays)
+        stream = slot.stream
+        targets = PackedTargets(sent.texts.codes, offsets, slot)
         out = cuda.device_array(offsets.size - 1, np.int32)
-        packed_scores(query, targets, out, stream=stream)
+        packed_scores(query, targets, out)
         stream.synchronize()
         begin, end = cuda.event(), cuda.event()
         begin.record(stream)
         for _ in range(self.repeat):
-            packed_scores(query, targets, out, stream=stream)
+            packed_scores(query, targets, out)
         end.record(stream)
         end.synchronize()
         seconds = begin.elapsed_time(end) / 1e3 / self.repeat

@@ -29,9 +29,9 @@ from plait.align.batches import CodeList, PairSweep
 from plait.align.scoring import Scoring, make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import cuda
+from plait.devices.cuda_devices import SlotArrays
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.gpu_packed import PackedQuery, PackedTargets, packed_scores, scores_in_shape, shape_for
-from plait.dp.pairs.gpu_search import SlotArrays
 from plait.lang.packed import PACKED_LIMIT
 
 LONGEST = 35_213
@@ -90,7 +90,8 @@ def check(
     want = sweep.score_many(query, CodeList(codes, offsets))
     out = cuda.device_array(lengths.size, np.int32)
     form = PackedQuery(query, table_of(scoring), scoring.gap_open, scoring.gap_extend)
-    targets = PackedTargets(codes, offsets)
+    memory = SlotArrays()
+    targets = PackedTargets(memory.upload("codes", codes), offsets, memory)
     shape = shape_for(form, targets if many is None else many)
     scores_in_shape(shape, form, targets, out)
     found = out.copy_to_host()
@@ -131,7 +132,7 @@ class Timing:
         self.stream = self.memory.stream
         for _ in range(2):
             start = time.perf_counter()
-            self.targets = PackedTargets(codes, offsets, self.stream, self.memory)
+            self.targets = PackedTargets(self.memory.upload("codes", codes), offsets, self.memory)
             cuda.synchronize()
             taken = time.perf_counter() - start
         rate = codes.size / taken / 1e9
@@ -144,7 +145,7 @@ class Timing:
         """Time a query, and print a line."""
         query = self.rng.integers(0, self.letters, length, dtype=np.uint8)
         form = PackedQuery(query, table_of(self.scoring), self.scoring.gap_open, self.scoring.gap_extend)
-        call = lambda: packed_scores(form, self.targets, self.out, self.stream)  # noqa: E731
+        call = lambda: packed_scores(form, self.targets, self.out)  # noqa: E731
         seconds = seconds_of(call, self.repeat, self.stream)
         rate = length * self.targets.residues / seconds / 1e12
         # The clock is that under load.

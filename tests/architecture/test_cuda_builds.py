@@ -1,7 +1,8 @@
 """Every CUDA kernel compiles, to PTX and on to machine code, for three generations of GPUs; no device needed.
 
 The kernels are those of the modules ``plait.dp.*.gpu*`` and ``plait.devices.cuda*``, each for the types of
-its own examples. ``tools/cuda_kernels.py`` shows the registers and spills that the assembler reports.
+its examples in `support.cuda_examples`, or its own. ``tools/cuda_kernels.py`` shows the registers and spills
+that the assembler reports.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ if importlib.util.find_spec("numba_cuda") is None:
         allow_module_level=True,
     )
 
-from support import cuda_build
+from support import cuda_build, cuda_examples
 from support.cuda_build import assemble, ptx_of_each
+from support.cuda_examples import examples_of
 
 from plait.devices import cuda
 from plait.devices.cuda import KERNELS, SIMULATED
@@ -47,7 +49,7 @@ EXAMPLES = [
     (name, number)
     for name, kernel in sorted(KERNELS.items())
     if name.startswith("plait.")
-    for number in range(len(kernel.examples()))
+    for number in range(len(examples_of(kernel)))
 ]
 
 
@@ -58,9 +60,10 @@ VERSIONS = [f"{name} {metadata.version(name)}" for name in ("numba", "numba-cuda
 def digest(name: str, number: int) -> str:
     """Of all that the machine code of a kernel, and this test of it, are made of."""
     kernel = KERNELS[name]
-    sources = closure(kernel.py_func, kernel.examples()[number])
+    sources = closure(kernel.py_func, examples_of(kernel)[number])
     # What the modules of this target say of operations may be said of any kernel.
-    sources.add([*Path(cuda.__file__).parent.glob("cuda*.py"), Path(cuda_build.__file__), Path(__file__)])
+    tools = (Path(module.__file__ or "") for module in (cuda_build, cuda_examples))
+    sources.add([*Path(cuda.__file__).parent.glob("cuda*.py"), *tools, Path(__file__)])
     return sources.digest(repr(kernel.options), *VERSIONS)
 
 
@@ -91,7 +94,7 @@ def test_loaded_code_is_not_given_back_twice() -> None:
 def test_it_compiles(name: str, number: int) -> None:
     kernel = KERNELS[name]
     most = kernel.options.get("max_registers")
-    texts = ptx_of_each(kernel, kernel.examples()[number], CAPABILITIES)
+    texts = ptx_of_each(kernel, examples_of(kernel)[number], CAPABILITIES)
     for (major, minor), ptx in zip(CAPABILITIES, texts, strict=True):
         assert f".target sm_{major}{minor}" in ptx
         assert ".entry" in ptx

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plait.cli.console import compilation_told
+from plait.cli.options import compilation_told
 from plait.lang.compiling import compiling, compiling_seconds, work_time
 
 TOLD = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.bam import bam_records
+from support.mapping import differs, reverse_complement
 
 GUIDE = "GACGCATAAAGATGAGACGC"
 SITE = "GACGCATATAGATGAGACGC"
@@ -110,6 +113,8 @@ def test_guides(plait: Any, here: Path) -> None:
         f"name\tsequence\ng1\t{GUIDE}\n",
         f"g1\t{GUIDE.lower()}\n",
         f"# of ours\n{GUIDE}\r\n",
+        f"# of ours\nProtospacer\tlength\tmore\tName\n{GUIDE}\t20\tx\tg1\n",
+        f"primer\t{GUIDE}\n".replace("primer", "g1") + f"primer\t{'C' * 20}\t\n",
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])
@@ -118,6 +123,12 @@ def test_files_of_patterns(plait: Any, here: Path, content: str, compressed: boo
     (here / "p").write_bytes(gzip.compress(raw) if compressed else raw)
     (row,) = rows(plait("find", "p", "t.fa", "--mismatches", 1).out)
     assert row[0] in ("g1", GUIDE) and row[3:5] == ["2", "22"]
+
+
+def test_a_first_pattern_with_the_name_of_a_column_is_no_header(plait: Any, here: Path) -> None:
+    (here / "p").write_text(f"primer\t{GUIDE}\n")
+    (row,) = rows(plait("find", "p", "t.fa", "--mismatches", 1).out)
+    assert row[:2] == ["primer", GUIDE]
 
 
 def test_input_of_cas_offinder(plait: Any, here: Path) -> None:
@@ -187,6 +198,143 @@ def test_every_format(plait: Any, here: Path, name: str) -> None:
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
+def from_tag(cigar: str, md: str, letters: str) -> str:
+    """The text that an alignment is with: letters of the pattern, changed as the tag MD says."""
+    own, at, found = iter(letters), 0, []
+    for count, step in re.findall(r"(\d+)([=XID])", cigar):
+        for _ in range(int(count)):
+            found += [] if step == "D" else [next(own)]
+            if step == "I":
+                found.pop()
+            elif step == "D":
+                found.append("-")
+    for count, removed, changed in re.findall(r"(\d+)(?:\^([A-Z]+)|([A-Z]))?", md):
+        at += int(count)
+        for letter in removed or changed:
+            found[at] = letter
+            at += 1
+    return "".join(found)
+
+
+ALIGNED = {
+    "mismatches": ("--mismatches", 3),
+    "edits": ("--errors", 3, "--edits"),
+    "sites": ("--pam", "NGG", "--mismatches", 2, "--dna-bulges", 1, "--rna-bulges", 1),
+    "sites before": (
+        "--pam",
+        "TTN",
+        "--pam-side",
+        5,
+        "--mismatches",
+        2,
+        "--dna-bulges",
+        1,
+        "--rna-bulges",
+        1,
+    ),
+}
+
+
+@pytest.fixture
+def planted_text(here: Path) -> dict[str, str]:
+    """Two sequences with guides, some changed, on both strands, in `t.fa`; and `p.fa` with the guides."""
+    rng = np.random.default_rng(4)
+    letters = np.array(list("ACGT"))
+    texts = {}
+    for name in ("chr1", "chr2"):
+        parts = []
+        for k in range(8):
+            own = list(GUIDE if k % 2 else "GATTACARATTACAGATTAC".replace("R", "AG"[k // 4]))
+            own[int(rng.integers(20))] = str(rng.choice(letters))
+            if k % 3 == 0:
+                own.insert(int(rng.integers(4, 16)), "T")
+            site = "TTA" + "".join(own) + "AGG"
+            parts.append(reverse_complement(site) if k > 4 else site)
+            parts.append("".join(rng.choice(letters, 30)))
+        texts[name] = "".join(parts)
+    (here / "t.fa").write_text("".join(f">{name}\n{text}\n" for name, text in texts.items()))
+    (here / "p.fa").write_text(f">g1\n{GUIDE}\n>r\nGATTACARATTACAGATTAC\n>no\n{'C' * 30}\n>shrt\nAC\n")
+    return texts
+
+
+@pytest.mark.parametrize("case", ALIGNED)
+def test_alignments_of_all_formats_are_those_of_the_table(
+    plait: Any, here: Path, planted_text: dict[str, str], case: str
+) -> None:
+    def found(kind: str) -> str:
+        return plait("find", "p.fa", "t.fa", *ALIGNED[case], "--format", kind).out
+
+    table = [dict(zip(HEAD.strip().split("\t"), row, strict=True)) for row in rows(found("tsv"))]
+    assert {row["strand"] for row in table} == {"+", "-"} and len(table) > 8
+    first = (case == "sites before", "+"), (case != "sites before", "-")
+    expected = []
+    for row in table:
+        shift = len(row["pam"]) if (True, row["strand"]) in first else 0
+        start, end = int(row["start"]) + shift, int(row["end"]) - len(row["pam"]) + shift
+        place = row["pattern_name"], row["sequence_name"], start, end, row["strand"], row["cigar"]
+        expected.append((*place, int(row["distance"])))
+    paf = [line.split("\t") for line in found("paf").splitlines()]
+    assert [
+        (
+            f[0],
+            f[5],
+            int(f[7]),
+            int(f[8]),
+            f[4],
+            f[13].removeprefix("cg:Z:"),
+            int(f[12].removeprefix("NM:i:")),
+        )
+        for f in paf
+    ] == expected
+    assert {f[6] for f in paf} <= {str(len(text)) for text in planted_text.values()}
+    lines = [line.split("\t") for line in found("sam").splitlines()]
+    records = [line for line in lines if not line[0].startswith("@") and line[2] != "*"]
+    patterns = {"g1": GUIDE, "r": "GATTACARATTACAGATTAC"}
+    for line, (name, sequence, start, end, strand, cigar, distance) in zip(records, expected, strict=True):
+        flag = int(line[1])
+        assert (line[0], line[2], int(line[3]) - 1, line[5]) == (name, sequence, start, cigar)
+        assert "+-"[flag >> 4 & 1] == strand and line[11] == f"NM:i:{distance}"
+        letters = patterns[name] if strand == "+" else reverse_complement(patterns[name])
+        assert line[9] == ("*" if flag & 256 else letters)
+        text = planted_text[sequence][start:end]
+        tag = line[14].removeprefix("MD:Z:")
+        assert not any(differs(p, t) for p, t in zip(from_tag(cigar, tag, letters), text, strict=True))
+    for name in patterns:
+        own = [line for line in records if line[0] == name]
+        assert [line[12:14] for line in own] == [
+            [f"NH:i:{len(own)}", f"HI:i:{k}"] for k in range(1, len(own) + 1)
+        ]
+        counts = [int(line[11].removeprefix("NM:i:")) for line in own]
+        assert [not int(line[1]) & 256 for line in own].index(True) == counts.index(min(counts))
+        assert sum(not int(line[1]) & 256 for line in own) == 1
+    assert [line[:2] + line[11:] for line in lines[-2:]] == [
+        ["no", "4", "NH:i:0"], ["shrt", "4", "NH:i:0", "YS:Z:too_short"]
+    ]  # fmt: skip
+    assert plait("find", "p.fa", "t.fa", *ALIGNED[case], "-o", "o.bam").status == 0
+    assert bam_records((here / "o.bam").read_bytes())[1] == [f for f in lines if not f[0].startswith("@")]
+
+
+def test_pysam_reads_bam(plait: Any, here: Path, planted_text: dict[str, str]) -> None:
+    pysam = pytest.importorskip("pysam", reason="pysam is not installed")
+    for words in (("find", "p.fa", "t.fa", *ALIGNED["edits"]), ("map", "r.fa", "t.fa", "--errors", 2)):
+        (here / "r.fa").write_text("".join(f">{n}\n{t[9:209]}\n" for n, t in planted_text.items()))
+        for kind in ("bam", "sam"):
+            assert plait(*words, "-o", f"o.{kind}").status == 0
+            with pysam.AlignmentFile(here / f"o.{kind}") as file:
+                assert dict(zip(file.references, file.lengths, strict=True)) == {
+                    name: len(text) for name, text in planted_text.items()
+                }
+                records = list(file)
+            primary = [r for r in records if not (r.is_secondary or r.is_unmapped)]
+            assert len(primary) == 2 and len(records) >= 2
+            for record in primary:
+                own = planted_text[record.reference_name][record.reference_start : record.reference_end]
+                # Codes of the pattern that a letter matches stand for it.
+                read = record.get_reference_sequence().upper()
+                assert len(read) == len(own)
+                assert not any(differs(p, t) for p, t in zip(read, own, strict=True))
+
+
 @pytest.mark.parametrize(("strand", "hits"), [("+", 1), ("-", 0), ("both", 1)])
 def test_strands(plait: Any, here: Path, strand: str, hits: int) -> None:
     found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "--strand", strand)
@@ -196,6 +344,18 @@ def test_strands(plait: Any, here: Path, strand: str, hits: int) -> None:
 def test_counts(plait: Any, here: Path) -> None:
     found = plait("find", "g.fa", "t.fa", "--mismatches", 1, "--count-only")
     assert rows(found.out) == [["g1", GUIDE, "ok", "0", "0"], ["g1", GUIDE, "ok", "1", "1"]]
+
+
+def test_what_may_be_a_mistake_is_told(plait: Any, here: Path) -> None:
+    (here / "u.fa").write_text(f">chr1\nMKVL-*{GUIDE}\n>chr1\n{GUIDE}\n")
+    found = plait("find", GUIDE, "u.fa", "--mismatches", 0, "--max-hits", 1)
+    assert len(rows(found.out)) == 1
+    assert f"warning: 1 of 1 patterns too many hits: {GUIDE} (2)\n" in found.err
+    assert "warning: several sequences are named chr1\n" in found.err
+    assert "warning: the texts have '*', '-', 'L', which match nothing\n" in found.err
+    found = plait("find", GUIDE, "u.fa", "--mismatches", 0, "-o", "o.sam")
+    assert found.status == 2 and "several sequences named 'chr1'" in found.err
+    assert not (here / "o.sam").exists()
 
 
 def test_products_of_primers(plait: Any, here: Path) -> None:
@@ -238,6 +398,8 @@ WRONG = {
     "no letter": (("find", "bad.tsv", "t.fa"), ("bad.tsv, line 2", "'X'", "IUPAC")),
     "names": (("find", "twice.tsv", "t.fa"), ("twice.tsv, line 2", "second pattern named 'a'")),
     "no patterns": (("find", "empty.tsv", "t.fa"), ("empty.tsv", "empty file")),
+    "no sequence": (("find", "few.tsv", "t.fa"), ("few.tsv, line 2", "1 columns")),
+    "empty sequence": (("find", "none.tsv", "t.fa"), ("1 that cannot be looked for (too_short)",)),
     "columns": (("find", "wide.tsv", "t.fa"), ("wide.tsv, line 1", "4 columns")),
     "no text": (("find", GUIDE), ("text", "none")),
     "missing text": (("find", GUIDE, "none.fa"), ("none.fa", "no such file")),
@@ -253,6 +415,14 @@ WRONG = {
     "side": (("find", GUIDE, "t.fa", "--pam", "NGG", "--pam-side", "4"), ("pam_side", "3, 5")),
     "input as output": (("find", GUIDE, "t.fa", "-o", "t.fa"), ("t.fa",)),
     "overhang of edits": (("find", GUIDE, "t.fa", "--edits", "--errors", "1", "--overhang"), ("overhang",)),
+    "ends without starts": (
+        ("find", GUIDE, "t.fa", "--errors", "1", "--edits", "--report", "ends", "--format", "bed"),
+        ("format: found bed", "ends, which have no start"),
+    ),
+    "overhang of alignments": (
+        ("find", GUIDE, "t.fa", "--mismatches", "1", "--overhang", "-o", "o.bam"),
+        ("format: found bam with overhang",),
+    ),
     "bytes": (("find", GUIDE, "binary.fa"), ("binary.fa", "line 2")),
 }
 
@@ -262,6 +432,8 @@ def test_wrong_requests_and_files(plait: Any, here: Path, case: str) -> None:
     (here / "bad.tsv").write_text("a\tACGTACGTA\nb\tACGTXACGT\n")
     (here / "twice.tsv").write_text("a\tACGTACGTA\na\tACGTACGTC\n")
     (here / "empty.tsv").write_text("")
+    (here / "few.tsv").write_text("a\tACGTACGTA\nACGTACGTAC\n")
+    (here / "none.tsv").write_text("ACGTACGTA\t\n")
     (here / "wide.tsv").write_text("a\tACGTACGTA\tNGG\tmore\n")
     (here / "g.txt").write_text("chr1\nACGT\n")
     (here / "cut.2bit").write_bytes(two_bit({"a": "ACGTN" * 40})[:-9])

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from plait.cli import hsi as stream_options
+from plait.formats.cubes.files import CubeFormat
 from plait.formats.cubes.layout import ByteOrder
-from plait.formats.cubes.output import CubeFormat
 from plait.hyperspectral.parameters import LocalSum, Mode, Order, Predictor
 from plait.hyperspectral.presets import CODER_KINDS, PRESETS
 

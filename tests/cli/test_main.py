@@ -135,7 +135,7 @@ def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
 
 
 def test_options_offer_what_there_is() -> None:
-    from plait.formats.layouts import LAYOUTS
+    from plait.formats.rearrangements import LAYOUTS
     from plait.vdj import calls, models
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set

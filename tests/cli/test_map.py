@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import struct
+import sys
+import zlib
 
 import numpy as np
 import pyarrow.parquet
 import pytest
+from support.bam import bam_records
 from support.mapping_truth import all_loci, reverse_complement
 
 from plait.errors import FormatError
+from plait.formats.compression import fast_zlib
 from plait.mapping import Index
+from plait.mapping.records import bgzf
 
 LETTERS = np.array(list("ACGT"))
 
@@ -100,66 +106,6 @@ def test_an_index_changes_nothing(plait, here):
     assert plait("map", "r.fa", "g.fa", "--error-rate", 2.5).status == 0
 
 
-def bam_records(data):
-    """Fields of BAM records, enough to compare with SAM."""
-    text = gzip.decompress(data)
-    assert text[:4] == b"BAM\1"
-    size = struct.unpack_from("<i", text, 4)[0]
-    header, at = text[8 : 8 + size].decode(), 8 + size
-    names = []
-    count, at = struct.unpack_from("<i", text, at)[0], at + 4
-    for _ in range(count):
-        width = struct.unpack_from("<i", text, at)[0]
-        names.append(text[at + 4 : at + 3 + width].decode())
-        at += 8 + width
-    rows = []
-    while at < len(text):
-        total, ref, pos, name_size, mapq, _, runs, flag, length, *mate = struct.unpack_from(
-            "<iiiBBHHHiiii", text, at
-        )
-        assert mate == [-1, -1, 0]
-        place = at + 36
-        name, place = text[place : place + name_size - 1].decode(), place + name_size
-        cigar = "".join(
-            f"{run >> 4}{'MIDNSHP=X'[run & 15]}" for run in struct.unpack_from(f"<{runs}I", text, place)
-        )
-        place += 4 * runs
-        letters = "".join(
-            "=ACMGRSVTWYHKDBN"[b >> 4] + "=ACMGRSVTWYHKDBN"[b & 15] for b in text[place:][: (length + 1) // 2]
-        )
-        place += (length + 1) // 2
-        qualities = text[place : place + length]
-        tags, place = [], place + length
-        while place < at + 4 + total:
-            tag, kind, place = text[place : place + 2].decode(), chr(text[place + 2]), place + 3
-            if kind == "i":
-                value, place = struct.unpack_from("<i", text, place)[0], place + 4
-            else:
-                end = text.index(b"\0", place)
-                value, place = text[place:end].decode(), end + 1
-            tags.append(f"{tag}:{kind}:{value}")
-        shown = "*" if not qualities or qualities[0] == 255 else "".join(chr(33 + q) for q in qualities)
-        target = "*" if ref < 0 else names[ref]
-        rows.append(
-            [
-                name,
-                str(flag),
-                target,
-                str(pos + 1),
-                str(mapq),
-                cigar or "*",
-                "*",
-                "0",
-                "0",
-                letters[:length] or "*",
-                shown,
-                *tags,
-            ]
-        )
-        at = place
-    return header, rows
-
-
 @pytest.mark.parametrize("reads_file", ["r.fq", "r.fa"])
 def test_bam_is_sam(plait, here, reads_file):
     text = plait("map", reads_file, "g.fa", "--errors", 3).out
@@ -175,6 +121,27 @@ def test_bam_is_sam(plait, here, reads_file):
         assert data[at : at + 4] == b"\x1f\x8b\x08\x04" and data[at + 12 : at + 16] == b"BC\2\0"
         at += struct.unpack_from("<H", data, at + 16)[0] + 1
     assert at == len(data)
+
+
+@pytest.mark.parametrize("isal", [True, False])
+def test_blocks_of_bgzf(monkeypatch, isal):
+    fast_zlib.cache_clear()
+    if isal:
+        pytest.importorskip("isal", reason="isal is not installed: pip install 'plait[fast]'")
+    else:
+        monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    try:
+        assert (fast_zlib() is zlib) == (not isal)
+        # Random bytes, which no code makes shorter, have to fit a block, too.
+        text = random.Random(5).randbytes(200_000) + bytes(100_000)
+        data = bgzf(text)
+        assert gzip.decompress(data) == text
+        at = 0
+        while at < len(data):
+            at += struct.unpack_from("<H", data, at + 16)[0] + 1
+        assert at == len(data)
+    finally:
+        fast_zlib.cache_clear()
 
 
 def test_tables_and_paf_are_sam(plait, here, reads, contigs):

@@ -289,6 +289,12 @@ SCENARIOS: dict[str, Scenario] = {
         False,
         ("o.tsv",),
     ),
+    "fold": Scenario(
+        ("fold", "../in/t.fasta", "--suboptimal", "1", "--plot", "o", "-o", "o.tsv"),
+        _fasta,
+        False,
+        ("o.tsv", *(f"o/t{k}{end}" for k in (0, 8) for end in (".html", ".svg"))),
+    ),
     "map_index": Scenario(
         ("index", "../in/t.fasta", "-o", "o.plait-index"), _fasta, False, ("o.plait-index",)
     ),

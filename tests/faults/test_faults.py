@@ -19,6 +19,7 @@ _REPOSITORY = Path(__file__).parents[2]
         ("compress", ("kill", "interrupt", "two-runs")),
         ("index", ("kill", "full-disk", "two-runs")),
         ("align", ("kill", "full-disk", "interrupt")),
+        ("fold", ("kill", "full-disk")),
     ],
 )
 def test_faults(command: str, faults: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from tests.fuzz.mutation import bundle, bundle_mutation, json_mutation, mutated_
 from tests.fuzz.tables import new_place, place
 from tests.fuzz.trial import Parser
 
-from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.files import RawShape, open_cube
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
 from plait.hyperspectral.files import describe
 from plait.hyperspectral.header import write_header

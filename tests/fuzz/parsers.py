@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.fuzz import cube_headers, cubes, genes, kept, patterns, tables, words
+from tests.fuzz import cube_headers, cubes, folding, genes, kept, patterns, tables, words
 from tests.fuzz.trial import Parser
 
 PARSERS: dict[str, Callable[[], Parser]] = {
@@ -14,5 +14,6 @@ PARSERS: dict[str, Callable[[], Parser]] = {
     **genes.PARSERS,
     **kept.PARSERS,
     **patterns.PARSERS,
+    **folding.PARSERS,
     **words.PARSERS,
 }

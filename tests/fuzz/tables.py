@@ -19,9 +19,8 @@ from tests.fuzz.trial import Parser
 from plait.errors import PlaitError
 from plait.formats.compression import ByteSource, FileKind, sniff
 from plait.formats.fasta import read_fasta
-from plait.formats.layouts import LAYOUTS
 from plait.formats.reads import ReadFile, open_reads
-from plait.formats.rearrangements import open_rearrangements
+from plait.formats.rearrangements import LAYOUTS, open_rearrangements
 from plait.formats.tables import check_columns, header, rows_as_text
 
 _FASTA = (

@@ -16,7 +16,7 @@ from tests.fuzz.trial import Parser
 from plait.align.results import parse_cigar
 from plait.cli import main
 from plait.errors import InvalidInput
-from plait.formats.umis import UmiPlace
+from plait.formats.reads import UmiPlace
 from plait.vdj.calls import encode_junctions
 
 

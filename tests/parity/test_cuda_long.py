@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.alignment_batches import rescore
 from support.cuda_build import ptx_of
+from support.cuda_examples import examples_of
 
 from plait.align import SubstitutionMatrix, align, score
 from plait.align import batches as whole_pairs
@@ -177,7 +178,7 @@ def test_no_loop_is_split_for_threads_that_differ() -> None:
     from plait.dp.pairs.gpu_stripes import sweep_stripes
 
     # Two exchanges a step, for whole stripes and for the last one. Split loops run one after the other.
-    ptx = ptx_of(sweep_stripes, sweep_stripes.examples()[0], (9, 0))
+    ptx = ptx_of(sweep_stripes, examples_of(sweep_stripes)[0], (9, 0))
     assert ptx.count("shfl.sync.up") == 4
 
 

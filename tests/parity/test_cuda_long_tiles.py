@@ -18,8 +18,9 @@ from plait.align import align, aligner, score
 from plait.align import batches as whole_pairs
 from plait.devices import cuda_target
 from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import free_bytes
 from plait.dp.pairs import launches
-from plait.dp.pairs.launches import cpu_steps, free_bytes, on_long_pair
+from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.tiles import (
     Grid,
     LongPair,

@@ -14,11 +14,13 @@ if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip("numba-cuda is not installed: pip install 'plait[cuda13]'", allow_module_level=True)
 
 from support.cuda_build import ptx_of
+from support.cuda_examples import examples_of
 
 from plait.align.batches import CodeList, PairSweep
 from plait.align.scoring import make_scoring
 from plait.align.sweeps import LOCAL
 from plait.devices.cuda import SIMULATED, cuda
+from plait.devices.cuda_devices import SlotArrays
 from plait.devices.target import CpuTarget
 from plait.dp.pairs.gpu_packed import (
     GAP,
@@ -75,12 +77,18 @@ def some_targets(seed: int, query: Any, lengths: list[int], letters: int = 5) ->
     return np.concatenate([*codes, np.zeros(0, np.uint8)]), np.cumsum([0, *lengths])
 
 
+def on_device(codes: Any, offsets: Any) -> PackedTargets:
+    """Targets with memory of their own."""
+    memory = SlotArrays()
+    return PackedTargets(memory.upload("codes", codes), offsets, memory)
+
+
 def check(
     shape: Shape | None, query: Any, targets: tuple[Any, Any], table: Any, costs: tuple[int, int]
 ) -> None:
     codes, offsets = targets
     out = cuda.to_device(np.full(max(offsets.size - 1, 1), 7, np.int32))[: offsets.size - 1]
-    form, held = PackedQuery(query, table, *costs), PackedTargets(codes, offsets)
+    form, held = PackedQuery(query, table, *costs), on_device(codes, offsets)
     if shape is None:
         packed_scores(form, held, out)
     else:
@@ -166,7 +174,7 @@ class TestScores:
 
     def test_layout(self) -> None:
         codes = np.arange(1, 7, dtype=np.uint8)
-        held = PackedTargets(codes, np.array([0, 1, 4, 6]))
+        held = on_device(codes, np.array([0, 1, 4, 6]))
         letters = held.layout[0].copy_to_host().reshape(-1, 4)
         pad = PADDING_LETTER
         assert letters.shape[0] == held.columns == 3 * GAP + 3
@@ -209,7 +217,7 @@ class TestReal:
         sweep = PairSweep(scoring=scoring, free=LOCAL, target=CpuTarget())
         want = sweep.score_many(query, CodeList(codes, offsets))
         out = cuda.device_array(lengths.size, np.int32)
-        scores_in_shape(shape, PackedQuery(query, table, 11, 1), PackedTargets(codes, offsets), out)
+        scores_in_shape(shape, PackedQuery(query, table, 11, 1), on_device(codes, offsets), out)
         assert np.array_equal(out.copy_to_host(), np.where(want < 2048, want, -1))
 
 
@@ -227,7 +235,7 @@ class TestPlan:
     def test_the_largest_shape_fits_a_block_of_every_device(self, make: Any) -> None:
         """99 KiB on GeForce, A10, L4 and others (8.6, 8.9, 12.0): profile and what the kernel has besides."""
         kernel = make(32, 44)
-        ptx = ptx_of(kernel, kernel.examples()[0], (8, 6))
+        ptx = ptx_of(kernel, examples_of(kernel)[0], (8, 6))
         own = sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx)))
         assert own + shared_bytes(Shape(32, 44, 2)) <= 99 << 10
 
@@ -271,10 +279,11 @@ class TestQueries:
             PackedQuery(np.array([32], np.uint8), some_table(1), 11, 1)
 
     def test_targets_that_make_no_sense(self) -> None:
+        nothing: Any = None
         with pytest.raises(InvalidInput, match="offsets: found a smaller one after a larger one"):
-            PackedTargets(np.zeros(5, np.uint8), np.array([0, 4, 2]))
+            PackedTargets(nothing, np.array([0, 4, 2]), nothing)
         with pytest.raises(InvalidInput, match=f"targets: found {1 << 30} residues, expected fewer"):
-            PackedTargets(np.zeros(1, np.uint8), np.array([0, 1 << 30]))
+            PackedTargets(nothing, np.array([0, 1 << 30]), nothing)
 
     def test_a_query_that_packed_lanes_cannot_hold(self) -> None:
         query = PackedQuery(np.zeros(3, np.uint8), some_table(1), -1, 1)

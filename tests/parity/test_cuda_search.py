@@ -173,12 +173,11 @@ class TestSmall:
 
     def test_a_slot_is_offered_to_all_who_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One waits for another device, and must not be the only one who is told."""
-        from plait.dp.pairs import gpu_search as cuda_search_slots
-        from plait.dp.pairs.gpu_search import SearchSlot, Slots
+        from plait.devices import cuda_devices
 
-        monkeypatch.setattr(cuda_search_slots, "on_device", lambda device: contextlib.nullcontext())
-        slots, served = Slots(), []
-        slots._free = {0: [], 1: [SearchSlot(1)]}
+        monkeypatch.setattr(cuda_devices, "on_device", lambda device: contextlib.nullcontext())
+        slots, served = cuda_devices.SlotPool(object, 1), []
+        slots._used[0] = 1
 
         def take(device: int) -> None:
             with slots.slot([device]):

@@ -37,7 +37,7 @@ from plait.dp.chain import launches
 from plait.dp.chain.gpu_tables import warp_parts
 from plait.errors import DeviceFailure, DeviceMemoryError
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel
-from plait.vdj.model.weights import model_shapes, parts_of
+from plait.vdj.model.junctions import model_shapes, parts_of
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
 

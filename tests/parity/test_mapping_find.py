@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from support.mapping import (
@@ -15,7 +17,8 @@ from support.mapping import (
     site_hits,
 )
 
-from plait.mapping import find, off_targets
+from plait.mapping import find, off_targets, search
+from plait.mapping.files import find_files
 from plait.mapping.patterns import read_patterns
 from plait.mapping.search import Finder, FindSettings
 
@@ -264,6 +267,13 @@ def test_best_and_counts_and_most_hits() -> None:
     assert rows(best) == [row for row in rows(whole) if row[-1] <= least[row[0]] + 1]
     counted = find(PATTERNS, own, mismatches=3, count_only=True)
     assert len(counted) == 0 and counted.counts() == whole.counts()
+    # The most hits are the first of those with fewest errors, wherever in the text these are.
+    first = find(PATTERNS, own, mismatches=3, report="best", strata=1, max_hits=1)
+    told = best.to_arrow().to_pylist()
+    assert first.to_arrow().to_pylist() == [
+        next(r for r in told if r["pattern_name"] == n)
+        for n in dict.fromkeys(r["pattern_name"] for r in told)
+    ]
     few = find(PATTERNS, own, mismatches=3, max_hits=2)
     assert few.counts() == whole.counts()
     hits = {name: sum(counts) for name, counts in whole.counts().items()}
@@ -284,3 +294,35 @@ def test_a_million_hits() -> None:
     assert (np.diff(found.start) == 1).all()
     loci = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 300_000}, errors=1, edits=True, strands="+")
     assert rows(loci) == [("p", "t", 0, 12, "+", 0)]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("_FIRST_LETTERS", 1 << 10), ("_MANY_HITS", 1 << 9), ("_FEWEST_LETTERS", 1 << 9)):
+        monkeypatch.setattr(search, name, size)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_are_given_as_they_come(mode: str, small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a long sequence come in order and in small parts, and are those of one block."""
+    rng = np.random.default_rng(12)
+    parts = [planted(rng, list(PATTERNS.values()), 3000, 1), "AC" * 3000, "N" * 200, "GATTACA" * 400]
+    own = {"one": "".join(parts), "two": parts[0] + parts[2]}
+    finder = Finder(read_patterns(PATTERNS), FindSettings(**MODES[mode]))
+    given = [len(part) for _, part in finder.sequences(own, most=1 << 10)]
+    assert len(given) > 3 and max(given) < sum(given) - 10
+    got = find(PATTERNS, own, **MODES[mode])
+    monkeypatch.setattr(search, "_FIRST_LETTERS", 1 << 30)
+    assert got.to_arrow() == find(PATTERNS, own, **MODES[mode]).to_arrow()
+
+
+def test_memory_does_not_grow_with_the_hits(tmp_path, small_blocks: None) -> None:
+    peaks = []
+    for letters in (4_000, 4_000, 24_000):
+        (tmp_path / "t.fa").write_text(">t\n" + "A" * letters + "\n")
+        tracemalloc.start()
+        done = find_files("A" * 12, [tmp_path / "t.fa"], tmp_path / "o.sam", FindSettings(mismatches=1))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert done.rows == letters - 11
+    assert peaks[2] < 1.5 * peaks[1]

@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import PlaitError
-from plait.formats.cubes import input as cube_files
-from plait.formats.cubes import input as cube_source
-from plait.formats.cubes import output as cube_writer
+from plait.formats.cubes import files as cube_files
 from plait.formats.cubes.envi import new_envi_header, parse_envi_header, with_fields
-from plait.formats.cubes.input import CubeFile, RawShape, open_cube
+from plait.formats.cubes.files import CubeFile, CubeFileWriter, RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import CubeLayout
-from plait.formats.cubes.output import CubeFileWriter, create_cube
 from plait.hyperspectral.chunks import needed_bits
 
 TYPES = ("u1", "i1", "<u2", ">u2", "<i2", ">i2", "<u4", ">i4")
@@ -60,8 +57,8 @@ def test_files(
     with pytest.MonkeyPatch.context() as patch:
         # Small, so that what only large cubes need is done here.
         patch.setattr(cube_files, "_MOST_SPAN", limits[0])
-        patch.setattr(cube_source, "_AHEAD", limits[1])
-        patch.setattr(cube_writer, "_AHEAD", limits[1])
+        patch.setattr(cube_files, "_AHEAD", limits[1])
+        patch.setattr(cube_files, "_AHEAD", limits[1])
         with CubeFileWriter(path, layout, prefix) as writer:
             for first, last in itertools.pairwise([0, *cuts, layout.rows]):
                 writer.write_rows(cube[first:last])

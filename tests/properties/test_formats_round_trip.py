@@ -12,8 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.formats.parquet import reblock
-from plait.formats.rearrangements import open_rearrangements
+from plait.formats.rearrangements import open_rearrangements, reblock
 from plait.formats.tables import TABLE_SUFFIXES, open_table
 
 NAMES = ("note", "junction", "v_call", "j_call")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.vdj.germline import Allele, GermlineSet, Segment, bundled_germlines, load_germline
-from plait.vdj.germline.allele import canonical, split_call
+from plait.vdj.germline.germline_set import canonical, split_call
 
 SETS = tuple(load_germline(name) for name in bundled_germlines())
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource, FileKind
+from plait.formats.fasta import RepeatedNames, hash_names, pair_names
 from plait.formats.fastq import checked_reads, fastq_reads
 from plait.formats.reads import open_reads
-from plait.formats.record_names import RepeatedNames, hash_names, pair_names
 
 Read = tuple[str, str, str | None]
 

@@ -17,8 +17,7 @@ from support.molecule_simulation import random_sequence, simulate_rearrangement
 from support.read_simulation import Sequencing, SimulatedRead
 
 from plait.formats.fastq import ReadBlock
-from plait.vdj.germline.allele import Allele
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Allele, GermlineSet
 
 __all__ = ["Individual", "changed_allele", "hide_alleles", "read_block", "simulate_individual", "truth_rows"]
 

@@ -12,8 +12,8 @@ from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import Count, LogSum, MaxProduct, Probability, WeightedSum, choice
 from plait.lang.lanes import PADDING, padded
+from plait.vdj.model.junctions import EndShape, ModelShapes, part_weights, weighted_chain
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import EndShape, ModelShapes, part_weights, weighted_chain
 
 __all__ = ["Amounts", "chain_in", "empty_table", "scratch_in"]
 
@@ -88,7 +88,7 @@ def entered_at(algebra: Any, rows: int, row: NDArray[np.int64], values: NDArray[
 def chain_in(
     algebra: Any, model: RecombinationModel, shapes: ModelShapes, amounts: Amounts | None = None
 ) -> WeightedChain:
-    """The tables of a model, as of `plait.vdj.model.weights.weighted_chain`, as values of an algebra.
+    """The tables of a model, as of `plait.vdj.model.junctions.weighted_chain`, as values of an algebra.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def scratch_in(algebra: Any, scratch: Any) -> Any:
     algebra
         The algebra.
     scratch
-        See `plait.vdj.model.weights.make_scratch`.
+        See `plait.vdj.model.junctions.make_scratch`.
     """
     tables = {
         name: empty_table(algebra, values.shape)

@@ -26,9 +26,8 @@ from plait.dp.chain.graphs import CodedJunctions
 from plait.dp.chain.weigh import weigh_kernel
 from plait.lang.algebras import COUNT, EXACTNESS, LOG_SUM, MAX_PRODUCT, PROBABILITY, WEIGHTED_SUM
 from plait.lang.lanes import LANES, host_lanes
-from plait.vdj.model.junctions import TextKind, encode_texts
+from plait.vdj.model.junctions import EndShape, TextKind, encode_texts, make_scratch, model_shapes
 from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import EndShape, make_scratch, model_shapes
 
 __all__ = [
     "GENERATION_ALGEBRAS",

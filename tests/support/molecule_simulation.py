@@ -16,8 +16,7 @@ from functools import cached_property
 from support.oracles import palindrome_after, palindrome_before
 
 from plait.alphabets import translate
-from plait.vdj.germline.allele import Allele
-from plait.vdj.germline.germline_set import GermlineSet
+from plait.vdj.germline.germline_set import Allele, GermlineSet
 
 __all__ = [
     "JoiningLengths",

@@ -14,7 +14,7 @@ import pytest
 from support.alignment_batches import rescore
 
 from plait.align import search as search_runs
-from plait.align import search_sources, sweeps
+from plait.align import sweeps
 from plait.align.batches import PairBatch, PairSweep, code_list
 from plait.align.database import SequenceDatabase, build_database, open_database, pack_sequences
 from plait.align.scoring import Scoring, make_scoring, match_mismatch
@@ -156,11 +156,11 @@ SMALL_LIMITS = {
     "few-tasks-wait": shape(most_cells=3000, waiting=0),
     "many-queries": shape(queries=3, tasks=2),
     "few-alone": shape(alone=100),
-    "read-again": {(search_sources, "_KEPT_RESIDUES"): 0, **shape(database_bytes=2000)},
-    "few-kept": {(search_sources, "_KEPT_RESIDUES"): 1000, **shape(database_bytes=2000)},
+    "read-again": {(sweeps, "_KEPT_RESIDUES"): 0, **shape(database_bytes=2000)},
+    "few-kept": {(sweeps, "_KEPT_RESIDUES"): 1000, **shape(database_bytes=2000)},
     "small-groups": {(search_runs, "_GROUP_RESIDUES"): 500, (search_runs, "_GROUP_HITS"): 7},
     "few-queries": {(search_runs, "_RANKED"): 2000, **shape(database_bytes=3000)},
-    "long-targets": {(search_sources, "_LONGEST_PACKED"): 60, (search_runs, "_LONG_CELLS"): 100},
+    "long-targets": {(sweeps, "_LONGEST_PACKED"): 60, (search_runs, "_LONG_CELLS"): 100},
     "long-queries": {(sweeps, "_LONGEST_IN_LANES"): 50},
 }
 
@@ -267,7 +267,7 @@ def test_a_stopped_search_leaves_nothing(tmp_path: Path, folder: Path) -> None:
 
 
 def test_a_database_that_changes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_sources, "_KEPT_RESIDUES", 0)
+    monkeypatch.setattr(sweeps, "_KEPT_RESIDUES", 0)
     path = write_fasta(tmp_path / "t.fa", TARGETS)
 
     def change(to: Named) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.align import search_sources, sweeps
+from plait.align import sweeps
 from plait.align.batches import PairBatch, PairSweep, block_query, code_list
 from plait.align.database import SequenceDatabase, build_database, pack_sequences
 from plait.align.scoring import (
@@ -23,9 +23,19 @@ from plait.align.scoring import (
     match_mismatch,
 )
 from plait.align.search import search
-from plait.align.search_sources import FastaSource, lone_lanes, matrix_columns, open_source
 from plait.align.settings import SearchSettings
-from plait.align.sweeps import LOCAL, Found, Ranking, align_long_target, distinct, reach_of
+from plait.align.sweeps import (
+    LOCAL,
+    FastaSource,
+    Found,
+    Ranking,
+    align_long_target,
+    distinct,
+    lone_lanes,
+    matrix_columns,
+    open_source,
+    reach_of,
+)
 from plait.devices.target import CpuTarget, resolve
 from plait.dp.pairs import blocks as pair_blocks
 from plait.dp.pairs.blocks import BLOCK_LANES, CPU_SHAPE, BlockBatch, TargetBlocks
@@ -284,7 +294,7 @@ class TestSources:
         assert shares == [0.5, 1.0] and (source.sequences, source.residues) == (2, 22)
 
     def test_what_is_kept_is_bounded(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(search_sources, "_KEPT_RESIDUES", 25)
+        monkeypatch.setattr(sweeps, "_KEPT_RESIDUES", 25)
         path = write(tmp_path / "p.fa", "".join(f">p{k}\nMKVLAWRNDEQ\n" for k in range(9)))
         source = FastaSource([path], None, shape=CPU_SHAPE._replace(database_bytes=1))
         for _ in source.chunks(make_scoring()):

@@ -29,7 +29,7 @@ from plait.align.writers import (
     open_alignments,
 )
 from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.formats.output import TextOutput
+from plait.formats.atomic import TextOutput
 from plait.types import Provenance
 
 DNA = Scoring(match_mismatch(2, -3), 7, 2)
@@ -300,7 +300,7 @@ class TestFailures:
     def test_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, room: int) -> None:
         path = tmp_path / f"a{SUFFIX[format]}"
         path.write_bytes(b"old")
-        monkeypatch.setattr("plait.formats.output._PIECE_BYTES", 1000)
+        monkeypatch.setattr("plait.formats.atomic._PIECE_BYTES", 1000)
         monkeypatch.setattr("plait.align.table_writers._BATCH_ROWS", 10)
         small_disk(monkeypatch, room)
         many = [pair(b"ACGT" * n, b"ACGT" * n, [(0, 4 * n)], names=(f"q{n}", f"t{n}")) for n in range(1, 200)]

@@ -8,11 +8,10 @@ import pytest
 
 from plait.alphabets import reverse_complement
 from plait.vdj.germline import Allele, GermlineSet, bundled_germlines, load_germline
-from plait.vdj.germline.allele import Segment
-from plait.vdj.germline.anchors import certain_anchor
-from plait.vdj.germline.findings import anchor_faults, repair_germline, repaired
+from plait.vdj.germline.anchors import anchor_faults, certain_anchor, repair_germline, repaired
+from plait.vdj.germline.germline_set import Segment
 from plait.vdj.model import GenerationProbability, ModelGene, RecombinationModel, bundled_model
-from plait.vdj.model.model_files import gene_faults, repair_model
+from plait.vdj.model.recombination_model import gene_faults, repair_model
 
 MOUSE = load_germline("mouse_trb")
 HUMAN = bundled_model("human_TRB")

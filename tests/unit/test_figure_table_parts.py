@@ -11,8 +11,8 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj.convergence.claims import number, read_table, write_table
-from plait.vdj.convergence.correlations import FigureSettings
 from plait.vdj.convergence.figure_tables import Composition, FigureTables
+from plait.vdj.convergence.pgen_tables import FigureSettings
 
 
 def test_composition_intervals_are_those_of_the_bootstrap() -> None:

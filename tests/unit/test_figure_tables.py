@@ -22,9 +22,8 @@ from plait.stats.contingency import ContingencyTable
 from plait.stats.rank_correlation import kendall, spearman
 from plait.vdj.convergence import figure_tables
 from plait.vdj.convergence.claims import number, read_table
-from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, PAIR_COLUMNS, FigureSettings
 from plait.vdj.convergence.figure_tables import FigureTables
-from plait.vdj.convergence.pgen_tables import SWEEP_COLUMNS
+from plait.vdj.convergence.pgen_tables import CORRELATION_COLUMNS, PAIR_COLUMNS, SWEEP_COLUMNS, FigureSettings
 
 SETTINGS = FigureSettings(pi=(0, 4), nu=(0, 5, 10), fewest=5, most_shared=7)
 MODELS = [(0, 0), (0, 5), (0, 10), (4, 0), (4, 5), (4, 10)]

@@ -14,8 +14,9 @@ from support.folding import structures
 
 from plait.devices.target import resolve
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.folding import EnergyParameters, FoldSettings, Model, evaluate, mfe, partition
-from plait.folding.folds import EnsembleRequest, _sums, codes_checked, sum_strands
+from plait.folding import FoldSettings, Model, Parameters, evaluate, mfe, partition
+from plait.folding.constraints import Molecule
+from plait.folding.folds import EnsembleRequest, _sums, codes_checked
 from plait.folding.structures import PairTable, brackets, centroid, most_expected_accuracy, partners_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "folding.json").read_text())
@@ -36,7 +37,7 @@ KNOWN = [
 
 
 def settings(dangles: int = 2, **more: Any) -> FoldSettings:
-    return FoldSettings(Model(EnergyParameters.standard(), dangles=dangles), **more)
+    return FoldSettings(Model(Parameters.standard(), dangles=dangles), **more)
 
 
 @pytest.mark.parametrize(("sequence", "structure", "energy", "ensemble"), KNOWN)
@@ -130,7 +131,7 @@ def test_pairs_within_a_span() -> None:
 
 
 def test_logarithms_where_sums_do_not_fit() -> None:
-    codes = [codes_checked(TRNA, 1)]
+    codes = [Molecule(codes_checked(TRNA, 1))]
     wanted = EnsembleRequest(samples=2, seed=4)
     target = resolve("cpu", 1)
     sums = _sums(codes, [0], settings(), wanted, target, 0.0)[0]
@@ -147,9 +148,7 @@ def test_logarithms_where_sums_do_not_fit() -> None:
 
 
 def test_long_sequences_are_scaled() -> None:
-    found = sum_strands(
-        [codes_checked("GC" * 1000, 1)], settings(), EnsembleRequest(False), resolve("cpu", 1)
-    )[0]
+    found = partition(["GC" * 1000], settings(), probabilities=False)[0]
     # exp(2500) is no number.
     assert found.energy < -1500
     assert found.energy - 1200 < found.ensemble_energy <= found.energy
@@ -200,7 +199,7 @@ def written(path: Path, enthalpies: bool = True, **changes: str) -> Path:
     """The parameters that come with plait in ViennaRNA's format; enthalpies are twice the energies."""
     from plait.folding.parameters import _NUMBERS, _SECTIONS, _SPECIAL
 
-    energies = EnergyParameters.standard().energies
+    energies = Parameters.standard().energies
     lines = ["## RNAfold parameter file v2.0", "/* a", "comment */"]
     for name, (section, shape) in _SECTIONS.items():
         table = energies[name]
@@ -222,7 +221,7 @@ def written(path: Path, enthalpies: bool = True, **changes: str) -> Path:
         "Misc": "410 820 50 100 107.856 0",
     }
     assert set(numbers) == set(_NUMBERS)
-    special = EnergyParameters.standard().special
+    special = Parameters.standard().special
     for section, length in _SPECIAL.items():
         loops = [
             f"{loop} {energy:g} {2 * energy:g}" for loop, energy in special.items() if len(loop) == length
@@ -235,8 +234,8 @@ def written(path: Path, enthalpies: bool = True, **changes: str) -> Path:
 
 
 def test_a_parameter_file_is_read(tmp_path: Path) -> None:
-    read = EnergyParameters.read(written(tmp_path / "a.par"))
-    standard = EnergyParameters.standard()
+    read = Parameters.read(written(tmp_path / "a.par"))
+    standard = Parameters.standard()
     for name, table in standard.energies.items():
         np.testing.assert_array_equal(read.energies[name], table)
     # With enthalpies twice as large, energies vanish where they are equal to the entropy's part.
@@ -248,14 +247,14 @@ def test_a_parameter_file_is_read(tmp_path: Path) -> None:
 
 
 def test_changed_parameters_count(tmp_path: Path) -> None:
-    read = EnergyParameters.read(written(tmp_path / "a.par", Tetraloops="GAAAAC -2000 0"))
+    read = Parameters.read(written(tmp_path / "a.par", Tetraloops="GAAAAC -2000 0"))
     assert mfe(["GGGGAAAACCCC"], FoldSettings(Model(read))).energies == pytest.approx([-29.90])
 
 
 def test_other_temperatures_need_enthalpies(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="no enthalpies"):
-        mfe([TRNA], FoldSettings(Model(EnergyParameters.standard(), 25.0)))
-    read = EnergyParameters.read(written(tmp_path / "a.par", enthalpies=False))
+        mfe([TRNA], FoldSettings(Model(Parameters.standard(), 25.0)))
+    read = Parameters.read(written(tmp_path / "a.par", enthalpies=False))
     with pytest.raises(Unsupported, match="no enthalpies"):
         read.at(25)
     with pytest.raises(InvalidInput, match="0 to 100"):
@@ -278,4 +277,4 @@ def test_broken_parameter_files(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "a.par"
     path.write_text(text)
     with pytest.raises(FormatError, match=told):
-        EnergyParameters.read(path)
+        Parameters.read(path)

@@ -219,7 +219,7 @@ def test_a_file_that_is_protected_is_not_replaced(tmp_path: Path, monkeypatch: p
     assert names(tmp_path) == ["a"]
 
 
-@pytest.mark.parametrize("step", ["fdopen", "fstat"])
+@pytest.mark.parametrize("step", ["open", "fdopen", "fstat"])
 def test_a_signal_while_it_is_made_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -229,6 +229,9 @@ def test_a_signal_while_it_is_made_leaves_nothing(
     def stop(*words: object) -> object:
         calls.append(words)
         if len(calls) == 1:
+            # Of the first, the result is lost on the way back.
+            if step == "open":
+                real(*words)
             raise KeyboardInterrupt
         return real(*words)
 
@@ -239,6 +242,13 @@ def test_a_signal_while_it_is_made_leaves_nothing(
     with AtomicFile(tmp_path / "a") as file:
         file.stream.write(b"new")
     assert names(tmp_path) == ["a"]
+
+
+def test_a_signal_before_it_is_used_leaves_nothing(tmp_path: Path) -> None:
+    file = AtomicFile(tmp_path / "a")
+    assert names(tmp_path) == [".a.partial"]
+    del file
+    assert not names(tmp_path)
 
 
 def test_a_folder_whose_marker_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

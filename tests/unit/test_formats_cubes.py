@@ -11,10 +11,9 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.cubes.envi import envi_type, new_envi_header, parse_envi_header
-from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.files import RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import CubeLayout
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, origin_path
-from plait.formats.cubes.output import create_cube
 
 CUBE = np.arange(2 * 3 * 4, dtype=np.uint16).reshape(2, 3, 4)
 HEADER = """ENVI

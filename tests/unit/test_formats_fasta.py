@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.record_names import DuplicateName, NameRegister
+from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
 
 Record = tuple[str, str, bytes, int]
 

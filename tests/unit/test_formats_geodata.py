@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from plait.errors import FormatError, InvalidInput, TargetUnavailable
-from plait.formats.cubes.input import RawShape, open_cube
+from plait.formats.cubes.files import RawShape, create_cube, open_cube
 from plait.formats.cubes.origin import CubeOrigin
-from plait.formats.cubes.output import create_cube
 
 CUBE = np.random.default_rng(0).integers(0, 60000, (40, 33, 5)).astype(np.uint16)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.layouts import LAYOUTS, assign_roles, layout_named
+from plait.formats.rearrangements import LAYOUTS, assign_roles, layout_named
 
 HEADERS = {
     "airr": "sequence_id junction extra v_call d_call j_call duplicate_count subject_id repertoire_id",

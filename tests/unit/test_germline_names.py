@@ -7,7 +7,7 @@ import pytest
 
 from plait.vdj.calls import Ambiguity, CallResolver
 from plait.vdj.germline import Allele, GermlineSet, Segment, load_germline
-from plait.vdj.germline.allele import canonical, gene_of, split_call
+from plait.vdj.germline.germline_set import canonical, gene_of, split_call
 
 
 def a_set(*names: str, aliases: dict[str, tuple[str, ...]] | None = None) -> GermlineSet:

@@ -20,7 +20,7 @@ from plait.vdj.model import (
     read_model,
     write_model,
 )
-from plait.vdj.model.model_files import read_model as home_of_read_model
+from plait.vdj.model.recombination_model import read_model as home_of_read_model
 
 pytestmark = pytest.mark.interpreted(alone=True)
 

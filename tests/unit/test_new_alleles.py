@@ -22,8 +22,7 @@ from support.allele_simulation import (
 from support.read_simulation import Sequencing
 
 from plait.errors import InvalidInput
-from plait.vdj.alleles.candidates import assign, haplotypes
-from plait.vdj.alleles.new_alleles import NewAlleles, extended_germline, find_new_alleles
+from plait.vdj.alleles.new_alleles import NewAlleles, assign, extended_germline, find_new_alleles, haplotypes
 from plait.vdj.alleles.sites import NO_BASE, AlleleLimits, BaseCounts, binomial_tail, find_sites
 from plait.vdj.germline import Allele, GermlineSet, load_germline
 from plait.vdj.germline.airr_json import airr_text, parse_airr_json

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from plait.stats.rank_correlation import paired_differences, triples_of
-from plait.vdj.convergence.correlations import CorrelationTables, FigureSettings
-from plait.vdj.convergence.pgen_answers import pgen_answer
-from plait.vdj.convergence.pgen_tables import PGEN_COLUMNS, PgenTables
+from plait.vdj.convergence.answers import pgen_answer
+from plait.vdj.convergence.pgen_tables import PGEN_COLUMNS, CorrelationTables, FigureSettings, PgenTables
 
 SUBJECTS = [f"s{k}" for k in range(6)]
 MODELS = {"pi": (0, 4), "nu": (2, 10)}

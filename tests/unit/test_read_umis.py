@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
-from plait.formats.umis import UmiPart, UmiPlace, take_umis
+from plait.formats.reads import UmiPart, UmiPlace, take_umis
 
 BASES = st.text("ACGTN", max_size=15)
 

@@ -15,7 +15,7 @@ import pytest
 
 from plait.errors import FormatError, InvalidInput
 from plait.vdj import sharing
-from plait.vdj.clonotype_names import whole_numbers
+from plait.vdj.calls import whole_numbers
 
 Rows = list[tuple[str, str, str, str | None, int | None, int | None]]
 NAMES = ("junction", "v_call", "j_call", "subject_id", "duplicate_count", "path_count")

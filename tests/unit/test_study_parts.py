@@ -19,9 +19,7 @@ from support.repertoires import simulated_repertoire
 
 from plait.run.executor import LocalExecutor
 from plait.vdj import PathModel, Study, count_paths, sharing, study
-from plait.vdj.convergence import partition, stages
-from plait.vdj.convergence import partition as stretch_rows
-from plait.vdj.convergence import partition as stretches
+from plait.vdj.convergence import stages
 
 MODEL = PathModel(pi=2, nu=6, sweep_pi=(0, 2), sweep_nu=(0, 6))
 NAMES = ["junction", "v_gene", "j_gene"]
@@ -174,10 +172,10 @@ def test_nothing_depends_on_how_rows_are_cut_up(
 ) -> None:
     if small:
         # Tasks of one row group, pieces of a few rows, and repeated rows always or never put together.
-        monkeypatch.setattr(stretches, "_STRETCH_ROWS", 1)
-        monkeypatch.setattr(partition, "_PIECE_BYTES", 4000)
-        monkeypatch.setattr(stretch_rows, "_READ_BYTES", 20000)
-        monkeypatch.setattr(partition, "_WORTH_COLLAPSING", float(parts))
+        monkeypatch.setattr(stages, "_STRETCH_ROWS", 1)
+        monkeypatch.setattr(stages, "_PIECE_BYTES", 4000)
+        monkeypatch.setattr(stages, "_READ_BYTES", 20000)
+        monkeypatch.setattr(stages, "_WORTH_COLLAPSING", float(parts))
     monkeypatch.setattr(stages, "_PART_BYTES", 700 * 290 // parts)
     found = run(sheet, tmp_path / "out", cache, threads=threads)
     assert len(list((found.folder / "clonotypes").iterdir())) >= parts

@@ -43,9 +43,9 @@ def test_totals() -> None:
     assert (genes["TRBV1"].rows, genes["TRBV1"].zeros, genes["TRBV1"].share) == (20, 19, 0.95)
     # All of its rows with TRBV1 are 0 too, so J is as suspicious here.
     assert found.suspicious() == ["TRBV1", "TRBJ1-1"]
-    assert found.blamed_calls("unknown_v_call") == {"TRBV99*01": 1, "TRBV99*02": 1}
-    assert found.blamed_calls("unknown_j_call") == {"x": 1}
-    assert found.blamed_calls("too_short") == {}
+    assert found.blamed.of("unknown_v_call") == {"TRBV99*01": 1, "TRBV99*02": 1}
+    assert found.blamed.of("unknown_j_call") == {"x": 1}
+    assert found.blamed.of("too_short") == {}
     facts = json.loads(json.dumps(found.as_dict()))
     assert facts["statuses"] == {"ok": 50, "too_short": 1, "unknown_v_call": 2, "unknown_j_call": 1}
     assert facts["zero_counts_by_v_gene"]["TRBV1"] == {"rows": 20, "zeros": 19, "share": 0.95}
@@ -80,7 +80,7 @@ def test_calls_that_differ_in_every_row_stay_bounded() -> None:
     rows = [("unknown_v_call", None, f"x{k}", "TRBJ1-1") for k in range(1500)]
     found = summary(rows)
     found.merge(summary([("unknown_v_call", None, "y", "TRBJ1-1")]))
-    calls = found.blamed_calls("unknown_v_call")
+    calls = found.blamed.of("unknown_v_call")
     assert len(calls) == 1001 and calls["(other)"] == 501
     assert sum(calls.values()) == found.rows == 1501
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, Literal, NamedTuple, Protocol
+from typing import IO, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,20 +49,8 @@ from plait.dp.pairs.blocks import (
 )
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.compression import check_readable
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.json_text import parse_json
-from plait.formats.record_names import NameRegister
-
-
-class Texts(Protocol):
-    """Texts by number; a list is one."""
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def __getitem__(self, index: int, /) -> str:
-        """One of them."""
+from plait.formats.compression import check_readable, parse_json
+from plait.formats.fasta import NameRegister, Sequences, read_fasta
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +73,8 @@ class SequenceDatabase:
     first_columns: NDArray[np.int64]
     lengths: NDArray[np.int32]
     order: NDArray[np.int64]
-    names: Texts
-    descriptions: Texts
+    names: list[str] | _Texts
+    descriptions: list[str] | _Texts
 
     def __len__(self) -> int:
         return len(self.names)

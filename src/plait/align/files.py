@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.align.aligner import Aligner
 from plait.align.batches import CodeList, PairBatch, code_list
-from plait.align.results import Alignment
 from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
 from plait.align.settings import Kind, Pairing
 from plait.align.statistics import KarlinAltschul, karlin_altschul
@@ -33,9 +32,8 @@ from plait.align.writers import (
     open_alignments,
 )
 from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.output import file_or_standard_output
-from plait.formats.record_names import DuplicateName, NameRegister
+from plait.formats.atomic import file_or_standard_output
+from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
 from plait.run.executor import LocalExecutor
 from plait.types import Provenance
 
@@ -119,13 +117,7 @@ class CodedFile:
         kept: list[CodedBlock] = []
         first = size = 0
         for sequences in read_fasta(self.path, block_residues=_BLOCK_BYTES):
-            codes = self._scoring.encode_letters(
-                sequences.letters,
-                offsets=sequences.offsets,
-                names=sequences.names,
-                path=self.path,
-                lines=sequences.lines,
-            )
+            codes = self._scoring.encode_records(self.path, sequences)
             block = CodedBlock(sequences, CodeList(codes, sequences.offsets), first)
             first += len(block)
             size += codes.size + _NAME_RESIDUES * len(block)
@@ -460,26 +452,8 @@ class _Meter:
 _Batch = list[PairStretch]
 
 
-class _Results(NamedTuple):
-    """Scores of pairs, and their alignments where those are asked for."""
-
-    scores: list[int]
-    alignments: Sequence[Alignment | None]
-
-
-def _scores_alone(scores: NDArray[np.int64]) -> _Results:
-    return _Results(scores.tolist(), [None] * len(scores))
-
-
-def _with_scores(alignments: list[Alignment]) -> _Results:
-    return _Results([alignment.score for alignment in alignments], alignments)
-
-
-def _joined(parts: list[_Results]) -> _Results:
-    if len(parts) == 1:
-        return parts[0]
-    scores, alignments = zip(*parts, strict=True)
-    return _Results(list(chain.from_iterable(scores)), list(chain.from_iterable(alignments)))
+#: Of pairs: scores, where those alone are asked for, or alignments.
+_Found = list[Any]
 
 
 def _parts(batch: _Batch) -> Iterator[_Batch]:
@@ -528,18 +502,15 @@ class FileRun:
         batches = batches_of(files.stretches(), width=band_width(self._aligner))
         with closing(self._ahead(batches)) as found:
             for batch, results in found:
-                first = 0
+                rest = iter(results)
                 for stretch in batch:
-                    rows = slice(first, first + len(stretch))
-                    own = _Results(results.scores[rows], results.alignments[rows])
-                    self._write_stretch(stretch, own, writer)
-                    first += len(stretch)
+                    self._write_stretch(stretch, list(islice(rest, len(stretch))), writer)
 
-    def _ahead(self, batches: Iterator[_Batch]) -> Generator[tuple[_Batch, _Results], None, None]:
+    def _ahead(self, batches: Iterator[_Batch]) -> Generator[tuple[_Batch, _Found], None, None]:
         """Results of batches; the next batch is worked on while the caller writes the last one."""
         with ThreadPoolExecutor(1, thread_name_prefix="plait-align") as pool:
             try:
-                under_way: tuple[_Batch, Future[_Results]] | None = None
+                under_way: tuple[_Batch, Future[_Found]] | None = None
                 for batch in batches:
                     following = batch, pool.submit(self._compute, batch)
                     if under_way is not None:
@@ -551,48 +522,48 @@ class FileRun:
                 # After Ctrl-C the pool waits for its work, which may be one pair of a million residues each.
                 self._meter.stopped = True
 
-    def _compute(self, batch: _Batch) -> _Results:
+    def _compute(self, batch: _Batch) -> _Found:
         try:
             if self._aligner.limited or self._aligner.traceback != "auto":
                 return self._align(codes_of(batch))
-            return _joined([self._align_part(part) for part in _parts(batch)])
+            return list(chain.from_iterable(map(self._align_part, _parts(batch))))
         except PlaitError:
             self._name_the_pair(batch)
             raise
 
-    def _align_part(self, part: _Batch) -> _Results:
+    def _align_part(self, part: _Batch) -> _Found:
         if len(part) > 1 or not part[0].has_one_query:
             return self._align(codes_of(part))
         query = part[0].queries.codes[int(part[0].query_rows[0])]
         targets = part[0].targets.codes.between(*part[0].target_range)
         if self._scores_only:
-            return _scores_alone(self._aligner.score_many(query, targets, self._meter.add))
-        return _with_scores(self._aligner.align_many(query, targets, self._meter.add))
+            scores: _Found = self._aligner.score_many(query, targets, self._meter.add).tolist()
+            return scores
+        return self._aligner.align_many(query, targets, self._meter.add)
 
-    def _align(self, codes: PairBatch) -> _Results:
+    def _align(self, codes: PairBatch) -> _Found:
         if self._aligner.limited:
             return self._align_one_by_one(codes)
         if self._scores_only:
-            return _scores_alone(self._aligner.score_codes(codes, self._meter.add))
-        return _with_scores(self._aligner.align_codes(codes, self._meter.add))
+            scores: _Found = self._aligner.score_codes(codes, self._meter.add).tolist()
+            return scores
+        return self._aligner.align_codes(codes, self._meter.add)
 
-    def _align_one_by_one(self, codes: PairBatch) -> _Results:
+    def _align_one_by_one(self, codes: PairBatch) -> _Found:
         """Bands and X-drop have no schedule for many pairs: parts of the batch side by side."""
         width = band_width(self._aligner)
 
-        def part(rows: NDArray[np.int64]) -> _Results:
+        def part(rows: NDArray[np.int64]) -> _Found:
             own = codes.only(rows)
-            if self._scores_only:
-                found = _scores_alone(self._aligner.score_codes(own))
-            else:
-                found = _with_scores(self._aligner.align_codes(own))
+            scored = self._scores_only
+            found = self._aligner.score_codes(own).tolist() if scored else self._aligner.align_codes(own)
             columns = own.targets.sizes if width is None else np.minimum(own.targets.sizes, width)
             self._meter.add(int(own.queries.sizes @ columns))
             return found
 
         count = min(len(codes), _PARTS_PER_THREAD * self._executor.threads)
         parts = np.array_split(np.arange(len(codes)), count)
-        return _joined(list(self._executor.map(part, parts)))
+        return list(chain.from_iterable(self._executor.map(part, parts)))
 
     def _name_the_pair(self, batch: _Batch) -> None:
         """Raise the error of the first pair that cannot be aligned, with its names."""
@@ -613,18 +584,21 @@ class FileRun:
                     what, found=error.found, expected=error.expected, hint=error.hint
                 ) from error
 
-    def _write_stretch(self, stretch: PairStretch, results: _Results, writer: AlignmentWriter) -> None:
-        bits: Sequence[float | None] = [None] * len(stretch)
-        evalues = bits
+    def _write_stretch(self, stretch: PairStretch, results: _Found, writer: AlignmentWriter) -> None:
+        unknown = [None] * len(stretch)
+        scores = results if self._scores_only else [alignment.score for alignment in results]
+        bits: Sequence[float | None] = unknown
+        evalues: Sequence[float | None] = unknown
         if self._statistics is not None:
-            bits = self._statistics.bit_score(results.scores).tolist()
-            evalues = self._statistics.evalue(results.scores, *stretch.sizes).tolist()
+            bits = self._statistics.bit_score(scores).tolist()
+            evalues = self._statistics.evalue(scores, *stretch.sizes).tolist()
         if self._scores_only and isinstance(writer, PairTableWriter):
-            writer.write_columns(self._score_columns(stretch, results.scores, bits, evalues))
+            writer.write_columns(self._score_columns(stretch, scores, bits, evalues))
             return
         queries, targets = stretch.queries.sequences, stretch.targets.sequences
         row, query = -1, b""
-        facts = zip(stretch.rows(), *results, bits, evalues, strict=True)
+        alignments = unknown if self._scores_only else results
+        facts = zip(stretch.rows(), scores, alignments, bits, evalues, strict=True)
         for (i, j), score, alignment, bit_score, evalue in facts:
             if i != row:
                 row, query = i, queries.sequence(i)

@@ -536,6 +536,27 @@ class Scoring:
             hint=_hint(letter),
         )
 
+    def encode_records(self, path: object, records: Sequences) -> NDArray[np.uint8]:
+        """The letters of records of a file as indices into the matrix.
+
+        Parameters
+        ----------
+        path, records
+            The file, for error messages, and what was read of it.
+
+        Returns
+        -------
+        NDArray[np.uint8]
+            Row or column of each letter. Shape (residues,).
+
+        Raises
+        ------
+        FormatError
+            If a letter is not in the matrix; it is named with its record, line and 1-based position.
+        """
+        offsets, names, lines = records.offsets, records.names, records.lines
+        return self.encode_letters(records.letters, offsets=offsets, names=names, path=path, lines=lines)
+
     @property
     def _expected(self) -> str:
         return f"one of {self.matrix.accepted}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +30,21 @@ from plait.align.scoring import (
     load_matrix,
     make_scoring,
 )
-from plait.align.search_sources import Database, Entry, matrix_columns, open_source
 from plait.align.settings import Kind, SearchSettings
 from plait.align.statistics import karlin_altschul
 from plait.align.sweeps import (
     LOCAL,
+    Database,
+    Entry,
     Found,
     Ranking,
     SearchProgress,
     SearchQuery,
-    Sweep,
     align_long_target,
     distinct,
+    matrix_columns,
     no_tie_rule,
+    open_source,
     search_query,
     sweep_all,
 )
@@ -50,12 +52,12 @@ from plait.align.writers import AlignedPair, AlignmentWriter, hit_columns, hit_f
 from plait.devices.target import resolve
 from plait.dp.pairs.blocks import sweep_shape
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import check_output
-from plait.formats.fasta import read_fasta
-from plait.formats.output import file_or_standard_output
-from plait.formats.record_names import NameRegister
+from plait.formats.atomic import check_output, file_or_standard_output
+from plait.formats.fasta import NameRegister, read_fasta
 from plait.settings import thread_count
 from plait.types import Provenance
+
+T = TypeVar("T")
 
 #: What is searched for: the path of a FASTA file, or names and sequences.
 Queries = str | os.PathLike[str] | Iterable[tuple[str, str | bytes]]
@@ -81,50 +83,51 @@ def query_batches(
     `FormatError` if a letter is not in the matrix, the queries are of the other kind, or a name comes twice
     and must not.
     """
-    if isinstance(queries, str | os.PathLike):
-        single = _of_file(queries, scoring, kind, sure, allow_duplicate_names)
-    else:
-        single = _in_memory(queries, scoring, kind, sure, allow_duplicate_names)
-    batch: list[SearchQuery] = []
-    size, batches = 0, 0
-    for query in single:
-        if batch and (len(batch) == most or size + query.codes.size > _BATCH_RESIDUES):
-            yield batch
-            batches += 1
-            batch, size = [], 0
-        batch.append(query)
-        size += query.codes.size
-    if batch or not batches:
-        yield batch
+    of_file = isinstance(queries, str | os.PathLike)
+    read: Callable[..., Iterator[tuple[str, bytes, NDArray[np.uint8]]]] = _of_file if of_file else _in_memory
+    columns = matrix_columns(scoring, kind)
+    single = (
+        search_query(*query, scoring, columns)
+        for query in read(queries, scoring, kind, sure, allow_duplicate_names)
+    )
+    batches = _groups(single, lambda query: query.codes.size, most, _BATCH_RESIDUES)
+    yield next(batches, [])
+    yield from batches
+
+
+def _groups(items: Iterable[T], size: Callable[[T], int], most: int, most_size: int) -> Iterator[list[T]]:
+    """Items in order, up to `most` and a size of `most_size` at a time, or one."""
+    group: list[T] = []
+    total = 0
+    for item in items:
+        own = size(item)
+        if group and (total + own > most_size or len(group) == most):
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += own
+    if group:
+        yield group
 
 
 def _of_file(
     path: str | os.PathLike[str], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
-) -> Iterator[SearchQuery]:
-    columns = matrix_columns(scoring, kind)
+) -> Iterator[tuple[str, bytes, NDArray[np.uint8]]]:
     names = None if duplicates else NameRegister()
     if not sure and _is_other(count_sample(path), kind):
         found, expected, hint = _other_kind(kind)
         raise FormatError(path, found=found, expected=expected, hint=hint)
     for sequences in read_fasta(path, block_residues=_BLOCK_BYTES):
-        codes = scoring.encode_letters(
-            sequences.letters,
-            offsets=sequences.offsets,
-            names=sequences.names,
-            path=path,
-            lines=sequences.lines,
-        )
+        codes = scoring.encode_records(path, sequences)
         for duplicate in names.add(path, sequences) if names else ():
             raise duplicate.error("give it another name, or allow duplicate names")
         for k, name in enumerate(sequences.names):
-            own = codes[sequences.offsets[k] : sequences.offsets[k + 1]]
-            yield search_query(name, sequences.sequence(k), own, scoring, columns)
+            yield name, sequences.sequence(k), codes[sequences.offsets[k] : sequences.offsets[k + 1]]
 
 
 def _in_memory(
     queries: Iterable[tuple[str, str | bytes]], scoring: Scoring, kind: Kind, sure: bool, duplicates: bool
-) -> Iterator[SearchQuery]:
-    columns = matrix_columns(scoring, kind)
+) -> Iterator[tuple[str, bytes, NDArray[np.uint8]]]:
     known: set[str] = set()
     for number, (name, sequence, letters) in enumerate(_looked_at(queries, kind, sure)):
         if name in known and not duplicates:
@@ -135,8 +138,7 @@ def _in_memory(
                 hint="give it another name, or allow duplicate names",
             )
         known.add(name)
-        codes = scoring.encode(sequence, f"query {name!r}")
-        yield search_query(name, letters, codes, scoring, columns)
+        yield name, letters, scoring.encode(sequence, f"query {name!r}")
 
 
 def _looked_at(
@@ -214,15 +216,6 @@ class _Hit(NamedTuple):
 
 _Report = Callable[[int, Found], None]
 _Progress = Callable[[SearchProgress], None]
-
-
-def _report_after(queries: int, report: _Report) -> _Report:
-    """A report whose numbers of queries go on after those of earlier sweeps."""
-    return lambda query, found: report(queries + query, found)
-
-
-def _progress_after(cells: int, progress: _Progress) -> _Progress:
-    return lambda state: progress(SearchProgress(cells + state.cells, cells + state.total_cells))
 
 
 def _checked(settings: SearchSettings) -> SearchSettings:
@@ -311,18 +304,13 @@ class SearchRun:
             most=max(_RANKED // settings.top, 1),
             allow_duplicate_names=settings.allow_duplicate_names,
         )
-        how = Sweep(self._task, settings.top, self._threads)
         first = 0
         for batch in batches:
             least = settings.min_score or 1
             rankings = [Ranking(settings.top, least, self._tie_rule(query)) for query in batch]
-            self.cells += sweep_all(
-                how,
-                batch,
-                self.source,
-                rankings,
-                report=None if report is None else _report_after(first, report),
-                progress=None if progress is None else _progress_after(self.cells, progress),
+            how = {"threads": self._threads, "first": first, "swept": self.cells}
+            self.cells = sweep_all(
+                self._task, batch, self.source, rankings, report=report, progress=progress, **how
             )
             first += len(batch)
             ranked = [
@@ -357,7 +345,8 @@ class SearchRun:
 
     def _aligned(self, ranked: Sequence[_Ranked]) -> Iterator[AlignedPair]:
         """All hits in order, groups of them read and aligned together."""
-        for hits in _groups(_hits(ranked)):
+        every = _groups(_hits(ranked), _residues, _GROUP_HITS, _GROUP_RESIDUES)
+        for hits in every:
             records = distinct(np.array([hit.record for hit in hits], np.int64))
             known = {entry.record: entry for entry in self.source.entries(records)}
             entries = [known[hit.record] for hit in hits]
@@ -409,6 +398,10 @@ class SearchRun:
         )
 
 
+def _residues(hit: _Hit) -> int:
+    return hit.length + hit.query.codes.size
+
+
 def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
     for query, found, bit_scores, evalues in ranked:
         for k in range(len(found.records)):
@@ -420,20 +413,6 @@ def _hits(ranked: Sequence[_Ranked]) -> Iterator[_Hit]:
                 None if bit_scores is None else float(bit_scores[k]),
                 None if evalues is None else float(evalues[k]),
             )
-
-
-def _groups(hits: Iterator[_Hit]) -> Iterator[list[_Hit]]:
-    group: list[_Hit] = []
-    size = 0
-    for hit in hits:
-        residues = hit.length + hit.query.codes.size
-        if group and (size + residues > _GROUP_RESIDUES or len(group) == _GROUP_HITS):
-            yield group
-            group, size = [], 0
-        group.append(hit)
-        size += residues
-    if group:
-        yield group
 
 
 #: Scores that are returned at the most, if all are asked for.

@@ -22,8 +22,7 @@ from plait.align.results import (
     parse_cigar,
 )
 from plait.errors import InvalidInput, Unsupported
-from plait.formats.atomic import write_json
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.atomic import TextOutput, file_or_standard_output, output_format, write_json
 from plait.types import Provenance, WholeOrNot
 
 if TYPE_CHECKING:

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, Signed, WholeNumber, files_of
+from plait.cli.options import (
+    CellProgress,
+    DeviceOption,
+    Flag,
+    KindOption,
+    OptionalOutput,
+    Signed,
+    WholeNumber,
+    files_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress, say
-from plait.cli.options import DeviceOption, Flag, OutputOption, RunParameters, Signed, WholeNumber
+from plait.cli.options import (
+    DeviceOption,
+    Flag,
+    OutputOption,
+    RowProgress,
+    RunParameters,
+    Signed,
+    WholeNumber,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -162,7 +170,7 @@ def annotate(
 
 def _umis(place: str | None, min_reads: int, ratio: float | None) -> Umis | None:
     if place is not None:
-        from plait.formats.umis import UmiPlace
+        from plait.formats.reads import UmiPlace
         from plait.vdj.reads.annotate_files import Umis
 
         return Umis(place=UmiPlace.parse(place), min_reads=min_reads, ratio=ratio)

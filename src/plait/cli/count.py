@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import RowProgress
 from plait.cli.options import (
     AmbiguousOption,
     ChainOption,
@@ -20,6 +19,7 @@ from plait.cli.options import (
     OutputOption,
     OverflowOption,
     PathLimits,
+    RowProgress,
     RunParameters,
     germline_named,
 )

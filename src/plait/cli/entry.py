@@ -18,8 +18,7 @@ from typing import Any
 from cyclopts import App
 
 from plait._version import __version__
-from plait.cli.console import compilation_told, say
-from plait.cli.options import HYPHEN, with_hyphens
+from plait.cli.options import HYPHEN, compilation_told, say, with_hyphens
 from plait.errors import (
     DeviceFailure,
     DeviceMemoryError,

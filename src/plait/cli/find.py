@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from plait.mapping.files import FindSummary
 
 # Written out here, so that help and checks of options need not load what the words mean.
-FormatOption = Literal["tsv", "parquet", "jsonl", "bed", "paf", "cas-offinder"]
+FormatOption = Literal["tsv", "parquet", "jsonl", "bed", "paf", "sam", "bam", "cas-offinder"]
 StrandOption = Annotated[Literal["both", "+", "-"], Parameter(allow_leading_hyphen=True)]
 Flag = Annotated[bool, Parameter(negative="")]
 Number = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
@@ -69,8 +68,8 @@ def find(
         FASTA, FASTQ or 2bit files, FASTA and FASTQ also .gz or .zst; - for standard input. Without any, the
         one that Cas-OFFinder's input names.
     output
-        The file to write: .tsv, .jsonl, .bed, .paf, .txt (Cas-OFFinder's columns), each also .gz or .zst, or
-        .parquet; otherwise, and for -, a table on standard output.
+        The file to write: .tsv, .jsonl, .bed, .paf, .sam, .txt (Cas-OFFinder's columns), each also .gz or
+        .zst, .bam or .parquet; otherwise, and for -, a table on standard output.
     format
         What to write, where the name of the output does not say it.
     errors
@@ -145,9 +144,18 @@ def find(
 def _tell(done: FindSummary, seconds: float) -> None:
     for word, count in Counter(done.statuses).items():
         if word != "ok":
-            own = [name for name, status in zip(done.names, done.statuses, strict=True) if status == word]
+            every = zip(done.names, done.statuses, done.hits, strict=True)
+            own = [
+                f"{name} ({hits:,})" if word == "too_many_hits" else name
+                for name, status, hits in every
+                if status == word
+            ]
             shown = ", ".join(own[:_MOST_TOLD]) + (", ..." if len(own) > _MOST_TOLD else "")
             say(f"warning: {count:,} of {len(done.names):,} patterns {word.replace('_', ' ')}: {shown}")
+    if done.repeated:
+        say(f"warning: several sequences are named {done.repeated}")
+    if done.strange:
+        say(f"warning: the texts have {', '.join(map(repr, done.strange[:_MOST_TOLD]))}, which match nothing")
     fit = ("ok", "too_many_hits")
     counts = [count for count, status in zip(done.hits, done.statuses, strict=True) if status in fit]
     sites = f", {done.sites:,} sites" if done.sites else ""

@@ -8,19 +8,64 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.console import RowProgress, say
-from plait.cli.options import DeviceOption, WholeNumber, files_of
+from plait.cli.options import DeviceOption, RowProgress, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
 if TYPE_CHECKING:
     from plait.folding.folds import FoldSettings
+    from plait.folding.inputs import Inputs
 
 app = App(name="fold", help_format="markdown", version_flags=[])
 
 # Written out here, so that help and checks of options need not load what the words mean.
 FormatOption = Literal["text", "tsv", "jsonl", "parquet"]
 Flag = Annotated[bool, Parameter(negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class KnownOptions:
+    """What is known of the sequences beforehand.
+
+    Attributes
+    ----------
+    constraint
+        Below each sequence may stand a constraint, of the signs ``. | x < > ( )`` as for RNAfold.
+    constraint_file
+        File of constraints, one for each sequence in their order.
+    enforce
+        Bases with ``|``, and pairs in brackets, do pair.
+    shape
+        File of SHAPE reactivities: lines of a base, maybe its letter, and a number or NA, below ``>name``
+        where there are several sequences.
+    shape_slope
+        What a logarithm of a reactivity and one costs a side of a stack, in kcal/mol.
+    shape_intercept
+        What it costs besides.
+    """
+
+    constraint: Flag = False
+    constraint_file: Path | None = None
+    enforce: Flag = False
+    shape: Path | None = None
+    shape_slope: float = 1.8
+    shape_intercept: float = -0.6
+
+    def inputs(self, sequences: str | Path) -> Inputs:
+        """The files they name."""
+        from plait.folding.inputs import Inputs
+
+        if self.constraint and self.constraint_file is not None:
+            raise InvalidInput("--constraint-file", found="--constraint, too", expected="one of both")
+        if self.enforce and not self.constraint and self.constraint_file is None:
+            raise InvalidInput(
+                "--enforce", found="no constraints", expected="--constraint or --constraint-file"
+            )
+        return Inputs(sequences, self.constraint, self.constraint_file, self.shape)
+
+
+_KNOWN = KnownOptions()
 
 
 @Parameter(name="*")
@@ -45,19 +90,19 @@ class ModelOptions:
     dangles: WholeNumber = 2
     max_span: WholeNumber | None = None
 
-    def settings(self) -> FoldSettings:
+    def settings(self, known: KnownOptions) -> FoldSettings:
         """The settings they ask for."""
         from plait.folding.energies import Model
         from plait.folding.folds import FoldSettings
-        from plait.folding.parameters import EnergyParameters
+        from plait.folding.parameters import Parameters
 
         if self.max_span is not None and self.max_span < 1:
             raise InvalidInput("--max-span", found=self.max_span, expected="a whole number of at least 1")
         standard = self.parameters is None
-        energies = EnergyParameters.standard() if standard else EnergyParameters.read(str(self.parameters))
+        energies = Parameters.standard() if standard else Parameters.read(str(self.parameters))
         model = Model(energies, self.temperature, self.dangles)
         energies.at(self.temperature)
-        return FoldSettings(model, self.max_span)
+        return FoldSettings(model, self.max_span, known.enforce, known.shape_slope, known.shape_intercept)
 
 
 _MODEL = ModelOptions()
@@ -75,7 +120,11 @@ def fold(
     mea: Flag = False,
     samples: WholeNumber = 0,
     seed: WholeNumber = 0,
+    suboptimal: float | None = None,
+    most: WholeNumber = 100_000,
     pairs: Path | None = None,
+    plot: Path | None = None,
+    known: KnownOptions = _KNOWN,
     model: ModelOptions = _MODEL,
     threads: WholeNumber | None = None,
     device: DeviceOption = "auto",
@@ -102,8 +151,16 @@ def fold(
         Draw so many structures, each as often as it is probable.
     seed
         Which ones are drawn.
+    suboptimal
+        All structures of at most so many kcal/mol more than the least energy, by their energies.
+    most
+        Suboptimal structures of a sequence that are written, the best ones.
     pairs
         Table to write (.tsv or .parquet): every pair that is at least 1e-6 probable, bases from 1 on.
+    plot
+        Folder for drawings of each sequence: structure, pairs and mountain plot as SVG, and a page with all.
+    known
+        What is known of the sequences.
     model
         What structures are weighed by.
     threads
@@ -111,32 +168,56 @@ def fold(
     device
         auto or cpu; reference is plain Python.
     """
-    from plait.folding.files import FoldRequest, fold_file, survey
+    from plait.folding.files import FoldRequest, fold_file
+    from plait.folding.inputs import survey
     from plait.settings import thread_count
 
-    for name, value in (("samples", samples), ("seed", seed)):
-        if value < 0:
-            raise InvalidInput(f"--{name}", found=value, expected="a whole number of at least 0")
-    request = FoldRequest(probabilities or pairs is not None, centroid, mea, samples, seed)
-    settings = model.settings()
+    _check_counts(samples=samples, seed=seed, most=most)
+    if suboptimal is not None and not 0 <= suboptimal < 1000:
+        raise InvalidInput("--suboptimal", found=suboptimal, expected="kcal/mol, 0 to 1000")
+    request = FoldRequest(
+        probabilities or pairs is not None, centroid, mea, samples, seed, suboptimal, most, plot is not None
+    )
+    settings = model.settings(known)
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
-        found = survey(path, request, thread_count() if threads is None else max(threads, 1))
+        inputs = known.inputs(path)
+        found = survey(
+            inputs,
+            settings,
+            ensemble=request.ensemble,
+            threads=thread_count() if threads is None else max(threads, 1),
+        )
         if found.note:
             say(found.note)
         done = fold_file(
-            path,
+            inputs,
             output,
             settings,
             request,
             format=format,
             pairs=pairs,
+            drawings=plot,
             threads=threads,
             device=device,
             progress=progress,
         )
-    told = f"{done:,} sequence{'s' if done != 1 else ''} in {work_time() - start:.2f} s"
+    if done.cut:
+        say(
+            f"{_counted(done.cut)} with more suboptimal structures: the best {most:,} are written; see --most"
+        )
+    told = f"{_counted(done.sequences)} in {work_time() - start:.2f} s"
     say(f"{told}; {settings.model.parameters.name}, {settings.model.temperature:g} degrees")
+
+
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < (least := int(name == "most")):
+            raise InvalidInput(f"--{name}", found=value, expected=f"a whole number of at least {least}")
+
+
+def _counted(sequences: int) -> str:
+    return f"{sequences:,} sequence{'s' if sequences != 1 else ''}"
 
 
 @app.command
@@ -155,9 +236,9 @@ def eval(
     model
         What structures are weighed by.
     """
-    from plait.folding.files import evaluated
+    from plait.folding.inputs import evaluated
 
-    settings = model.settings()
+    settings = model.settings(_KNOWN)
     with files_of([structures]) as (path,):
         for name, sequence, structure, loops in evaluated(path, settings):
             if name is not None:

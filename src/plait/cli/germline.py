@@ -23,9 +23,8 @@ from plait.vdj.germline import (
     write_fasta_trio,
 )
 from plait.vdj.germline import validate as find_problems
-from plait.vdj.germline.anchors import apply_overrides
+from plait.vdj.germline.anchors import COLUMNS, allele_row, apply_overrides, csv_text, json_text, metadata
 from plait.vdj.germline.fasta import fasta_texts
-from plait.vdj.germline.findings import COLUMNS, allele_row, csv_text, json_text, metadata
 
 app = App(name="germline", help="List, show, check and convert germline sets.", version_flags=[])
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.console import Bar, say
-from plait.cli.options import Flag, OutputOption, Signed, WholeNumber
+from plait.cli.options import Bar, Flag, OutputOption, Signed, WholeNumber, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import aligned
 
 if TYPE_CHECKING:
-    from plait.formats.cubes.input import RawShape
+    from plait.formats.cubes.files import RawShape
 
 # Written out here, so that help and checks of options need not load what the words mean.
 PresetOption = Literal["fast", "default", "best"]
@@ -74,7 +73,7 @@ class RawOptions:
 
     def raw(self) -> RawShape:
         """All but the variable."""
-        from plait.formats.cubes.input import RawShape
+        from plait.formats.cubes.files import RawShape
 
         found = {name: value for name, value in asdict(self).items() if name not in ("shape", "variable")}
         return RawShape(shape=None if self.shape is None else _shape_of(self.shape), **found)

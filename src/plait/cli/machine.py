@@ -8,8 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.console import say
-from plait.cli.options import WholeNumber
+from plait.cli.options import WholeNumber, say
 
 
 def doctor(

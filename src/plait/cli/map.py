@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from plait.cli.console import Bar, say
-from plait.cli.options import Flag, OptionalOutput, Signed, WholeNumber, files_of
+from plait.cli.options import Bar, Flag, OptionalOutput, Signed, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar, RowProgress
 from plait.cli.options import (
+    Bar,
     CallsOption,
     DeviceOption,
     Flag,
     JunctionLayoutOption,
     OutputOption,
+    RowProgress,
     RunParameters,
     Signed,
     WholeNumber,

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import App
 
 from plait.align.settings import SearchSettings
-from plait.cli.console import CellProgress, say
-from plait.cli.options import DeviceOption, Flag, KindOption, OptionalOutput, files_of, options_of
+from plait.cli.options import (
+    CellProgress,
+    DeviceOption,
+    Flag,
+    KindOption,
+    OptionalOutput,
+    files_of,
+    options_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.console import Bar, say
 from plait.cli.options import (
     AmbiguousOption,
+    Bar,
     ChainOption,
     DeviceOption,
     Flag,
@@ -22,6 +22,7 @@ from plait.cli.options import (
     WholeNumber,
     germline_named,
     model_named,
+    say,
 )
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time

@@ -49,12 +49,13 @@ _LAUNCHING = threading.RLock()
 class CudaKernel:
     """A kernel, compiled by the types of its arguments when it is first launched with them, cached on disk.
 
-    `function` is the body for one thread. `examples` gives lists of arguments as NumPy values, of which only
-    the types matter: from these it is compiled without a device in the tests. `options` are numba-cuda's:
-    ``max_registers``, ``launch_bounds``.
+    `function` is the body for one thread. `options` are numba-cuda's: ``max_registers``, ``launch_bounds``.
+    `examples` may give lists of arguments, from which tests compile it without a device; most are theirs.
     """
 
-    def __init__(self, function: Callable[..., Any], examples: Examples, options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], examples: Examples | None, options: dict[str, Any]
+    ) -> None:
         self.__doc__ = function.__doc__
         self.name = f"{function.__module__}.{function.__qualname__}"
         self.py_func = function
@@ -155,7 +156,9 @@ def capability_of_code() -> tuple[int, ...]:
     return tuple(getattr(device, capability_of_code.__name__, device.compute_capability))
 
 
-def cuda_kernel(examples: Examples, **options: Any) -> Callable[[Callable[..., Any]], CudaKernel]:
+def cuda_kernel(
+    examples: Examples | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], CudaKernel]:
     """Make a function a kernel; see `CudaKernel` for the parameters."""
 
     def decorate(function: Callable[..., Any]) -> CudaKernel:

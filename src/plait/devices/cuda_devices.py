@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
-from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +100,11 @@ def device_facts(index: int) -> DriverDevice:
     return probe().devices[index]
 
 
+def current_device() -> int:
+    """Number of the device that is current on this thread."""
+    return 0 if SIMULATED else int(cuda.get_current_device().id)
+
+
 def free_memory(*, tidy: bool = True) -> int:
     """Free bytes of the current device.
 
@@ -172,29 +176,18 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
     """
     if not indices:
         raise TargetUnavailable("cuda", reason="no device was named", fix="name one, such as cuda:0")
-    waiting: SimpleQueue[tuple[int, T]] = SimpleQueue()
-    for place, item in enumerate(work):
-        waiting.put((place, item))
+    # To take from an iterator of a list is one step of the interpreter: threads share it.
+    waiting = iter(list(enumerate(work)))
     results: list[Any] = [None] * len(work)
-
-    def take() -> tuple[int, T] | None:
-        try:
-            return waiting.get_nowait()
-        except Empty:
-            return None
-
-    def give_up() -> None:
-        while take() is not None:
-            pass
 
     def serve(device: int) -> None:
         try:
             with on_device(device):
-                while (taken := take()) is not None:
-                    results[taken[0]] = run(device, taken[1])
+                for place, item in waiting:
+                    results[place] = run(device, item)
         except BaseException:
             # The others need not do what nobody will see.
-            give_up()
+            list(waiting)
             raise
 
     if len(indices) == 1:
@@ -204,12 +197,12 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
         try:
             list(pool.map(serve, indices))
         except BaseException:
-            give_up()
+            list(waiting)
             raise
     return results
 
 
-@cuda_kernel(lambda: [(np.zeros(WARP, np.int32),)])
+@cuda_kernel()
 def neighbours(out: Any) -> None:
     """Write the number of the other lane of each pair."""
     lane = np.int32(lane_index())
@@ -232,6 +225,8 @@ def try_device(number: int) -> str:
 
 #: Threads per device, each with a piece.
 SLOTS: Final = 6
+#: Elements at least of an array of which the sizes differ.
+_LEAST_ELEMENTS: Final = 1024
 #: Tables kept on devices.
 _TABLES: Final = 32
 
@@ -250,15 +245,25 @@ class Slot:
 
     def room(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """A device array with anything in it; the next one of that name may be the same memory."""
-        return _part(self._on_device, name, shape, dtype, lambda n: cuda.device_array(n, dtype))
+        return _part(
+            self._on_device, name, shape, dtype, lambda n: cuda.device_array(self.elements(n), dtype)
+        )
 
     def pinned(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """Memory of the host that the device reads and writes on its own; kept like that of `room`."""
-        return self._host(name, shape, dtype)
+        kind = np.dtype(dtype)
+        found: NDArray[Any] = _part(
+            self._pinned, name, shape, kind, lambda n: cuda.pinned_array(self.elements(n), kind)
+        )
+        return found
+
+    def elements(self, wanted: int) -> int:
+        """Elements of new memory."""
+        return wanted
 
     def upload(self, name: str, values: NDArray[Any]) -> Any:
         """A device array with these values, copied while others compute; `values` may change at once."""
-        pinned = self._host(name, values.shape, values.dtype)
+        pinned = self.pinned(name, values.shape, values.dtype)
         pinned[...] = values
         array = self.room(name, values.shape, values.dtype)
         array.copy_to_device(pinned, stream=self.stream)
@@ -277,19 +282,13 @@ class Slot:
 
     def download(self, name: str, array: Any) -> NDArray[Any]:
         """Host memory that holds the array's values when the slot is done, until its next batch starts."""
-        pinned = self._host(f"{name} out", array.shape, array.dtype)
+        pinned = self.pinned(f"{name} out", array.shape, array.dtype)
         array.copy_to_host(pinned, stream=self.stream)
         return pinned
 
     def wait(self) -> None:
         """Wait for all that was started."""
         self.stream.synchronize()
-
-    def _host(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        found: NDArray[Any] = _part(
-            self._pinned, name, shape, dtype, lambda n: cuda.pinned_array(n, np.dtype(dtype))
-        )
-        return found
 
 
 def _part(
@@ -307,29 +306,98 @@ def _part(
     return found[:size].reshape(wanted)
 
 
+class SlotArrays(Slot):
+    """The same for many uploads of a name on their way at once, and for what is read back by and by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns = [cuda.event(), cuda.event()]
+
+    def elements(self, wanted: int) -> int:
+        """Somewhat more, up to an eighth: parts are of about the same size, and seldom of the very same."""
+        size = max(wanted, _LEAST_ELEMENTS)
+        step = 1 << size.bit_length() - 4
+        return -(-size // step) * step
+
+    def upload(self, name: str, values: NDArray[Any]) -> Any:
+        """A device array with these values, which may change at once."""
+        to = self.room(name, values.shape, values.dtype)
+        if values.size:
+            # From ordinary memory the driver has taken a copy when this returns.
+            to.copy_to_device(np.ascontiguousarray(values), stream=self.stream)
+        return to
+
+    def stage(self, values: NDArray[np.uint8], number: int) -> Any:
+        """A device array with many values, which the device reads on its own from a copy in pinned memory.
+
+        Two of them are under way at a time, so `number` counts up; the one before the last is written over.
+        """
+        half = number % 2
+        self._turns[half].synchronize()
+        copy = self.pinned(f"staged {half}", values.size, np.uint8)
+        np.copyto(copy, values)
+        to = self.room(f"staged {half}", values.size, np.uint8)
+        to.copy_to_device(copy, stream=self.stream)
+        self._turns[half].record(self.stream)
+        return to
+
+    def fetch(self, name: str, array: Any) -> tuple[NDArray[Any], Any]:
+        """Host memory that will hold the array's values, and an event that says when."""
+        found = self.download(name, array)
+        done = cuda.event()
+        done.record(self.stream)
+        return found, done
+
+
+class SlotPool(Generic[T]):
+    """Slots of devices, each made by `make` and used again; `most` of a device for all that is under way."""
+
+    def __init__(self, make: Callable[[], T], most: int) -> None:
+        self._make, self._most = make, most
+        self._used: Counter[int] = Counter()
+        self._free: defaultdict[int, list[T]] = defaultdict(list)
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def slot(self, devices: Sequence[int]) -> Iterator[T]:
+        """A slot of that of these devices which has the fewest in use; it is current meanwhile.
+
+        Waits for one. A slot whose work has failed is given up.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: min(self._used[device] for device in devices) < self._most)
+            device = min(devices, key=lambda number: self._used[number])
+            self._used[device] += 1
+            kept = self._free[device].pop() if self._free[device] else None
+        try:
+            with on_device(device):
+                slot = self._make() if kept is None else kept
+                yield slot
+            with self._changed:
+                self._free[device].append(slot)
+        finally:
+            with self._changed:
+                self._used[device] -= 1
+                # Of those who wait, some wait for other devices.
+                self._changed.notify_all()
+
+    def release(self) -> None:
+        """Give back the memory of slots that are free."""
+        with self._changed:
+            for device, slots in self._free.items():
+                with on_device(device):
+                    slots.clear()
+
+
+#: What counts and weighs junctions.
+POOL: Final = SlotPool(Slot, SLOTS)
+
+
 class _Kept:
-    """Slots that no piece uses, how many there may be, and tables that later batches use again."""
+    """Tables that later batches use again."""
 
-    lock, making = threading.Lock(), threading.Lock()
-    slots: dict[int, list[Slot]] = {}  # noqa: RUF012  # one for the process
-    used: dict[int, threading.Semaphore] = {}  # noqa: RUF012
-    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012
-
-
-@contextlib.contextmanager
-def slot_of(device: int) -> Iterator[Slot]:
-    """A slot, as soon as one is free: there are so many for all batches that are under way at a time."""
-    with _Kept.lock:
-        used = _Kept.used.setdefault(device, threading.Semaphore(SLOTS))
-        free = _Kept.slots.setdefault(device, [])
-    with used:
-        with _Kept.lock:
-            slot = free.pop() if free else None
-        slot = slot or Slot()
-        yield slot
-        # A slot whose piece has failed is given up.
-        with _Kept.lock:
-            free.append(slot)
+    making = threading.Lock()
+    tables: OrderedDict[tuple[Any, ...], tuple[Any, Any]] = OrderedDict()  # noqa: RUF012  # one for the process
 
 
 def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
@@ -347,14 +415,14 @@ def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
         return found
 
 
-def uploaded(value: Any) -> Any:
+def uploaded(value: Any, stream: Any = 0) -> Any:
     """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
     if isinstance(value, tuple):
-        return type(value)(*map(uploaded, value))
+        return type(value)(*(uploaded(one, stream) for one in value))
     if not isinstance(value, np.ndarray):
         return value
     whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
-    return cuda.to_device(np.ascontiguousarray(whole))
+    return cuda.to_device(np.ascontiguousarray(whole), stream=stream)
 
 
 #: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.

@@ -27,7 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from plait.devices.driver import DriverFacts, device_problem, probe, usable
 from plait.errors import InvalidInput, TargetUnavailable
@@ -36,6 +37,10 @@ from plait.settings import thread_count
 B = TypeVar("B")
 R = TypeVar("R")
 T = TypeVar("T")
+
+#: Free memory where nothing is known of it.
+_PERHAPS: Final = 4 << 30
+_GROUP: Final = Path("/sys/fs/cgroup")
 
 
 def always(batch: Any) -> bool:
@@ -135,16 +140,34 @@ def over_threads(threads: int, work: Sequence[T], run: Callable[[T], R]) -> list
         return list(pool.map(run, work))
 
 
-def over_stretches(threads: int, items: int, least: int, run: Callable[[int, int], None]) -> None:
-    """Call ``run(first, last)`` for stretches of items, of `least` or more if there are several."""
+def stretches(threads: int, items: int, least: int) -> list[tuple[int, int]]:
+    """Stretches (first, last) of items for so many threads, of `least` or more if there are several."""
     count = 1 if threads == 1 else max(1, min(4 * threads, items // least))
-    edges = [items * k // count for k in range(count + 1)]
-    over_threads(threads, list(pairwise(edges)), lambda stretch: run(*stretch))
+    return list(pairwise(items * k // count for k in range(count + 1)))
 
 
 #: What may be given as ``device=``; N stands for a number.
 DEVICES = ("auto", "cpu", "reference", "cuda", "cuda:N", "cuda:all")
 _NAMED = ("auto", "cpu", "reference", "cuda", "cuda:all")
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def free_bytes() -> int:
+    """Bytes of memory that are free, within the limit of this process's control group if it has one."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        free = _PERHAPS
+    most, taken = _number(_GROUP / "memory.max"), _number(_GROUP / "memory.current")
+    if most is not None and taken is not None:
+        free = min(free, most - taken)
+    return max(free, 0)
 
 
 def check_device(device: str) -> None:

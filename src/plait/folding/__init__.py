@@ -9,26 +9,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plait.folding.constraints import Restraints
     from plait.folding.energies import Model
-    from plait.folding.folds import Ensemble, Folds, FoldSettings, Loop, evaluate, mfe, partition
-    from plait.folding.parameters import EnergyParameters
+    from plait.folding.folds import (
+        Ensemble,
+        Folds,
+        FoldSettings,
+        Loop,
+        Suboptimals,
+        evaluate,
+        mfe,
+        partition,
+        sample,
+        suboptimal,
+    )
+    from plait.folding.parameters import Parameters
 
 __all__ = [
-    "EnergyParameters",
     "Ensemble",
     "FoldSettings",
     "Folds",
     "Loop",
     "Model",
+    "Parameters",
+    "Restraints",
+    "Suboptimals",
     "evaluate",
     "mfe",
     "partition",
+    "sample",
+    "suboptimal",
 ]
 
 _HOME = {
-    **dict.fromkeys(("Ensemble", "FoldSettings", "Folds", "Loop", "evaluate", "mfe", "partition"), "folds"),
-    "EnergyParameters": "parameters",
+    **dict.fromkeys(__all__, "folds"),
     "Model": "energies",
+    "Parameters": "parameters",
+    "Restraints": "constraints",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -29,30 +29,36 @@ from plait.dp.intervals.loops import (
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
 from plait.folding.parameters import LETTERS as BASES
-from plait.folding.parameters import NEVER, PAIRS, STANDARD, EnergyParameters, thermal_energy, whole
+from plait.folding.parameters import NEVER, PAIRS, STANDARD, Parameters, thermal_energy, whole
 from plait.lang.algebras import LOG_SUM, PROBABILITY, SaturatingMaxPlus
 
 _Table = NDArray[np.float64]
 #: Best sums of scores as single-precision numbers, whole ones of up to 2^24: hundredths of kcal/mol.
 SCORES: Final = SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))
+#: The same with room for what forced pairs count for.
+WIDE_SCORES: Final = SaturatingMaxPlus(np.float64(-np.inf), np.float64(0))
 SUMS: Final = PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))
 LOGARITHMS: Final = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))
 _MOST = 30
 
 
 #: What weights are: scores of which the best counts, Boltzmann factors to be summed, or their logarithms.
-Meaning = Literal["scores", "sums", "logarithms"]
-_ALGEBRAS: Final = {"scores": SCORES, "sums": SUMS, "logarithms": LOGARITHMS}
+Meaning = Literal["scores", "wide scores", "sums", "logarithms"]
+_ALGEBRAS: Final = {"scores": SCORES, "wide scores": WIDE_SCORES, "sums": SUMS, "logarithms": LOGARITHMS}
 
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """What loops weigh in an algebra, and an unpaired base elsewhere; special hairpins in their order."""
+    """What loops weigh in an algebra, and an unpaired base elsewhere; special hairpins in their order.
+
+    `value` is the weight of some energies, of loops of so many bases.
+    """
 
     algebra: Any
     rule: NearestNeighbor
     loops: LoopWeights
     specials: tuple[str, ...]
+    value: Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Model:
         2: a base next to a stem in a multiloop, or in no loop, stacks on it, whatever else it does; 0: not.
     """
 
-    parameters: EnergyParameters
+    parameters: Parameters
     temperature: float = STANDARD
     dangles: int = 2
 
@@ -95,12 +101,14 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     """
     parameters = model.parameters.at(model.temperature)
     specials = tuple(sorted(parameters.special))
-    rule, loops = _energies(parameters, model.dangles, meaning == "scores", longest, specials)
+    scores = meaning in ("scores", "wide scores")
+    rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
     of_rule, bases = _bases(longest, specials)
+    dtype = np.float32 if meaning == "scores" else np.float64
 
-    def value(energy: Any, count: Any) -> Any:
-        if meaning == "scores":
-            return (0 - np.asarray(energy, np.float64)).astype(np.float32)
+    def value(energy: Any, count: Any = 0) -> Any:
+        if scores:
+            return (0 - np.asarray(energy, np.float64)).astype(dtype)
         logarithm = -np.asarray(energy, np.float64) / model.thermal_energy - scale * np.asarray(count)
         with np.errstate(over="ignore"):
             return logarithm if meaning == "logarithms" else np.exp(logarithm)
@@ -109,7 +117,7 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
     tables = LoopTables(loops.pair_types, *weights)
-    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), tables.packed(), specials)
+    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), tables.packed(), specials, value)
 
 
 def _bases(longest: int, specials: tuple[str, ...]) -> tuple[NearestNeighbor, LoopTables]:
@@ -136,7 +144,7 @@ def smoothed(energies: _Table) -> _Table:
 
 
 def _energies(
-    parameters: EnergyParameters, dangles: int, scores: bool, longest: int, specials: tuple[str, ...]
+    parameters: Parameters, dangles: int, scores: bool, longest: int, specials: tuple[str, ...]
 ) -> tuple[tuple[Any, Any], LoopTables]:
     """Energies in the place of weights; whole numbers, and no dangling base above zero, for scores."""
     found = {

@@ -1,13 +1,14 @@
-"""Fold the sequences of a file: in blocks, several at a time, written in their order."""
+"""Fold the sequences of files: in blocks, several at a time, written in their order."""
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -15,38 +16,35 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.target import resolve
-from plait.dp.intervals.launches import bytes_needed
-from plait.dp.pairs.launches import free_bytes
-from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.folding.constraints import Molecule
 from plait.folding.folds import (
-    LONGEST,
     Ensemble,
     EnsembleRequest,
     FoldSettings,
-    Loop,
-    codes_checked,
     energy_of,
-    evaluate,
-    fold_strands,
-    sum_strands,
+    fold_molecules,
+    loops_of,
+    suboptimals_of,
+    sum_molecules,
+    unmet,
 )
+from plait.folding.inputs import Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
-from plait.formats.compression import ByteSource
-from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.atomic import (
+    TextOutput,
+    bad_output,
+    file_or_standard_output,
+    folder_or_nothing,
+    output_format,
+)
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 _Path = str | os.PathLike[str]
-#: Bases of a block.
-_BLOCK_BASES: Final = 1 << 13
-_EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
-_PIECE: Final = 1 << 20
-#: Memory that is told beforehand.
-_MUCH: Final = 1 << 28
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": (".txt", ".db", ".dbn", ".txt.gz", ".txt.zst", ".db.gz"),
     "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
@@ -59,7 +57,7 @@ class FoldRequest(NamedTuple):
     """What is found of every sequence besides a best structure.
 
     `probabilities`: sums over all structures; `centroid`, `mea`: structures by them; `samples` are drawn with
-    `seed`.
+    `seed`; `suboptimal`: structures of so many kcal/mol more than the least, at most `most`; `drawings`.
     """
 
     probabilities: bool = False
@@ -67,40 +65,19 @@ class FoldRequest(NamedTuple):
     mea: bool = False
     samples: int = 0
     seed: int = 0
+    suboptimal: float | None = None
+    most: int = 100_000
+    drawings: bool = False
 
     @property
     def ensemble(self) -> bool:
         """Whether all structures are summed."""
-        return self.probabilities or self.centroid or self.mea or self.samples > 0
+        return self.of_pairs or self.samples > 0
 
     @property
     def of_pairs(self) -> bool:
         """Whether probabilities of pairs are needed."""
-        return self.probabilities or self.centroid or self.mea
-
-
-class Records(NamedTuple):
-    """Consecutive sequences: `names` without the header's sign, or None where there are no headers."""
-
-    names: list[str] | None
-    sequences: list[bytes]
-    lines: list[int]
-    bytes_read: int
-
-
-class Survey(NamedTuple):
-    """A file of sequences: how many, the bases of the longest, and bytes of memory that are needed."""
-
-    sequences: int
-    longest: int
-    bytes_needed: int
-
-    @property
-    def note(self) -> str | None:
-        """What is said before a run that needs much memory."""
-        if self.bytes_needed < _MUCH:
-            return None
-        return f"up to {self.longest:,} bases: needs {self.bytes_needed / 2**20:,.0f} MiB of memory"
+        return self.probabilities or self.centroid or self.mea or self.drawings
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,155 +89,173 @@ class FoldProgress:
     total_bytes: int
 
 
-def read_records(path: _Path) -> Iterator[Records]:
-    """Sequences of a file, FASTA or one a line, in blocks; FormatError says what is wrong where."""
-    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
-        first, line = first_text(source, _PIECE, _EXPECTED)
-        if not first:
-            raise FormatError(path, found="no sequence, only blank lines", expected=_EXPECTED)
-        if not first.startswith(b">"):
-            shown_start(path, first, _EXPECTED)
-            yield from _lines(path, source, first, line)
-            return
-    for block in read_fasta(path, block_residues=_BLOCK_BASES):
-        names = [
-            f"{name} {told}" if told else name
-            for name, told in zip(block.names, block.descriptions, strict=True)
-        ]
-        sequences = [block.sequence(k) for k in range(len(block))]
-        yield Records(names, sequences, block.lines.tolist(), block.bytes_read)
+class Folding(NamedTuple):
+    """How many sequences were folded, and of how many there are more suboptimal structures than written."""
 
-
-def _lines(path: _Path, source: ByteSource, text: bytes, line: int) -> Iterator[Records]:
-    held = text
-    block: list[bytes] = []
-    lines: list[int] = []
-    while held:
-        piece = source.read(_PIECE)
-        whole, _, rest = held.rpartition(b"\n") if piece else (held, b"", b"")
-        for word in whole.split(b"\n") if whole else []:
-            if word.strip():
-                block.append(word.strip())
-                lines.append(line)
-            line += 1
-            if sum(map(len, block)) >= _BLOCK_BASES:
-                yield Records(None, block, lines, source.bytes_read)
-                block, lines = [], []
-        if len(rest) > LONGEST + _PIECE:
-            raise FormatError(
-                path, line=line, found="a very long line", expected=f"at most {LONGEST:,} bases"
-            )
-        held = rest + piece
-    if block:
-        yield Records(None, block, lines, source.bytes_read)
-
-
-def survey(path: _Path, request: FoldRequest, threads: int) -> Survey:
-    """Look through a file of sequences; Unsupported if there is too little memory for them."""
-    longest: list[int] = []
-    count = 0
-    for records in read_records(path):
-        count += len(records.sequences)
-        longest = heapq.nlargest(threads, [*longest, *map(len, records.sequences)])
-    need = sum(bytes_needed(bases, ensemble=request.ensemble) for bases in longest if bases <= LONGEST)
-    free = free_bytes()
-    if need > free:
-        raise Unsupported(
-            f"{path}: a sequence of {longest[0]:,} bases",
-            why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
-        )
-    return Survey(count, longest[0] if longest else 0, need)
+    sequences: int
+    cut: int
 
 
 def fold_file(
-    path: _Path,
+    inputs: Inputs,
     output: _Path | None,
     settings: FoldSettings,
     request: FoldRequest,
     *,
     format: str | None = None,
     pairs: _Path | None = None,
+    drawings: _Path | None = None,
     threads: int | None = None,
     device: str = "auto",
     progress: Callable[[FoldProgress], None] | None = None,
-) -> int:
-    """Fold the sequences of a file, and give their number.
+) -> Folding:
+    """Fold the sequences of files.
 
-    `output` None is standard output; `pairs`, a table, gets the probabilities of all pairs.
+    `output` None is standard output; `pairs`, a table, gets the probabilities of all pairs; `drawings`, a
+    folder, gets pictures and a page of each sequence.
     """
     chosen = output_format(output, format, FORMATS, standard="text", by_name=("parquet",))
     executor = LocalExecutor(threads)
-    target = resolve(device, 1)
-    total = os.path.getsize(path)
-    work = _Work(path, settings, request, pairs is not None, target)
-    done = 0
+    total = os.path.getsize(inputs.path)
+    work = _Work(inputs, settings, request, pairs is not None, resolve(device, 1))
+    done, cut = 0, 0
 
     def numbered() -> Iterator[tuple[int, Records]]:
         first = 0
-        for records in read_records(path):
+        for records in inputs.records():
             yield first, records
             first += len(records.sequences)
 
     with ExitStack() as stack:
         writer: Any = stack.enter_context(
-            _writer(file_or_standard_output(output), chosen, request, path, settings)
+            _writer(file_or_standard_output(output), chosen, request, inputs, settings)
         )
-        table = stack.enter_context(_pair_table(pairs, path)) if pairs is not None else None
-        for records, rows, of_pairs in stack.enter_context(closing(executor.map(work, numbered()))):
-            writer.write(rows)
-            if table is not None and of_pairs is not None:
-                table.write(of_pairs)
-            done += len(rows)
+        table = stack.enter_context(_pair_table(pairs, inputs)) if pairs is not None else None
+        folder = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
+        for block in stack.enter_context(closing(executor.map(work, numbered()))):
+            writer.write(block.rows)
+            if table is not None and block.pairs is not None:
+                table.write(block.pairs)
+            if folder is not None:
+                folder.write(block.rows, block.drawings)
+            done, cut = done + len(block.rows), cut + block.cut
             if progress is not None:
-                progress(FoldProgress(done, records, total))
-    return done
+                progress(FoldProgress(done, block.bytes_read, total))
+    return Folding(done, cut)
+
+
+class _Block(NamedTuple):
+    """Bytes read, a row for each sequence, the table of their pairs, drawings, incomplete suboptimals."""
+
+    bytes_read: int
+    rows: list[dict[str, Any]]
+    pairs: pa.RecordBatch | None
+    drawings: list[dict[str, str]]
+    cut: int
 
 
 @dataclass(frozen=True)
 class _Work:
-    """Fold a block: bytes read, a row for each sequence, and the table of their pairs."""
+    """Fold a block."""
 
-    path: _Path
+    inputs: Inputs
     settings: FoldSettings
     request: FoldRequest
     tabled: bool
     target: Any
 
-    def __call__(self, numbered: tuple[int, Records]) -> tuple[int, list[dict[str, Any]], Any]:
+    def __call__(self, numbered: tuple[int, Records]) -> _Block:
         first, records = numbered
-        codes = [self._codes(records, k) for k in range(len(records.sequences))]
-        rows = []
-        tables: list[Ensemble] = []
-        if self.request.ensemble:
-            asked = EnsembleRequest(
-                self.request.of_pairs or self.tabled, self.request.samples, self.request.seed, first
-            )
-            tables = sum_strands(codes, self.settings, asked, self.target)
-            found = [(one.structure, one.energy) for one in tables]
-        else:
-            folds = fold_strands(codes, self.settings, self.target)
-            found = [(brackets(one.partners), energy_of(one.score)) for one in folds]
-        for k, (structure, energy) in enumerate(found):
-            row: dict[str, Any] = {
+        asked, settings = self.request, self.settings
+        molecules = [self.inputs.molecule(records, k, settings) for k in range(len(records.sequences))]
+        folds = fold_molecules(molecules, settings, self.target)
+        for k, one in enumerate(folds):
+            if told := unmet(one):
+                raise self.inputs.unfit(records, k, told, "one at least")
+        rows: list[dict[str, Any]] = [
+            {
                 "name": records.names[k] if records.names is not None else None,
-                "sequence": _letters(codes[k]),
-                "structure": structure,
-                "energy": round(energy, 2),
+                "sequence": _letters(molecules[k].codes),
+                "structure": brackets(one.partners),
+                "energy": round(energy_of(one.score), 2),
             }
-            if tables:
-                row.update(_of_ensemble(tables[k], row["sequence"], self.settings, self.request))
-            rows.append(row)
+            for k, one in enumerate(folds)
+        ]
+        tables: list[Ensemble] = []
+        if asked.ensemble:
+            wanted = EnsembleRequest(asked.of_pairs or self.tabled, asked.samples, asked.seed, first)
+            tables = sum_molecules(molecules, folds, settings, wanted, self.target)
+            for row, table, molecule in zip(rows, tables, molecules, strict=True):
+                row |= _of_ensemble(table, molecule, settings, asked)
+        cut = 0
+        if asked.suboptimal is not None:
+            found = suboptimals_of(molecules, settings, asked.suboptimal, asked.most, self.target)
+            for row, near in zip(rows, found, strict=True):
+                row |= {
+                    "suboptimal": near.structures,
+                    "suboptimal_energies": np.round(near.energies, 2).tolist(),
+                }
+            cut = sum(not near.complete for near in found)
         of_pairs = _pairs_of(rows, tables, first) if self.tabled else None
-        return records.bytes_read, rows, of_pairs
+        drawings = []
+        if asked.drawings:
+            drawings = [_drawings(row, table, settings) for row, table in zip(rows, tables, strict=True)]
+        return _Block(records.bytes_read, rows, of_pairs, drawings, cut)
 
-    def _codes(self, records: Records, k: int) -> NDArray[np.int8]:
-        try:
-            return codes_checked(records.sequences[k], k + 1)
-        except InvalidInput as wrong:
-            of = f" of {records.names[k].split()[0]}" if records.names is not None else ""
-            raise FormatError(
-                self.path, line=records.lines[k], found=f"{wrong.found}{of}", expected=wrong.expected
-            ) from None
+
+def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -> dict[str, str]:
+    """Pictures and a page of a sequence, by the ends of their names."""
+    from plait.folding.drawing import Drawn, dots_svg, mountain_svg, page, structure_svg
+
+    drawn = Drawn(row["name"] or "RNA", row["sequence"], row["structure"], found.table)
+    facts = {
+        "bases": f"{len(drawn.sequence):,}",
+        "least energy": f"{row['energy']:.2f} kcal/mol",
+        "of the ensemble": f"{found.ensemble_energy:.2f} kcal/mol",
+        "share of the structure": f"{found.frequency:.2%}",
+        "diversity": f"{found.diversity:.2f}",
+    }
+    model = settings.model
+    made = f"plait {__version__}; {model.parameters.name}, {model.temperature:g} degrees"
+    lines = [drawn.sequence, f"{drawn.structure} ({row['energy']:.2f}) least energy"]
+    lines.append(f"{found.centroid()[0]} centroid")
+    return {
+        ".svg": structure_svg(drawn),
+        "_pairs.svg": dots_svg(drawn),
+        "_mountain.svg": mountain_svg(drawn),
+        ".html": page(drawn, facts, lines, made),
+    }
+
+
+@contextmanager
+def _drawing_folder(folder: _Path) -> Iterator[_Drawings]:
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise bad_output(folder, ", which is a file", "the name of a folder")
+    with folder_or_nothing(path):
+        yield _Drawings(path)
+
+
+class _Drawings:
+    """A folder of drawings, files named by their sequences."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: set[str] = set()
+        self._count = 0
+
+    def write(self, rows: Sequence[Mapping[str, Any]], drawings: Sequence[Mapping[str, str]]) -> None:
+        """Write drawings of some sequences; FormatError if the disk is full."""
+        for row, texts in zip(rows, drawings, strict=True):
+            self._count += 1
+            word = re.sub(r"[^\w.+-]+", "_", (row["name"] or "").split(" ")[0], flags=re.ASCII)[:80].lstrip(
+                "."
+            )
+            name = word if word and word.lower() not in self._names else f"{word or 'sequence'}_{self._count}"
+            self._names.add(name.lower())
+            for end, text in texts.items():
+                with TextOutput(self._folder / (name + end)) as output:
+                    output.write(text.encode())
 
 
 def _letters(codes: NDArray[np.int8]) -> str:
@@ -268,12 +263,12 @@ def _letters(codes: NDArray[np.int8]) -> str:
 
 
 def _of_ensemble(
-    found: Ensemble, sequence: str, settings: FoldSettings, request: FoldRequest
+    found: Ensemble, molecule: Molecule, settings: FoldSettings, request: FoldRequest
 ) -> dict[str, Any]:
     """Columns of an ensemble."""
 
     def energy(structure: str) -> float:
-        return round(sum(loop.energy for loop in evaluate(sequence, structure, settings.model)), 2)
+        return round(sum(loop.energy for loop in loops_of(molecule, structure, settings.model)), 2)
 
     row: dict[str, Any] = {"ensemble_energy": found.ensemble_energy, "frequency": found.frequency}
     if request.of_pairs:
@@ -290,7 +285,7 @@ def _of_ensemble(
 
 
 def text_of(row: Mapping[str, Any]) -> str:
-    """A sequence as RNAfold writes it, and drawn structures behind that, one a line."""
+    """A sequence as RNAfold writes it, and drawn and suboptimal structures behind that, one a line."""
     lines = [] if row["name"] is None else [f">{row['name']}"]
     lines += [row["sequence"], f"{row['structure']} ({row['energy']:6.2f})"]
     if "pair_marks" in row:
@@ -303,7 +298,10 @@ def text_of(row: Mapping[str, Any]) -> str:
     if "ensemble_energy" in row:
         told = f" frequency of mfe structure in ensemble {row['frequency']:g}"
         lines.append(f"{told}; ensemble diversity {row['diversity']:<6.2f}" if "diversity" in row else told)
-    return "\n".join([*lines, *row.get("samples", ())]) + "\n"
+    lines += row.get("samples", ())
+    near = zip(row.get("suboptimal", ()), row.get("suboptimal_energies", ()), strict=True)
+    lines += [f"{structure} {energy:6.2f}" for structure, energy in near]
+    return "\n".join(lines) + "\n"
 
 
 def _schema(request: FoldRequest) -> pa.Schema:
@@ -320,6 +318,8 @@ def _schema(request: FoldRequest) -> pa.Schema:
         fields += [("mea_structure", text), ("mea_energy", number), ("mea_accuracy", number)]
     if request.samples:
         fields.append(("samples", pa.list_(text)))
+    if request.suboptimal is not None:
+        fields += [("suboptimal", pa.list_(text)), ("suboptimal_energies", pa.list_(number))]
     return pa.schema(fields)
 
 
@@ -389,11 +389,11 @@ class _Printed:
 
 
 def _writer(
-    output: str | None, chosen: str, request: FoldRequest, path: _Path, settings: FoldSettings
+    output: str | None, chosen: str, request: FoldRequest, inputs: Inputs, settings: FoldSettings
 ) -> _TextRows | _TableRows:
     if chosen in ("text", "jsonl"):
         line = text_of if chosen == "text" else _json_line
-        return _TextRows(TextOutput(output, inputs=[path]), line)
+        return _TextRows(TextOutput(output, inputs=inputs.paths), line)
     schema = _schema(request)
     if output is None:
         return _TableRows(_Printed(schema), schema)
@@ -406,23 +406,25 @@ def _writer(
         "temperature": model.temperature,
         "dangles": model.dangles,
         "max_span": settings.max_span,
+        **({"enforce": True} if settings.enforce else {}),
+        **({"shape": [settings.slope, settings.intercept]} if inputs.shape is not None else {}),
         **({"seed": request.seed} if request.samples else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
-    return _TableRows(open_table(output, schema, metadata=metadata, inputs=[path]), schema)
+    return _TableRows(open_table(output, schema, metadata=metadata, inputs=inputs.paths), schema)
 
 
 def _json_line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _pair_table(pairs: _Path, path: _Path) -> Any:
+def _pair_table(pairs: _Path, inputs: Inputs) -> Any:
     import pyarrow as pa
 
     from plait.formats.tables import open_table
 
     schema = pa.schema([("name", pa.string()), ("i", pa.int32()), ("j", pa.int32()), ("p", pa.float64())])
-    return open_table(pairs, schema, metadata={}, inputs=[path])
+    return open_table(pairs, schema, metadata={}, inputs=inputs.paths)
 
 
 #: Pairs that are less probable are not written.
@@ -445,27 +447,3 @@ def _pairs_of(rows: Sequence[Mapping[str, Any]], tables: Sequence[Ensemble], fir
         [pa.array(names, pa.string()), pa.array(i), pa.array(j), pa.array(np.concatenate(values))],
         names=["name", "i", "j", "p"],
     )
-
-
-def evaluated(path: _Path, settings: FoldSettings) -> Iterator[tuple[str | None, str, str, list[Loop]]]:
-    """Name, sequence, structure and loops of every record of a file as RNAfold writes them."""
-    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
-        lines = b"".join(iter(lambda: source.read(_PIECE), b"")).decode("utf-8", "replace").splitlines()
-    name, sequence = None, None
-    for number, line in enumerate(lines, 1):
-        if line.startswith(">"):
-            name, sequence = line[1:].strip(), None
-        elif line.strip() and sequence is None:
-            sequence = line.strip()
-        elif line.strip() and sequence is not None:
-            structure = line.split()[0]
-            try:
-                loops = evaluate(sequence, structure, settings.model)
-            except InvalidInput as wrong:
-                raise FormatError(path, line=number, found=wrong.found, expected=wrong.expected) from None
-            yield name, sequence, structure, loops
-            name, sequence = None, None
-    if sequence is not None:
-        raise FormatError(
-            path, line=len(lines), found="a sequence without a structure", expected="one below it"
-        )

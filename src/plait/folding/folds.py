@@ -19,7 +19,6 @@ from plait.dp.intervals.loops import (
     GENERIC,
     LARGEST_LOOP,
     ONE_SIDED,
-    SMALLEST_HAIRPIN,
     STEM,
     asymmetry,
     bulge,
@@ -30,10 +29,12 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
 )
+from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
 from plait.dp.intervals.tables import SPECIAL_SIZES, Strand, strands_of
 from plait.errors import InvalidInput
-from plait.folding.energies import SCORES, Model, longer_loop, weigh
-from plait.folding.parameters import LETTERS, EnergyParameters, codes_of
+from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule
+from plait.folding.energies import SCORES, Meaning, Model, Weighing, longer_loop, weigh
+from plait.folding.parameters import LETTERS, Parameters, codes_of
 from plait.folding.structures import (
     PairTable,
     brackets,
@@ -51,6 +52,8 @@ _SCALED: Final = 300
 #: Scales are multiples of this many logarithms a base, so that tables serve several sequences.
 _SCALE_STEP: Final = 0.02
 _LEAST_TABLE: Final = 128
+#: What a forced base that pairs counts for, in hundredths of kcal/mol: more than any structure has.
+_FORCED: Final = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,17 @@ class FoldSettings:
         What structures are weighed by; otherwise Turner's parameters of 2004 at 37 degrees.
     max_span
         Most bases from one of a pair to the other, both included; otherwise any.
+    enforce
+        Whether bases that constraints let pair do pair.
+    slope, intercept
+        A base of reactivity r in a stack costs ``slope * log(r + 1) + intercept`` kcal/mol for each side.
     """
 
-    model: Model = field(default_factory=lambda: Model(EnergyParameters.standard()))
+    model: Model = field(default_factory=lambda: Model(Parameters.standard()))
     max_span: int | None = None
+    enforce: bool = False
+    slope: float = 1.8
+    intercept: float = -0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +166,7 @@ def mfe(
     sequences: Sequence[str],
     settings: FoldSettings | None = None,
     *,
+    restraints: Sequence[Restraints | None] | None = None,
     threads: int | None = None,
     device: str = "auto",
 ) -> Folds:
@@ -167,6 +178,8 @@ def mfe(
         RNA or DNA, of A, C, G, U or T, and N.
     settings
         How they are folded.
+    restraints
+        What is known of each, or None.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
@@ -180,14 +193,10 @@ def mfe(
     Raises
     ------
     InvalidInput
-        If a sequence has other letters, or is too long.
+        If a sequence has other letters or is too long, or a restraint does not fit it or cannot be met.
     """
     settings = settings or FoldSettings()
-    found = fold_strands(
-        [codes_checked(sequence, number) for number, sequence in enumerate(sequences, 1)],
-        settings,
-        resolve(device, threads),
-    )
+    found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
     return Folds(
         [brackets(one.partners) for one in found],
         np.array([energy_of(one.score) for one in found], np.float64),
@@ -198,6 +207,7 @@ def partition(
     sequences: Sequence[str],
     settings: FoldSettings | None = None,
     *,
+    restraints: Sequence[Restraints | None] | None = None,
     probabilities: bool = True,
     samples: int = 0,
     seed: int = 0,
@@ -212,6 +222,8 @@ def partition(
         RNA or DNA, of A, C, G, U or T, and N.
     settings
         How they are folded.
+    restraints
+        What is known of each, or None.
     probabilities
         Whether to find those of all pairs.
     samples
@@ -231,11 +243,143 @@ def partition(
     Raises
     ------
     InvalidInput
-        If a sequence has other letters, or is too long.
+        If a sequence has other letters or is too long, or a restraint does not fit it or cannot be met.
     """
-    codes = [codes_checked(sequence, number) for number, sequence in enumerate(sequences, 1)]
-    wanted = EnsembleRequest(probabilities, samples, seed)
-    return sum_strands(codes, settings or FoldSettings(), wanted, resolve(device, threads))
+    settings, target = settings or FoldSettings(), resolve(device, threads)
+    molecules = molecules_of(sequences, settings, restraints)
+    best = _folded(molecules, settings, target)
+    return sum_molecules(molecules, best, settings, EnsembleRequest(probabilities, samples, seed), target)
+
+
+def sample(
+    sequences: Sequence[str],
+    settings: FoldSettings | None = None,
+    *,
+    samples: int,
+    seed: int = 0,
+    restraints: Sequence[Restraints | None] | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> list[list[str]]:
+    """Draw structures of every sequence, each as often as it is probable.
+
+    Parameters
+    ----------
+    sequences
+        RNA or DNA, of A, C, G, U or T, and N.
+    settings
+        How they are folded.
+    samples
+        Structures to draw of each.
+    seed
+        Which ones are drawn, by NumPy's generator; each sequence's depend on it and on its place alone.
+    restraints
+        What is known of each, or None.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        One of `plait.devices.target.DEVICES`.
+
+    Returns
+    -------
+    list of list of str
+        Structures in brackets, of every sequence in its order.
+
+    Raises
+    ------
+    InvalidInput
+        As `mfe` does.
+    """
+    asked: dict[str, Any] = {"samples": samples, "seed": seed, "restraints": restraints}
+    found = partition(sequences, settings, probabilities=False, threads=threads, device=device, **asked)
+    return [one.samples for one in found]
+
+
+def suboptimal(
+    sequences: Sequence[str],
+    settings: FoldSettings | None = None,
+    *,
+    within: float,
+    most: int = 100_000,
+    restraints: Sequence[Restraints | None] | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+) -> list[Suboptimals]:
+    """Find all structures of nearly the least energy.
+
+    Parameters
+    ----------
+    sequences
+        RNA or DNA, of A, C, G, U or T, and N.
+    settings
+        How they are folded.
+    within
+        How much more than the least energy they may have, in kcal/mol.
+    most
+        Structures to give of a sequence: the best ones if there are more.
+    restraints
+        What is known of each, or None.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        One of `plait.devices.target.DEVICES`; GPUs are not used.
+
+    Returns
+    -------
+    list of Suboptimals
+        In the order of the sequences.
+
+    Raises
+    ------
+    InvalidInput
+        As `mfe` does, or if `within` is negative or `most` is not positive.
+    """
+    settings, target = settings or FoldSettings(), resolve(device, threads)
+    if not within >= 0 or not math.isfinite(within):
+        raise InvalidInput("within", found=within, expected="kcal/mol, at least 0")
+    if most < 1:
+        raise InvalidInput("most", found=most, expected="a whole number of at least 1")
+    molecules = molecules_of(sequences, settings, restraints)
+    if any(one.forced is not None for one in molecules):
+        _folded(molecules, settings, target)
+    return suboptimals_of(molecules, settings, within, most, target)
+
+
+@dataclass(frozen=True, eq=False)
+class Suboptimals:
+    """Structures of nearly the least energy.
+
+    Parameters
+    ----------
+    structures
+        In brackets, by their energies, then by their signs.
+    energies
+        Their energies in kcal/mol. Shape (structures,).
+    complete
+        Whether these are all.
+    """
+
+    structures: list[str]
+    energies: NDArray[np.float64]
+    complete: bool
+
+
+def suboptimals_of(
+    molecules: Sequence[Molecule], settings: FoldSettings, within: float, most: int, target: Target
+) -> list[Suboptimals]:
+    """Structures of nearly the least energy, of sequences whose constraints can be met."""
+    found: dict[int, Suboptimals] = {}
+    for meaning, numbers in _by_meaning(molecules):
+        weighing = weigh(settings.model, meaning, _table_size(molecules))
+        strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
+        below = float(round(100 * within))
+        batch = SuboptimalBatch(weighing.rule, weighing.algebra, weighing.loops, strands, below, most)
+        launched = target.launch(SUBOPTIMALS, batch)
+        for k, one in zip(numbers, launched, strict=True):
+            energies = (0.0 - (one.scores - _FORCED * molecules[k].forced_bases)) / 100
+            structures = [row.tobytes().decode() for row in one.structures]
+            found[k] = Suboptimals(structures, energies, one.complete)
+    return [found[k] for k in range(len(molecules))]
 
 
 class EnsembleRequest(NamedTuple):
@@ -270,38 +414,108 @@ def energy_of(score: float) -> float:
     return (0.0 - score) / 100
 
 
-def fold_strands(codes: Sequence[NDArray[np.int8]], settings: FoldSettings, target: Target) -> list[Folded]:
-    """Best scores and structures of sequences."""
-    weighing = weigh(settings.model, "scores", _table_size(codes))
-    strands = [_strand(one, settings, weighing.specials) for one in codes]
-    return target.launch(FOLDS, FoldBatch(weighing.rule, weighing.algebra, weighing.loops, strands))
+def molecules_of(
+    sequences: Sequence[str], settings: FoldSettings, restraints: Sequence[Restraints | None] | None
+) -> list[Molecule]:
+    """Sequences with what is known of them; InvalidInput names what is wrong by its number, from 1 on."""
+    if restraints is not None and len(restraints) != len(sequences):
+        raise InvalidInput(
+            "restraints", found=f"{len(restraints):,} of them", expected=f"{len(sequences):,}, one a sequence"
+        )
+    found = []
+    for number, sequence in enumerate(sequences, 1):
+        codes = codes_checked(sequence, number)
+        try:
+            found.append(molecule_of(codes, restraints[number - 1] if restraints else None, settings))
+        except InvalidInput as wrong:
+            raise InvalidInput(
+                f"{wrong.what} of sequence {number}", found=wrong.found, expected=wrong.expected
+            ) from None
+    return found
 
 
-def sum_strands(
-    codes: Sequence[NDArray[np.int8]], settings: FoldSettings, wanted: EnsembleRequest, target: Target
+def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: FoldSettings) -> Molecule:
+    """A sequence with what is known of it; InvalidInput if that does not fit."""
+    return molecule(
+        codes,
+        known,
+        max_span=settings.max_span,
+        enforce=settings.enforce,
+        slope=settings.slope,
+        intercept=settings.intercept,
+    )
+
+
+def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
+    """Best scores and structures of sequences; a score is -inf if not all forced bases can pair."""
+    found: dict[int, Folded] = {}
+    for meaning, numbers in _by_meaning(molecules):
+        weighing = weigh(settings.model, meaning, _table_size(molecules))
+        strands = [strand_of(molecules[k], weighing, _FORCED) for k in numbers]
+        batch = FoldBatch(weighing.rule, weighing.algebra, weighing.loops, strands)
+        launched = target.launch(FOLDS, batch)
+        found.update(zip(numbers, launched, strict=True))
+    scores = [found[k].score - _FORCED * one.forced_bases for k, one in enumerate(molecules)]
+    met = [score if score > -_FORCED / 2 else -math.inf for score in scores]
+    return [found[k]._replace(score=score) for k, score in enumerate(met)]
+
+
+def _by_meaning(molecules: Sequence[Molecule]) -> Iterator[tuple[Meaning, list[int]]]:
+    """Numbers of sequences by the scores that they need."""
+    kinds: tuple[Meaning, Meaning] = ("scores", "wide scores")
+    for meaning in kinds:
+        numbers = [k for k, one in enumerate(molecules) if (one.forced is None) == (meaning == "scores")]
+        if numbers:
+            yield meaning, numbers
+
+
+def unmet(found: Folded) -> str | None:
+    """What is found where a constraint cannot be met."""
+    return "no structure in which all these bases pair" if found.score == -math.inf else None
+
+
+def _folded(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:
+    """Best scores and structures; InvalidInput if there is none."""
+    found = fold_molecules(molecules, settings, target)
+    for number, one in enumerate(found, 1):
+        if told := unmet(one):
+            raise InvalidInput(f"constraint of sequence {number}", found=told, expected="one at least")
+    return found
+
+
+def sum_molecules(
+    molecules: Sequence[Molecule],
+    best: Sequence[Folded],
+    settings: FoldSettings,
+    wanted: EnsembleRequest,
+    target: Target,
 ) -> list[Ensemble]:
-    """Ensembles of sequences, scaled by their best energies; in logarithms where they do not fit."""
-    best = fold_strands(codes, settings, target)
+    """Ensembles of sequences, scaled by their `best` energies; in logarithms where they do not fit."""
     thermal = settings.model.thermal_energy
-    scales = [_scale(one.score / thermal, sequence.size) for one, sequence in zip(best, codes, strict=True)]
+    scales = [
+        _scale(found.score / thermal, one.codes.size) if one.forced is None else math.inf
+        for found, one in zip(best, molecules, strict=True)
+    ]
     found: dict[int, tuple[Summed, float]] = {}
-    for scale in sorted(set(scales)):
+    for scale in sorted({*scales} - {math.inf}):
         numbers = [k for k, mine in enumerate(scales) if mine == scale]
-        for k, summed in zip(numbers, _sums(codes, numbers, settings, wanted, target, scale), strict=True):
+        for k, summed in zip(
+            numbers, _sums(molecules, numbers, settings, wanted, target, scale), strict=True
+        ):
             found[k] = summed, scale
-    unfit = [k for k, (summed, _) in found.items() if not _fits(summed)]
-    for k, summed in zip(unfit, _sums(codes, unfit, settings, wanted, target, None), strict=True):
+    unfit = [k for k in range(len(molecules)) if k not in found or not _fits(found[k][0])]
+    for k, summed in zip(unfit, _sums(molecules, unfit, settings, wanted, target, None), strict=True):
         found[k] = summed, 0.0
     ensembles = []
     for k, one in enumerate(best):
         summed, scale = found[k]
-        logarithm = summed.logarithm + scale * codes[k].size
+        logarithm = summed.logarithm + scale * molecules[k].codes.size
         ensembles.append(
             Ensemble(
                 structure=brackets(one.partners),
                 energy=energy_of(one.score),
                 ensemble_energy=energy_of(logarithm * thermal),
-                table=PairTable(codes[k].size, summed.pairs, summed.probabilities),
+                table=PairTable(molecules[k].codes.size, summed.pairs, summed.probabilities),
                 samples=[brackets(partners) for partners in summed.drawn],
                 frequency=math.exp(min(one.score / thermal - logarithm, 0.0)),
             )
@@ -319,7 +533,7 @@ def _scale(logarithm: float, bases: int) -> float:
 
 
 def _sums(
-    codes: Sequence[NDArray[np.int8]],
+    molecules: Sequence[Molecule],
     numbers: list[int],
     settings: FoldSettings,
     wanted: EnsembleRequest,
@@ -329,10 +543,12 @@ def _sums(
     """Sums of some sequences, in logarithms if there is no scale."""
     if not numbers:
         return []
-    meaning: Any = "logarithms" if scale is None else "sums"
-    weighing = weigh(settings.model, meaning, _table_size(codes), scale or 0.0)
-    strands = [_strand(codes[k], settings, weighing.specials) for k in numbers]
-    shares = [list(_shares(wanted, k, codes[k].size, scale is None)) for k in numbers]
+    weighing = weigh(
+        settings.model, "logarithms" if scale is None else "sums", _table_size(molecules), scale or 0.0
+    )
+    forced = [_forced_logarithm(molecules[k], settings, target) for k in numbers]
+    strands = [strand_of(molecules[k], weighing, more) for k, more in zip(numbers, forced, strict=True)]
+    shares = [list(_shares(wanted, k, molecules[k].codes.size, scale is None)) for k in numbers]
     batch = EnsembleBatch(
         weighing.rule,
         weighing.algebra,
@@ -342,7 +558,22 @@ def _sums(
         wanted.probabilities,
         shares,  # type: ignore[arg-type]
     )
-    return target.launch(ENSEMBLES, batch)
+    found = target.launch(ENSEMBLES, batch)
+    return [
+        one._replace(logarithm=one.logarithm - more * molecules[k].forced_bases)
+        for k, more, one in zip(numbers, forced, found, strict=True)
+    ]
+
+
+def _forced_logarithm(molecule: Molecule, settings: FoldSettings, target: Target) -> float:
+    """What a forced base that pairs counts for: all structures without it are no part of a sum.
+
+    There are fewer than 2.29 to the n structures, none better than the best one where nothing is forced.
+    """
+    if molecule.forced is None:
+        return 0.0
+    free, bound = fold_molecules([molecule._replace(forced=None), molecule], settings, target)
+    return (free.score - bound.score) / settings.model.thermal_energy + 0.83 * molecule.codes.size + 45
 
 
 def _shares(wanted: EnsembleRequest, number: int, bases: int, logarithms: bool) -> Iterator[NDArray[Any]]:
@@ -352,20 +583,21 @@ def _shares(wanted: EnsembleRequest, number: int, bases: int, logarithms: bool) 
         yield np.log(numbers) if logarithms else numbers
 
 
-def _table_size(codes: Sequence[NDArray[np.int8]]) -> int:
+def _table_size(molecules: Sequence[Molecule]) -> int:
     """Bases of the longest sequence, rounded up so that few tables are made."""
-    longest = max((one.size for one in codes), default=0)
+    longest = max((one.codes.size for one in molecules), default=0)
     return max(_LEAST_TABLE, 1 << max(longest - 1, 1).bit_length())
 
 
-def _strand(codes: NDArray[np.int8], settings: FoldSettings, specials: Sequence[str]) -> Strand:
-    """A sequence with its special hairpins, and what it may pair."""
-    partners = None
-    if settings.max_span is not None:
-        places = np.arange(codes.size)
-        far = settings.max_span - 1
-        partners = np.stack([places - far, places + far]).astype(np.int32)
-    return Strand(codes, _special_hairpins(codes, specials), partners)
+def strand_of(molecule: Molecule, weighing: Weighing, forced: float) -> Strand:
+    """A sequence with its special hairpins and what is known of it; `forced` is what forced bases weigh."""
+    stacked, paired = None, None
+    if molecule.pseudo is not None:
+        stacked = weighing.value(molecule.pseudo + np.append(molecule.pseudo[1:], 0))
+    if molecule.forced is not None:
+        paired = np.stack([molecule.forced * forced, molecule.forced * -forced])
+    special = _special_hairpins(molecule.codes, weighing.specials)
+    return Strand(molecule.codes, special, molecule.partners, stacked, paired)
 
 
 def _special_hairpins(codes: NDArray[np.int8], specials: Sequence[str]) -> NDArray[np.int16]:
@@ -412,25 +644,23 @@ def evaluate(sequence: str, structure: str, model: Model | None = None) -> list[
     InvalidInput
         If the structure does not fit the sequence, or a pair or a loop cannot be.
     """
-    codes, partners = codes_checked(sequence, 1), partners_of(structure)
+    one = Molecule(codes_checked(sequence, 1))
+    return loops_of(one, structure, model or FoldSettings().model)
+
+
+def loops_of(molecule: Molecule, structure: str, model: Model) -> list[Loop]:
+    """What the loops of a structure cost, pseudo-energies of stacks included."""
+    codes, partners = molecule.codes, partners_of(structure)
     if codes.size != partners.size:
         raise InvalidInput(
             "structure", found=f"{partners.size:,} signs", expected=f"{codes.size:,}, one a base"
         )
-    model = model or FoldSettings().model
-    weighing = weigh(model, "scores", _table_size([codes]))
-    strand = Strand(codes, _special_hairpins(codes, weighing.specials))
-    strands = strands_of([strand], 1, SCORES.one)
+    check_pairs(codes, partners, "structure")
+    weighing = weigh(model, "scores", _table_size([molecule]))
+    strands = strands_of([strand_of(molecule, weighing, 0.0)], 1, SCORES.one)
     found = [_outermost(weighing.loops, strands, _pairs_within(partners, 0, codes.size))]
-    for i, j in enumerate(partners):
-        if j > i:
-            if pair_type(weighing.loops, strands, i, j, 0) == 0 or j - i <= SMALLEST_HAIRPIN:
-                raise InvalidInput(
-                    "structure",
-                    found=f"a pair of bases {i + 1:,} and {j + 1:,}, {sequence[i]} and {sequence[j]}",
-                    expected=f"CG, GC, GU, UG, AU or UA, with {SMALLEST_HAIRPIN} bases between",
-                )
-            found.append(_loop_within(model, weighing, strands, (i, int(j)), partners))
+    for i in np.flatnonzero(partners > np.arange(codes.size)).tolist():
+        found.append(_loop_within(model, weighing, strands, (i, int(partners[i])), partners))
     return found
 
 

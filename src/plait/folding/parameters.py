@@ -59,12 +59,14 @@ _WORDS: Final = {"INF": NEVER, "DEF": -50.0}
 _HEAD: Final = "## RNAfold parameter file v2.0"
 _EXPECTED: Final = "a parameter file of ViennaRNA, format 2.0"
 _MOST_BYTES: Final = 1 << 24
+#: No energy or enthalpy in hundredths of kcal/mol is anywhere near.
+_MOST: Final = 1_000_000
 
 Energies = Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EnergyParameters:
+class Parameters:
     """Energies of loops at 37 degrees, in hundredths of kcal/mol.
 
     Parameters
@@ -91,7 +93,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             Those that come with plait; ``plait/folding/data/SOURCES.md`` says from where.
         """
         found: Self = _standard()
@@ -108,7 +111,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             Energies, and enthalpies if the file has all of them.
 
         Raises
@@ -136,7 +140,7 @@ class EnergyParameters:
             special_enthalpies if whole else None,
         )
 
-    def at(self, temperature: float) -> EnergyParameters:
+    def at(self, temperature: float) -> Parameters:
         """The energies at another temperature.
 
         Parameters
@@ -146,7 +150,8 @@ class EnergyParameters:
 
         Returns
         -------
-        EnergyParameters
+        plait.folding.Parameters
+        ----------
             With energies that are no whole numbers.
 
         Raises
@@ -176,7 +181,7 @@ class EnergyParameters:
         special = {
             loop: warm_loops[loop] - (warm_loops[loop] - cold) * share for loop, cold in self.special.items()
         }
-        return EnergyParameters(f"{self.name} at {temperature:g} degrees", energies, special)
+        return Parameters(f"{self.name} at {temperature:g} degrees", energies, special)
 
 
 def thermal_energy(temperature: float) -> float:
@@ -186,7 +191,7 @@ def thermal_energy(temperature: float) -> float:
 
 @functools.cache
 def _standard() -> Any:
-    return EnergyParameters(*_shipped())
+    return Parameters(*_shipped())
 
 
 @functools.cache
@@ -236,10 +241,17 @@ def _sections(path: str | os.PathLike[str]) -> dict[str, list[tuple[int, str]]]:
 
 
 def _number(path: object, line: int, word: str) -> float:
+    if word in _WORDS:
+        return _WORDS[word]
     try:
-        return _WORDS[word] if word in _WORDS else float(word)
+        found = float(word)
     except ValueError:
-        raise FormatError(path, line=line, found=repr(word), expected="a number, INF or DEF") from None
+        found = NEVER
+    if not abs(found) <= _MOST:
+        raise FormatError(
+            path, line=line, found=repr(word), expected=f"a number of at most {_MOST:,}, INF or DEF"
+        )
+    return found
 
 
 def _numbers(path: object, section: str, words: list[tuple[int, str]], count: int) -> NDArray[np.float64]:

@@ -1,4 +1,12 @@
-"""Read tables of rearrangements as a stream of equal blocks.
+"""Read tables of rearrangements, and any tab-separated text, as streams of equal blocks, read ahead.
+
+Text is read exactly as written, with true line numbers in every error. It is cut into pieces at line ends
+here and each piece is parsed by Arrow on its own. So a line may be of any length, the pieces do not depend on
+threads, and the number of every line is known.
+
+A layout says under which column names a kind of export keeps the values plait needs. It is always chosen by
+name and never guessed, because a guess can be silently wrong. When the chosen layout does not fit a header,
+the error says which other one would.
 
 Examples
 --------
@@ -10,22 +18,429 @@ Examples
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Generator, Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import resources
 from itertools import islice
-from typing import Protocol
+from os import PathLike
+from typing import Final, NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.types as kinds
 
-from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import FileKind, identify, sniff, unchanged
-from plait.formats.delimited import DelimitedFile
-from plait.formats.layouts import REQUIRED_ROLES, Layout, assign_roles, layout_named
-from plait.formats.parquet import LARGEST_ROW, MOST_BYTES, ParquetInput, batch_bytes, read_ahead, reblock
+from plait.errors import FormatError, InvalidInput, in_range, one_of
+from plait.formats.compression import ByteSource, FileKind, foreign_content, identify, sniff, unchanged
+from plait.formats.parquet import ParquetInput
 from plait.types import Closing
+
+_PIECE_BYTES = 4 << 20
+_HEADER_PIECE_BYTES = 64 << 10
+_HEAD_BYTES = 16
+_MOST_COLUMNS = 10_000
+_BOM = b"\xef\xbb\xbf"
+
+_PARSE = arrow_csv.ParseOptions(
+    delimiter="\t",
+    quote_char=False,
+    double_quote=False,
+    escape_char=False,
+    newlines_in_values=False,
+    ignore_empty_lines=True,
+)
+
+
+class DelimitedFile:
+    """One tab-separated file, plain, gzip or zstd.
+
+    Every cell is text, exactly as written: nothing is taken for a null or a number, and quotes are ordinary
+    characters. Lines end in LF or CRLF; a leading byte order mark is dropped. Blank lines hold no row; they
+    are passed over and counted.
+
+    `header` names the columns where the text has no header line; columns beyond are called ``column_5`` and
+    so on. `bytes_read`, from disk, and `blank_lines` are those of the iteration under way. FormatError if
+    there is no header, it is not UTF-8 text, or a column name stands in it twice.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: FileKind, *, header: Sequence[str] = ()) -> None:
+        self.path = path
+        self.kind = kind
+        self.bytes_read = 0
+        self.blank_lines = 0
+        self._has_header = not header
+        names = self._read_header()
+        if header:
+            numbered = [f"column_{k}" for k in range(1, len(names) + 1)]
+            names = [*header, *numbered[len(header) :]][: len(names)]
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self._convert = arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in self.schema.names},
+            strings_can_be_null=False,
+            check_utf8=True,
+        )
+
+    def batches(self, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in order, a few MiB at a time; `max_rows` is not used, as pieces are measured in bytes.
+
+        FormatError at the first line that is not a row: wrong number of columns, not UTF-8, binary, cut off.
+        """
+        self.bytes_read = 0
+        self.blank_lines = 0
+        with ByteSource(self.path, self.kind) as source:
+            for line, piece in self._pieces(source, _PIECE_BYTES):
+                self.bytes_read = source.bytes_read
+                if line == 1 and self._has_header:
+                    start = piece.index(b"\n") + 1
+                    yield from self._parse(2, piece[start:])
+                else:
+                    yield from self._parse(line, piece)
+            self.bytes_read = source.bytes_read
+
+    def _read_header(self) -> list[str]:
+        with ByteSource(self.path, self.kind) as source:
+            head = self._read(source, _HEAD_BYTES, 1)
+        if not head:
+            raise FormatError(self.path, found="no text at all", expected="a header line and rows")
+        foreign = foreign_content(self.path, head)
+        if foreign:
+            raise foreign
+        with ByteSource(self.path, self.kind) as source:
+            _, piece = next(self._pieces(source, _HEADER_PIECE_BYTES))
+        line = piece[: piece.index(b"\n")]
+        if not line.strip():
+            expected = "the column names" if self._has_header else "the first row"
+            raise FormatError(self.path, line=1, found="a blank line", expected=expected)
+        columns = line.count(b"\t") + 1
+        if columns > _MOST_COLUMNS:
+            found, expected = f"{columns:,} columns", f"at most {_MOST_COLUMNS:,}"
+            raise FormatError(self.path, line=1, found=found, expected=expected)
+        names = self._decode(1, line).split("\t")
+        repeated = sorted(name for name, number in Counter(names).items() if number > 1)
+        if repeated and self._has_header:
+            found = f"column name {', '.join(map(repr, repeated))} more than once"
+            raise FormatError(self.path, line=1, found=found, expected="every column name once")
+        return names
+
+    def _pieces(self, source: ByteSource, size: int) -> Iterator[tuple[int, bytes]]:
+        """Whole lines with the number of the first, line ends made LF and the byte order mark removed."""
+        line = 1
+        held: list[bytes] = []
+        while data := self._read(source, size, line):
+            if b"\0" in data:
+                raise FormatError(
+                    self.path,
+                    line=line + data.count(b"\n", 0, data.index(b"\0")),
+                    found="a NUL byte: this is binary data",
+                    expected="tab-separated text, gzip or zstd of it, or Parquet",
+                )
+            cut = data.rfind(b"\n") + 1
+            if cut == 0:
+                held.append(data)
+                self._check_line(line, sum(map(len, held)))
+                continue
+            self._check_line(line, sum(map(len, held)) + data.index(b"\n"))
+            piece = b"".join([*held, data[:cut]])
+            held = [data[cut:]]
+            yield line, self._plain_line_ends(line, piece)
+            line += piece.count(b"\n")
+        rest = b"".join(held)
+        if rest:
+            yield line, self._plain_line_ends(line, rest + b"\n")
+
+    def _check_line(self, line: int, size: int) -> None:
+        if size > LARGEST_ROW:
+            found = f"a line of {size:,} bytes or more"
+            expected = f"rows of at most {LARGEST_ROW:,} bytes"
+            raise FormatError(self.path, line=line, found=found, expected=expected)
+
+    def _read(self, source: ByteSource, size: int, line: int) -> bytes:
+        try:
+            return source.read(size)
+        except FormatError as error:
+            raise FormatError(
+                self.path, line=line, found=error.found, expected=error.expected, hint=error.hint
+            ) from error
+
+    def _plain_line_ends(self, line: int, piece: bytes) -> bytes:
+        if line == 1 and piece.startswith(_BOM):
+            piece = piece[len(_BOM) :]
+        if b"\r" in piece:
+            piece = piece.replace(b"\r\n", b"\n")
+            if b"\r" in piece:
+                raise FormatError(
+                    self.path,
+                    line=line + piece.count(b"\n", 0, piece.index(b"\r")),
+                    found="a carriage return inside the line",
+                    expected="lines that end in LF or CRLF",
+                    hint="convert the line ends of the file",
+                )
+        return piece
+
+    def _parse(self, line: int, piece: bytes) -> Iterator[pa.RecordBatch]:
+        lines = piece.count(b"\n")
+        if lines == 0:
+            return
+        # Arrow drops a byte order mark at the start of whatever it is given; here it would be cell content.
+        text = b"\n" + piece if piece.startswith(_BOM) else piece
+        read = arrow_csv.ReadOptions(
+            column_names=self.schema.names, block_size=len(text) + 1, use_threads=False
+        )
+        try:
+            table = arrow_csv.read_csv(
+                pa.BufferReader(text), read_options=read, parse_options=_PARSE, convert_options=self._convert
+            )
+        except pa.ArrowInvalid as error:
+            self._raise_bad_line(line, piece, error)
+        self.blank_lines += lines - table.num_rows
+        yield from table.to_batches()
+
+    def _raise_bad_line(self, line: int, piece: bytes, cause: pa.ArrowInvalid) -> NoReturn:
+        expected = len(self.schema)
+        like = "header" if self._has_header else "first line"
+        for number, text in enumerate(piece.split(b"\n"), start=line):
+            columns = text.count(b"\t") + 1
+            if text and columns != expected:
+                raise FormatError(
+                    self.path,
+                    line=number,
+                    found=f"{columns} column{'s' if columns > 1 else ''}",
+                    expected=f"{expected} columns, as in the {like}",
+                    hint="the line is cut off, or a cell holds a tab or a line end",
+                ) from cause
+            self._decode(number, text)
+        raise FormatError(
+            self.path, line=line, found=f"text that Arrow cannot parse ({cause})", expected="rows"
+        ) from cause
+
+    def _decode(self, line: int, text: bytes) -> str:
+        try:
+            return text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                self.path,
+                line=line,
+                found=f"the byte 0x{text[error.start]:02x}, which is not UTF-8",
+                expected="UTF-8 text",
+                hint="convert the file (for example: iconv -f latin1 -t utf-8), or it is not text at all",
+            ) from None
+
+
+#: Bytes of rows after which a block ends; more than one of so many rows takes unless rows grow on the way.
+MOST_BYTES: Final = 32 << 20
+#: Bytes that a row may have.
+LARGEST_ROW: Final = 16 << 20
+
+T = TypeVar("T")
+
+
+def reblock(
+    batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int | None = None
+) -> Generator[pa.RecordBatch, None, None]:
+    """Cut a stream of batches of one schema anew into blocks of exactly `rows` rows.
+
+    A block has fewer where they would have more than `most_bytes` bytes (a single row may) or are the last;
+    it is never empty. InvalidInput if the text of a block does not fit one Arrow array (2 GiB a column).
+    """
+    held: list[pa.RecordBatch] = []
+    held_rows = held_bytes = 0
+    for batch in batches:
+        rest = batch
+        while rest.num_rows:
+            part = rest.slice(0, rows - held_rows)
+            if most_bytes is not None:
+                part = _fitting(part, most_bytes - held_bytes, 0 if held else 1)
+                held_bytes += batch_bytes(part)
+            if part.num_rows:
+                held.append(part)
+            held_rows += part.num_rows
+            rest = rest.slice(part.num_rows)
+            if rest.num_rows or held_rows == rows:
+                yield _one_block(held, rows)
+                held, held_rows, held_bytes = [], 0, 0
+    if held:
+        yield _one_block(held, rows)
+
+
+def batch_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of the values of a batch, whatever it was cut from."""
+    total = 0
+    for column in batch.columns:
+        # What Arrow says of views is the size of all that they may point to.
+        view = pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)
+        total += column.cast(pa.large_binary()).nbytes if view else column.nbytes
+    return total
+
+
+def _fitting(batch: pa.RecordBatch, room: int, fewest: int) -> pa.RecordBatch:
+    """As many of the first rows as have no more than so many bytes."""
+    if batch_bytes(batch) <= room:
+        return batch
+    rows = bisect_right(range(1, batch.num_rows + 1), room, key=lambda n: batch_bytes(batch.slice(0, n)))
+    return batch.slice(0, max(rows, fewest))
+
+
+def _one_block(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    joined = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    if len(joined) != 1:
+        raise InvalidInput(
+            "block_rows", found=rows, expected="blocks with less than 2 GiB of text a column", hint="lower it"
+        )
+    return joined[0]
+
+
+def read_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Make the next item in another thread while the caller works on this one.
+
+    The order does not change, and an error comes where it would have come. `items` is not to be used by the
+    caller any more; closing this generator, by hand or by leaving the loop, waits for the thread and closes
+    it.
+    """
+    try:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="plait-read-ahead") as pool:
+            ahead = pool.submit(_next, items)
+            while item := ahead.result():
+                ahead = pool.submit(_next, items)
+                yield item[0]
+    finally:
+        items.close()
+
+
+def _next(items: Iterator[T]) -> tuple[T] | None:
+    for item in items:
+        return (item,)
+    return None
+
+
+REQUIRED_ROLES: Final = ("junction", "v_call", "j_call")
+
+_SHOWN_COLUMNS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where one kind of table keeps each role.
+
+    `name` is as given to ``--layout``, `description` one line for help texts. `columns` has for each role the
+    column names accepted for it, case sensitive, the preferred one first; every table must have the roles
+    `required`. `header` names the columns of text without a header line, as far as they go; empty where there
+    is one. `amino_acids` are names of a column of junctions as amino acids.
+    """
+
+    name: str
+    description: str
+    columns: Mapping[str, tuple[str, ...]]
+    required: tuple[str, ...] = REQUIRED_ROLES
+    header: tuple[str, ...] = ()
+    amino_acids: tuple[str, ...] = ("junction_aa",)
+
+    def fits(self, columns: Sequence[str]) -> bool:
+        """Whether every required role has a column."""
+        return not self.missing(columns)
+
+    def missing(self, columns: Sequence[str]) -> list[str]:
+        """Required roles without a column."""
+        present = set(columns)
+        return [role for role in self.required if not present.intersection(self.columns[role])]
+
+    def required_text(self) -> str:
+        """Required columns worded for a message, alternatives joined by ``or``."""
+        return ", ".join(" or ".join(self.columns[role]) for role in self.required)
+
+
+def _layouts() -> Iterator[Layout]:
+    """The layouts of ``data/layouts.json``."""
+    told = json.loads((resources.files("plait.formats") / "data" / "layouts.json").read_text("utf-8"))
+    for name, one in told.items():
+        columns = {role: tuple(names) for role, names in one.pop("columns").items()}
+        yield Layout(name=name, columns=columns, amino_acids=tuple(one.pop("amino_acids")), **one)
+
+
+LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _layouts()}
+
+
+def layout_named(name: str) -> Layout:
+    """The layout of that name, one of `LAYOUTS`; InvalidInput if there is none."""
+    one_of("layout", name, LAYOUTS)
+    return LAYOUTS[name]
+
+
+def assign_roles(
+    layout: Layout, headers: Sequence[tuple[str | PathLike[str], Sequence[str]]]
+) -> dict[str, str]:
+    """Column name of every role, from the path and column names (`headers`) of each input file.
+
+    Required roles are always there, and in every file under this name; optional ones only if at least one
+    file has them. FormatError if a file lacks a required column, or the files keep a role under different
+    names.
+    """
+    for path, columns in headers:
+        if not layout.fits(columns):
+            raise _missing_columns(layout, path, columns)
+    roles: dict[str, str] = {}
+    for role, accepted in layout.columns.items():
+        if role in layout.required:
+            roles[role] = _shared_name(role, accepted, headers)
+        else:
+            found = [name for name in accepted if any(name in columns for _, columns in headers)]
+            if found:
+                roles[role] = found[0]
+    return roles
+
+
+def _shared_name(
+    role: str, accepted: Sequence[str], headers: Sequence[tuple[str | PathLike[str], Sequence[str]]]
+) -> str:
+    for name in accepted:
+        if all(name in columns for _, columns in headers):
+            return name
+    first_path, first_columns = headers[0]
+    first = next(name for name in accepted if name in first_columns)
+    path, columns = next((path, columns) for path, columns in headers if first not in columns)
+    other = next(name for name in accepted if name in columns)
+    raise FormatError(
+        path,
+        found=f"column {other!r} for {role}",
+        expected=f"column {first!r}, as in {first_path}",
+        hint="give files of one export style in one run, or rename the column",
+    )
+
+
+def _missing_columns(layout: Layout, path: str | PathLike[str], columns: Sequence[str]) -> FormatError:
+    lacking = ", ".join(" or ".join(layout.columns[role]) for role in layout.missing(columns))
+    shown = ", ".join(repr(name) for name in columns[:_SHOWN_COLUMNS])
+    if len(columns) > _SHOWN_COLUMNS:
+        shown += f" and {len(columns) - _SHOWN_COLUMNS} more"
+    return FormatError(
+        path,
+        found=f"the columns {shown}",
+        expected=f"layout {layout.name!r} with the columns {layout.required_text()} (missing: {lacking})",
+        hint=_header_hint(layout, columns),
+    )
+
+
+def _header_hint(layout: Layout, columns: Sequence[str]) -> str | None:
+    fitting = [other.name for other in LAYOUTS.values() if other.fits(columns)]
+    if fitting:
+        return f"the header fits layout {fitting[0]!r}: choose it with --layout {fitting[0]}"
+    for separator, name in ((",", "commas"), (";", "semicolons")):
+        if len(columns) == 1 and separator in columns[0]:
+            return f"the header looks separated by {name}: convert the file to tab-separated values"
+    unquoted = [name.strip('"') for name in columns]
+    if any(other.fits(unquoted) for other in LAYOUTS.values()):
+        return "the header is quoted: write the file without quotes (in R: quote = FALSE)"
+    lowered = {name.strip().lower() for name in columns}
+    wanted = [name for role in layout.missing(columns) for name in layout.columns[role]]
+    if any(name.lower() in lowered for name in wanted):
+        return "column names are matched exactly, including upper and lower case and blanks"
+    return None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -184,7 +599,7 @@ def open_rearrangements(
     for a null. Parquet columns keep their types, with dictionaries decoded. A file with a header and no rows
     is a table of no rows.
 
-    `layout` is the name of the column layout, see `plait.formats.layouts.LAYOUTS`; a block ends after
+    `layout` is the name of the column layout, see `plait.formats.rearrangements.LAYOUTS`; a block ends after
     `block_rows` rows, and after `block_bytes` bytes, too. InvalidInput if `paths` is empty, a file is named
     twice, the layout unknown or `block_rows` less than 1; FormatError if a file is missing, empty, not a
     table, or lacks a column that the layout requires.
@@ -192,8 +607,7 @@ def open_rearrangements(
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise InvalidInput("paths", found="no input file", expected="at least one")
-    if block_rows < 1:
-        raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
+    in_range("block_rows", block_rows, 1)
     return RearrangementReader(
         given, layout=layout_named(layout), block_rows=block_rows, block_bytes=block_bytes
     )

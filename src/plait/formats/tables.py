@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.atomic import AtomicFile, bad_output, check_not_input, output_errors
-from plait.formats.output import TextOutput, encoder
+from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
 from plait.formats.rearrangements import is_text
 from plait.types import WholeOrNot
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from plait.errors import InvalidInput
 from plait.formats.atomic import check_not_input
-from plait.formats.cubes.input import FileCube, RawShape, open_cube
+from plait.formats.cubes.files import CubeFormat, FileCube, RawShape, create_cube, open_cube
 from plait.formats.cubes.layout import ByteOrder, CubeLayout
 from plait.formats.cubes.origin import origin_path
-from plait.formats.cubes.output import CubeFormat, create_cube
 from plait.hyperspectral.chunks import needed_bits
 from plait.hyperspectral.containers import BlockGrid
 from plait.hyperspectral.cubes import image_of

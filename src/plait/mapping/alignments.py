@@ -1,7 +1,8 @@
-"""Where exactly reads end, and how they align: columns of edit distances in words (Myers 1999, Hyyro 2003).
+"""Where exactly reads end, and how they align: how far each diagonal is reached with so many errors.
 
-Bit i of ``up`` and ``down`` says whether the distance of the first i + 1 letters of a read is one more or one
-less than that of the first i, at one place of the text. The text before is free.
+A diagonal is the place of the text at which a read would begin without insertions and deletions. Distances do
+not fall along it, so that for each number of errors there is one furthest letter (Ukkonen 1985, Landau and
+Vishkin 1989), and a word of 64 letters says at once where the next mismatch is. The text before is free.
 """
 
 from __future__ import annotations
@@ -9,20 +10,28 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import lowest_bit, population
+from plait.lang.lanes import highest_bit, lowest_bit
 from plait.mapping.genome import letter_at
-from plait.mapping.verification import mismatches, word_at
+from plait.mapping.verification import differing, mismatches
 
 #: Operations in BAM: a letter of the read alone, of the text alone, a match, a mismatch.
 INSERTION, DELETION, MATCH, MISMATCH = 1, 2, 7, 8
+#: Diagonals on which ends are looked for together.
+ENDS = 64
+#: Less than nothing, whatever is added: a diagonal that is not reached.
+_NOWHERE = -(1 << 20)
 
 
-class Columns(NamedTuple):
-    """Columns, int64: `equal` (4, words) where a read has each letter, `up`, `down` (columns, words)."""
+class Diagonals(NamedTuple):
+    """Memory of diagonals beside one another: at least `ENDS` and twice the errors, int64.
 
-    equal: Any
-    up: Any
-    down: Any
+    `differ` (diagonals, words) are the letters in which a read and the text differ, a bit each.
+    ``reach[k, d + 1]``, (errors + 1, diagonals + 2), is how many letters of the read are aligned with at most
+    k errors where diagonal d is reached the furthest.
+    """
+
+    differ: Any
+    reach: Any
 
 
 class Loci(NamedTuple):
@@ -35,84 +44,82 @@ class Loci(NamedTuple):
 
 
 @shared
-def set_equal(codes: Any, row: int, length: int, equal: Any) -> None:
-    """Words of where a read has each of the four letters."""
-    for letter in range(4):
-        for word in range(equal.shape[1]):
-            equal[letter, word] = 0
-    for k in range(length):
-        code = codes[row, k]
-        if code < 4:
-            equal[code, k >> 6] |= 1 << (k & 63)
+def _along(differ: Any, diagonal: int, letters: int, length: int) -> int:
+    """How many letters of a read are reached from so many on without an error."""
+    if letters >= length:
+        return length
+    word, at = letters >> 6, letters
+    bits = differ[diagonal, word] >> (letters & 63)
+    while bits == 0:
+        word += 1
+        at = 64 * word
+        if at >= length:
+            return length
+        bits = differ[diagonal, word]
+    return min(at + lowest_bit(bits), length)
 
 
 @shared
-def next_column(equal: Any, code: int, length: int, before: int, after: int, columns: Any) -> int:
-    """From column `before` to `after`, maybe the same, at a letter; the change of the read's distance."""
-    plus = minus = change = 0
-    last = (length - 1) >> 6
-    for word in range(last + 1):
-        up, down = columns.up[before, word], columns.down[before, word]
-        same = equal[code, word] if code < 4 else 0
-        vertical = same | down
-        same |= minus
-        across = (((same & up) + up) ^ up) | same
-        more = down | ~(across | up)
-        less = up & across
-        if word == last:
-            bit = (length - 1) & 63
-            change = ((more >> bit) & 1) - ((less >> bit) & 1)
-        carried, owed = (more >> 63) & 1, (less >> 63) & 1
-        more = (more << 1) | plus
-        less = (less << 1) | minus
-        columns.up[after, word] = less | ~(vertical | more)
-        columns.down[after, word] = more & vertical
-        plus, minus = carried, owed
-    return change
+def _back(differ: Any, diagonal: int, letters: int) -> int:
+    """How many of so many letters, one or more, stand before those that match at their end."""
+    word, free = (letters - 1) >> 6, ((letters - 1) & 63) + 1
+    bits = differ[diagonal, word] & (-1 if free == 64 else ~(-1 << free))
+    while bits == 0 and word > 0:
+        word -= 1
+        bits = differ[diagonal, word]
+    return 0 if bits == 0 else 64 * word + highest_bit(bits) + 1
 
 
 @shared
-def begin_columns(length: int, columns: Any) -> None:
-    """The column before the text: i letters of the read have distance i."""
-    for word in range(((length - 1) >> 6) + 1):
-        columns.up[0, word] = -1
-        columns.down[0, word] = 0
+def reach_diagonals(
+    words: Any, begin: int, end: int, read: Any, length: int, first: int, count: int, errors: int, out: Any
+) -> None:
+    """How far so many diagonals from `first` on are reached between `begin` and `end` of the text."""
+    differ, reach = out.differ, out.reach
+    for k in range(errors + 1):
+        reach[k, 0] = _NOWHERE
+        reach[k, count + 1] = _NOWHERE
+    for d in range(count):
+        for word in range((length + 63) >> 6):
+            differ[d, word] = differing(words, first + d, read, length, word)
+        reach[0, d + 1] = _along(differ, d, 0, length) if begin <= first + d < end else _NOWHERE
+    for k in range(1, errors + 1):
+        for d in range(count):
+            # A mismatch, a letter of the text alone, one of the read alone.
+            far = max(reach[k - 1, d + 1] + 1, reach[k - 1, d], reach[k - 1, d + 2] + 1)
+            far = min(far, end - first - d)
+            reach[k, d + 1] = _along(differ, d, far, length) if far >= 0 else _NOWHERE
 
 
 @kernel
 def loci_kernel(
-    words: Any, contigs: Any, reads: Any, keys: Any, found: Any, first: int, columns: Any, out: Any
+    words: Any, contigs: Any, reads: Any, keys: Any, found: Any, first: int, diagonals: Any, out: Any
 ) -> Any:
     """Loci of the diagonals `keys` from `first` on, as far as there is room; the next one, and how many loci.
 
     `contigs` int64 (contigs, 2) are begin and end of each; `found` uint8 are mismatches, or more, of each
     diagonal by `plait.mapping.verification.check_kernel`. Ends that are at most e + 1 letters apart are one
-    locus; of it the smallest distance and, of the ends that have it, the leftmost are kept.
+    locus; of it the smallest distance and, of the ends that have it, the leftmost are kept. An alignment
+    within the errors stays within e of a diagonal that is given, so ends of those 3 e + 2 apart are apart.
     """
     count, item, room = 0, first, out.rows.size
-    known = -1
     while item < keys.size:
         row, at = keys[item] >> 32, keys[item] & 0xFFFFFFFF
         length, errors = reads.lengths[row], reads.errors[row]
         contig = contig_of(contigs, at + (length >> 1))
-        begin, end = at - errors, at + length + errors
-        after = item + 1
+        last, after = at, item + 1
         while after < keys.size and keys[after] >> 32 == row:
             following = keys[after] & 0xFFFFFFFF
-            if following - errors > end or contig_of(contigs, following + (length >> 1)) != contig:
+            if following - last > 3 * errors + 1 or contig_of(contigs, following + (length >> 1)) != contig:
                 break
-            end = following + length + errors
+            last = following
             after += 1
-        begin, end = max(begin, contigs[contig, 0]), min(end, contigs[contig, 1])
-        if count + 1 + (end - begin) // (errors + 2) > room:
+        if count + 1 + (last - at + 2 * errors) // (errors + 2) > room:
             break
         if after == item + 1 and found[item] == 0:
             count = _add(out, count, row, at + length - 1, 0, contig)
         else:
-            if row != known:
-                set_equal(reads.codes, row, length, columns.equal)
-                known = row
-            count = _ends_between(words, begin, end, length, errors, row, contig, columns, out, count)
+            count = _ends(words, contigs, reads, row, contig, at, last, diagonals, out, count)
         item = after
     return item, count
 
@@ -140,32 +147,39 @@ def _add(out: Any, count: int, row: int, end: int, distance: int, contig: int) -
 
 
 @shared
-def _ends_between(
+def _ends(
     words: Any,
-    begin: int,
-    end: int,
-    length: int,
-    errors: int,
+    contigs: Any,
+    reads: Any,
     row: int,
     contig: int,
-    columns: Any,
+    at: int,
+    last: int,
+    diagonals: Any,
     out: Any,
     count: int,
 ) -> int:
-    """Loci in a stretch of text; returns how many there are now."""
-    begin_columns(length, columns)
-    distance = length
-    last = -1
-    for at in range(begin, end):
-        distance += next_column(columns.equal, letter_at(words, at), length, 0, 0, columns)
-        if distance > errors:
-            continue
-        if last < 0 or at - last > errors + 1:
-            count = _add(out, count, row, at, distance, contig)
-        elif distance < out.distances[count - 1]:
-            out.distances[count - 1] = distance
-            out.ends[count - 1] = at
-        last = at
+    """Loci of diagonals from `at` to `last`; returns how many there are now."""
+    length, errors, read = reads.lengths[row], reads.errors[row], reads.words[row]
+    begin, end = contigs[contig, 0], contigs[contig, 1]
+    low, high, known = at - errors, last + errors + 1, -1
+    for first in range(low, high, ENDS):
+        final = min(first + ENDS, high)
+        left, right = max(first - errors, low), min(final + errors, high)
+        reach_diagonals(words, begin, end, read, length, left, right - left, errors, diagonals)
+        for d in range(first, final):
+            distance = 0
+            while distance <= errors and diagonals.reach[distance, d - left + 1] < length:
+                distance += 1
+            if distance > errors:
+                continue
+            place = d + length - 1
+            if known < 0 or place - known > errors + 1:
+                count = _add(out, count, row, place, distance, contig)
+            elif distance < out.distances[count - 1]:
+                out.distances[count - 1] = distance
+                out.ends[count - 1] = place
+            known = place
     return count
 
 
@@ -183,25 +197,25 @@ class Paths(NamedTuple):
 
 
 @kernel
-def paths_kernel(words: Any, contigs: Any, reads: Any, loci: Any, columns: Any, steps: Any, out: Any) -> None:
+def paths_kernel(
+    words: Any, contigs: Any, reads: Any, loci: Any, diagonals: Any, runs: Any, out: Any
+) -> None:
     """The alignment of each locus: back from its end, letters pair up where that is best, else one is alone.
 
-    It is a letter of the text where that is best, else of the read. `steps` uint8 is memory.
+    It is a letter of the text where that is best, else of the read. `runs` int64 (2 * errors + 1,) is memory.
     """
-    known = -1
     for item in range(loci.rows.size):
         row, end, distance = loci.rows[item], loci.ends[item], loci.distances[item]
-        length = reads.lengths[row]
+        length, read = reads.lengths[row], reads.words[row]
         begin = contigs[loci.contigs[item], 0]
         start = end - length + 1
-        if start >= begin and mismatches(words, start, reads.words[row], length, distance) == distance:
-            _write_pairs(words, start, reads.words[row], length, item, out)
+        if start >= begin and mismatches(words, start, read, length, distance) == distance:
+            _write_pairs(words, start, read, length, item, out)
             continue
-        if row != known:
-            set_equal(reads.codes, row, length, columns.equal)
-            known = row
-        count = _walk(words, max(begin, start - distance), end, reads.codes, row, length, columns, steps)
-        _write_path(words, end, steps, count, item, out)
+        first = start - distance
+        reach_diagonals(words, begin, end + 1, read, length, first, 2 * distance + 1, distance, diagonals)
+        count = _walk(diagonals, distance, length, first, begin, runs)
+        _write_path(words, end, runs, count, item, out)
 
 
 @shared
@@ -211,11 +225,7 @@ def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out:
     runs = size = 0
     behind = 0
     for word in range((length + 63) >> 6):
-        at = start + 64 * word
-        other = (word_at(words, 0, at) ^ read[word, 0]) | (word_at(words, 1, at) ^ read[word, 1])
-        other |= word_at(words, 2, at) | read[word, 2]
-        if length - 64 * word < 64:
-            other &= ~(-1 << (length - 64 * word))
+        other = differing(words, start, read, length, word)
         while other != 0:
             place = 64 * word + lowest_bit(other)
             other &= other - 1
@@ -238,73 +248,59 @@ def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out:
 
 
 @shared
-def _value(columns: Any, column: int, letters: int) -> int:
-    """Distance of the first letters of a read at a column."""
-    found = 0
-    for word in range((letters + 63) >> 6):
-        free = letters - 64 * word
-        mask = -1 if free >= 64 else ~(-1 << free)
-        found += population(columns.up[column, word] & mask) - population(columns.down[column, word] & mask)
-    return found
-
-
-@shared
-def _walk(
-    words: Any, begin: int, end: int, codes: Any, row: int, length: int, columns: Any, steps: Any
-) -> int:
-    """Steps, last one first, of the alignment that ends at `end`; returns how many."""
-    begin_columns(length, columns)
-    for column in range(end - begin + 1):
-        next_column(columns.equal, letter_at(words, begin + column), length, column, column + 1, columns)
-    i, j, count = length, end - begin + 1, 0
-    while i > 0:
-        step = INSERTION
-        if j > 0:
-            code = codes[row, i - 1]
-            value = _value(columns, j, i)
-            if code < 4 and code == letter_at(words, begin + j - 1):
-                step = MATCH
-            elif _value(columns, j - 1, i - 1) + 1 == value:
-                step = MISMATCH
-            elif _value(columns, j - 1, i) + 1 == value:
-                step = DELETION
-        steps[count] = step
-        count += 1
-        i -= 0 if step == DELETION else 1
-        j -= 0 if step == INSERTION else 1
+def _walk(diagonals: Any, errors: int, length: int, first: int, begin: int, runs: Any) -> int:
+    """Runs as in BAM, last one first, of the alignment on the middle one of the diagonals from `first` on."""
+    letters, diagonal, count = length, errors, 0
+    while letters > 0:
+        left = _back(diagonals.differ, diagonal, letters)
+        steps, operation = letters - left, MATCH
+        if steps == 0:
+            errors -= 1
+            steps, operation = 1, INSERTION
+            if first + diagonal + letters > begin:
+                if diagonals.reach[errors, diagonal + 1] >= letters - 1:
+                    operation = MISMATCH
+                elif diagonals.reach[errors, diagonal] >= letters:
+                    operation = DELETION
+        if operation == INSERTION:
+            diagonal += 1
+        if operation == DELETION:
+            diagonal -= 1
+        else:
+            letters -= steps
+        if count == 0 or runs[count - 1] & 15 != operation:
+            runs[count] = operation
+            count += 1
+        runs[count - 1] += 16 * steps
     return count
 
 
 @shared
-def _write_path(words: Any, end: int, steps: Any, count: int, item: int, out: Any) -> None:
-    """Runs and the text of the tag MD of steps, last one first."""
+def _write_path(words: Any, end: int, runs: Any, count: int, item: int, out: Any) -> None:
+    """Runs, last one first, and the text of the tag MD."""
     at = end + 1
-    for step in range(count):
-        at -= 0 if steps[step] == INSERTION else 1
+    for run in range(count):
+        at -= 0 if runs[run] & 15 == INSERTION else runs[run] >> 4
     out.starts[item] = at
-    runs = size = same = 0
-    before = -1
-    for step in range(count - 1, -1, -1):
-        operation = steps[step] + 0
-        if operation != before:
-            out.cigars[item, runs] = operation
-            runs += 1
-        out.cigars[item, runs - 1] += 16
+    size = same = 0
+    for run in range(count - 1, -1, -1):
+        operation, steps = runs[run] & 15, runs[run] >> 4
+        out.cigars[item, count - 1 - run] = runs[run]
         if operation == MATCH:
-            same += 1
+            same += steps
         elif operation != INSERTION:
-            # Letters that are deleted one after the other stand behind one ^, which follows a number.
-            if operation == MISMATCH or before != DELETION:
-                size = write_number(out.differences, item, size, same)
-                same = 0
-                if operation == DELETION:
+            for step in range(steps):
+                # Letters that are deleted one after the other stand behind one ^, which follows a number.
+                if operation == MISMATCH or step == 0:
+                    size = write_number(out.differences, item, size, same)
+                    same = 0
+                if operation == DELETION and step == 0:
                     out.differences[item, size] = 94
                     size += 1
-            out.differences[item, size] = (65, 67, 71, 84, 78)[letter_at(words, at)]
-            size += 1
-        before = operation
-        at += 0 if operation == INSERTION else 1
-    out.sizes[item, 0] = runs
+                out.differences[item, size] = (65, 67, 71, 84, 78)[letter_at(words, at + step)]
+                size += 1
+        at += 0 if operation == INSERTION else steps
+    out.sizes[item, 0] = count
     out.sizes[item, 1] = write_number(out.differences, item, size, same)
 
 

@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
 from plait._version import __version__
 from plait.errors import InvalidInput
-from plait.formats.atomic import check_output, write_json
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
-from plait.mapping.hits import HitRows, cigars, hit_table, no_hits, pam_texts, queries, targets
+from plait.formats.atomic import (
+    TextOutput,
+    check_output,
+    file_or_standard_output,
+    output_errors,
+    output_format,
+    write_json,
+)
+from plait.formats.fastq import ReadBlock
+from plait.mapping.genome import Genome
+from plait.mapping.hits import (
+    HitRows,
+    aligned_places,
+    bam_alignments_kernel,
+    cigars,
+    hit_table,
+    no_hits,
+    pam_texts,
+    queries,
+    ranks,
+    targets,
+)
+from plait.mapping.mapper import STATUSES, MappedReads
+from plait.mapping.mapper import HitRows as Loci
 from plait.mapping.patterns import Pattern, Patterns, read_patterns
+from plait.mapping.records import TEXT_FORMATS, RecordFormat, Records
 from plait.mapping.search import Finder, FindSettings, found_in, with_file_settings
 from plait.types import Provenance
 
@@ -34,9 +60,15 @@ FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
         "bed": (".bed", ".bed.gz", ".bed.zst"),
         "paf": (".paf", ".paf.gz", ".paf.zst"),
+        "sam": (".sam", ".sam.gz", ".sam.zst"),
+        "bam": (".bam",),
         "cas-offinder": (".txt", ".txt.gz", ".txt.zst"),
     }
 )
+#: Hits that are written together.
+_ROWS_AT_A_TIME: Final = 1 << 15
+#: Operations of BAM, as paths have them: = for the same letter, X for another, D, I.
+_OPERATIONS: Final = np.array([7, 8, 2, 1])
 _CAS_HEAD: Final = "#Bulge type\tcrRNA\tDNA\tChromosome\tPosition\tDirection\tMismatches\tBulge Size\n"
 
 
@@ -45,7 +77,7 @@ def hit_format(output: _Path | None, format: str | None, *, table: bool) -> str:
 
     `InvalidInput` if it is unknown, or the name of the file says another one.
     """
-    found = output_format(output, format, FORMATS, standard="tsv", by_name=("parquet",))
+    found = output_format(output, format, FORMATS, standard="tsv", by_name=("parquet", "bam"))
     if table and found not in ("tsv", "parquet", "jsonl"):
         raise InvalidInput("format", found=found, expected="tsv, parquet or jsonl for anything but hits")
     return found
@@ -92,25 +124,116 @@ WriteHits = Callable[[HitRows, Named], None]
 
 @contextmanager
 def open_hits(
-    output: _Path | None,
-    patterns: Sequence[Pattern],
-    format: str,
-    provenance: Provenance,
-    inputs: Iterable[_Path],
-    *,
-    pam_side: int,
+    output: _Path | None, finder: Finder, format: str, provenance: Provenance, inputs: Iterable[_Path]
 ) -> Iterator[WriteHits]:
     """Write hits in one of `FORMATS`, whole or not at all."""
+    patterns, side = finder.patterns, finder.settings.pam_side
     if format in ("tsv", "parquet", "jsonl"):
         schema = hit_table(no_hits(), patterns, []).schema
         with open_batches(output, schema, format, provenance, inputs) as write:
-            yield lambda rows, texts: write(hit_table(rows, patterns, texts.names))
+            yield lambda rows, texts: write(hit_table(rows, patterns, texts.names)) if len(rows) else None
         return
-    lines = {"bed": _bed, "paf": _paf, "cas-offinder": _cas_offinder}[format]
     with TextOutput(output, inputs=inputs) as text:
-        if format == "cas-offinder":
-            text.write(_CAS_HEAD.encode())
-        yield lambda rows, texts: text.write("".join(lines(rows, patterns, texts, pam_side)).encode())
+        if format in ("bed", "cas-offinder"):
+            lines = _bed if format == "bed" else _cas_offinder
+            text.write(b"" if format == "bed" else _CAS_HEAD.encode())
+            yield lambda rows, texts: text.write("".join(lines(rows, patterns, texts, side)).encode())
+            return
+        with TemporaryFile() as file:
+            kept = _KeptHits(file, len(patterns))
+            yield kept.add
+            if format == "paf":
+                for rows in kept:
+                    text.write("".join(_paf(rows, patterns, kept.texts, side)).encode())
+            else:
+                for records in _records(kept, finder, TEXT_FORMATS[format]):
+                    text.write(records)
+
+
+class _KeptHits:
+    """Hits kept in a file until all are known, for formats that begin with the lengths of sequences.
+
+    `best` int64 (patterns,) are the fewest errors of each, and `first` the number of the first hit with them.
+    """
+
+    texts: Named
+
+    def __init__(self, file: IO[bytes], patterns: int) -> None:
+        self._file = file
+        self._parts = self._count = 0
+        self.best = np.full(patterns, np.iinfo(np.int64).max)
+        self.first = np.full(patterns, -1)
+
+    def add(self, rows: HitRows, texts: Named) -> None:
+        """Keep some more, behind the others."""
+        self.texts = texts
+        if not len(rows):
+            return
+        order = np.lexsort((rows.distance, rows.pattern))
+        pattern, at = np.unique(rows.pattern[order], return_index=True)
+        better = rows.distance[order[at]] < self.best[pattern]
+        self.best[pattern[better]] = rows.distance[order[at]][better]
+        self.first[pattern[better]] = self._count + order[at][better]
+        with output_errors("temporary file of hits"):
+            pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
+        self._parts += 1
+        self._count += len(rows)
+
+    def __iter__(self) -> Iterator[HitRows]:
+        self._file.seek(0)
+        for _ in range(self._parts):
+            yield pickle.load(self._file)
+
+
+def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Iterator[bytes]:
+    """SAM or BAM: hits in the order of the texts, the first of a pattern's best as its primary record.
+
+    Patterns without hits come last.
+    """
+    none, patterns = np.zeros(0, np.int64), finder.patterns
+    texts, lengths = kept.texts, np.array(kept.texts.lengths, np.int64)
+    form = kind(Genome(tuple(texts.names), none, lengths, np.zeros((0, 3), np.int64), "", ""))
+    form.grouped = ""
+    if name := _repeated(texts.names):
+        expected = "a name of its own for each, as SAM asks"
+        raise InvalidInput("texts", found=f"several sequences named {name!r}", expected=expected)
+    yield form.head(__version__, "")
+    ends = np.cumsum([0, *(len(pattern.sequence) for pattern in patterns)])
+    letters = np.frombuffer("".join(pattern.sequence for pattern in patterns).upper().encode(), np.uint8)
+    reads = ReadBlock([pattern.name for pattern in patterns], letters, ends)
+    words = [{"ok": "mapped"}.get(status, status) for status in finder.final_statuses()]
+    statuses = np.array([STATUSES.index(word) for word in words], np.uint8)
+    block = partial(MappedReads, reads, np.zeros(len(patterns), np.int64), statuses, finder.told())
+    written, number = np.zeros(len(patterns), np.int64), 0
+    for rows in kept:
+        own = number + np.arange(len(rows))
+        number += len(rows)
+        rank = ranks(rows.pattern, written) + 1
+        mapped = np.ones(len(rows), np.bool_)
+        found = Records(rows.pattern, own - own[0], mapped, own == kept.first[rows.pattern], rank)
+        yield form.encode(block(_as_loci(rows, finder.settings.pam_side)), found)
+    missing = np.flatnonzero(written == 0)
+    every = np.ones(missing.size, np.bool_)
+    nothing = Records(
+        missing, np.zeros(missing.size, np.int64), ~every, every, np.ones(missing.size, np.int64)
+    )
+    yield form.encode(block(_as_loci(no_hits(), 3)), nothing) + form.end()
+
+
+def _repeated(names: Sequence[str]) -> str:
+    """The first name that is there twice, or nothing."""
+    return next((name for name, count in Counter(names).items() if count > 1), "")
+
+
+def _as_loci(rows: HitRows, pam_side: int) -> Loci:
+    """Hits as loci of reads, with alignments as BAM has them."""
+    steps, count = rows.steps, len(rows)
+    runs, counts = np.zeros((count, steps.shape[1]), np.int64), np.zeros(count, np.int64)
+    differences, sizes = np.zeros((count, 4 * steps.shape[1] + 20), np.uint8), np.zeros(count, np.int64)
+    bam_alignments_kernel(steps, rows.letters, _OPERATIONS.copy(), runs, counts, differences, sizes)
+    begin, end = aligned_places(rows, pam_side)
+    places = rows.strand, rows.sequence, begin, end
+    return Loci(rows.pattern, *places, rows.distance, runs, counts, differences, sizes)
 
 
 def _bed(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int) -> Iterator[str]:
@@ -124,20 +247,15 @@ def _bed(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int
 
 
 def _paf(rows: HitRows, patterns: Sequence[Pattern], texts: Named, pam_side: int) -> Iterator[str]:
-    size, distances = rows.pams.shape[1], rows.distance.tolist()
+    distances, (begins, ends) = rows.distance.tolist(), aligned_places(rows, pam_side)
     for k, cigar in enumerate(cigars(rows)):
         pattern, sequence, strand = patterns[rows.pattern[k]], int(rows.sequence[k]), int(rows.strand[k])
-        length, begin, end = len(pattern.sequence), int(rows.start[k]), int(rows.end[k])
-        # Of patterns with a PAM only the pattern is aligned.
-        if (pam_side == 5) == (strand == 0):
-            begin += size
-        else:
-            end -= size
+        length = len(pattern.sequence)
         same = length - int(rows.mismatches[k] + rows.missing[k])
         columns = length + int(rows.extra[k])
         yield (
             f"{pattern.name}\t{length}\t0\t{length}\t{'+-'[strand]}\t{texts.names[sequence]}\t"
-            f"{texts.lengths[sequence]}\t{begin}\t{end}\t{same}\t{columns}\t255\t"
+            f"{texts.lengths[sequence]}\t{begins[k]}\t{ends[k]}\t{same}\t{columns}\t255\t"
             f"NM:i:{distances[k]}\tcg:Z:{cigar}\n"
         )
 
@@ -253,7 +371,11 @@ What = Literal["hits", "products", "barcodes"]
 
 @dataclass(frozen=True, slots=True)
 class FindSummary:
-    """What a search has done: sizes of patterns and texts, PAM sites, rows written, and hits by pattern."""
+    """What a search has done: sizes of patterns and texts, PAM sites, rows written, and hits by pattern.
+
+    `repeated` is the first name that several sequences have, or nothing; `strange` are letters of texts that
+    are no nucleotides, as far as they were looked at.
+    """
 
     statuses: tuple[str, ...]
     names: tuple[str, ...]
@@ -262,11 +384,20 @@ class FindSummary:
     letters: int
     sites: int
     rows: int
+    repeated: str
+    strange: str
 
 
-def _check_asked(settings: FindSettings, what: What) -> None:
+def _check_asked(settings: FindSettings, what: What, format: str) -> None:
     if what == "barcodes" and not settings.anchored:
         raise InvalidInput("barcodes", found="patterns that are not anchored", expected="anchored ones")
+    if format in ("bed", "paf", "sam", "bam", "cas-offinder") and settings.report == "ends":
+        raise InvalidInput(
+            "format", found=format, expected="tsv, parquet or jsonl for ends, which have no start"
+        )
+    if format in ("paf", "sam", "bam") and settings.overhang:
+        expected = "another format: there, no alignment sticks out of its sequence"
+        raise InvalidInput("format", found=f"{format} with overhang", expected=expected)
     if what != "hits" and settings.count_only:
         raise InvalidInput("count_only", found=f"{what} to be counted", expected="hits")
 
@@ -290,9 +421,9 @@ def find_files(
     how = with_file_settings(read, settings or FindSettings())
     if not texts and read.text:
         texts = [read.text]
-    _check_asked(how, what)
-    finder = Finder(read, how)
     chosen = hit_format(output, format, table=how.count_only or what != "hits")
+    _check_asked(how, what, chosen)
+    finder = Finder(read, how)
     inputs = [*texts, *([patterns] if isinstance(patterns, os.PathLike) else [])]
     path = file_or_standard_output(output)
     if path is not None:
@@ -305,32 +436,34 @@ def find_files(
         algebra="Bits",
         parameters=parameters,
     )
-    rows, names = 0, 0
+    rows = 0
+    names: list[str] = []
     if how.count_only:
         for blocks, _ in found_in(finder, list(texts)):
-            names = len(blocks.names)
+            names = blocks.names
         table = count_table(finder.patterns, finder.final_statuses(), finder.totals)
         with open_batches(output, table.schema, chosen, provenance, inputs) as write:
             write(table)
         rows = table.num_rows
     elif what == "hits":
-        side = how.pam_side
-        with open_hits(output, finder.patterns, chosen, provenance, inputs, pam_side=side) as write_hits:
+        with open_hits(output, finder, chosen, provenance, inputs) as write_hits:
             for blocks, own in found_in(finder, list(texts)):
-                names = len(blocks.names)
+                names = blocks.names
                 rows += len(own)
-                if len(own):
-                    write_hits(own, blocks)
+                for first in range(0, max(len(own), 1), _ROWS_AT_A_TIME):
+                    write_hits(own.taken(slice(first, first + _ROWS_AT_A_TIME)), blocks)
     else:
         rows, names = _tables(finder, list(texts), output, chosen, (provenance, inputs), what, longest)
     return FindSummary(
         finder.final_statuses(),
         tuple(pattern.name for pattern in finder.patterns),
-        tuple(finder.totals.sum(axis=1).tolist()),
-        names,
+        tuple(finder.told().tolist()),
+        len(names),
         finder.letters,
         finder.sites,
         rows,
+        _repeated(names) if what == "hits" else "",
+        "".join(sorted(finder.strange)),
     )
 
 
@@ -342,8 +475,8 @@ def _tables(
     facts: tuple[Provenance, Sequence[Any]],
     what: What,
     longest: int,
-) -> tuple[int, int]:
-    """Write products or barcodes; numbers of rows and of sequences."""
+) -> tuple[int, list[str]]:
+    """Write products or barcodes; how many rows, and the names of sequences."""
 
     def table(rows: Any, names: Sequence[str], first: int) -> Any:
         if what == "products":
@@ -351,12 +484,13 @@ def _tables(
         return barcode_table(rows, finder.patterns, names, first)
 
     count = done = 0
+    names: list[str] = []
     schema = table(no_hits(), [], 0).schema
     with open_batches(output, schema, format, *facts) as write:
-        for blocks, own in found_in(finder, texts):
+        for blocks, own in found_in(finder, texts, whole=True):
             batch = table(own, blocks.names, done)
-            done = len(blocks.names)
+            done, names = len(blocks.names), blocks.names
             count += batch.num_rows
             if batch.num_rows:
                 write(batch)
-    return count, done
+    return count, names

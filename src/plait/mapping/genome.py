@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK
 from plait.errors import FormatError, InvalidInput, Unsupported
-from plait.formats.fasta import Sequences, read_fasta
-from plait.formats.record_names import NameRegister
+from plait.formats.fasta import NameRegister, Sequences, read_fasta
 from plait.lang.compile import kernel, shared
 
 #: Errors of a read at the most.

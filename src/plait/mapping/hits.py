@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.dp.bitparallel.paths import EXTRA, MATCH, MISMATCH, MISSING
+from plait.lang.compile import kernel
+from plait.mapping.alignments import write_number
 from plait.mapping.patterns import Pattern
 
 if TYPE_CHECKING:
@@ -80,17 +84,76 @@ def joined(parts: Sequence[HitRows]) -> HitRows:
     return HitRows(*columns)
 
 
+def ranks(pattern: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many hits of its pattern come before each one; `before` (patterns,) were earlier, and grows."""
+    order = np.argsort(pattern, kind="stable")
+    found = np.empty(pattern.size, np.int64)
+    found[order] = np.arange(pattern.size) - np.searchsorted(pattern[order], pattern[order])
+    found += before[pattern]
+    np.add.at(before, pattern, 1)
+    return found
+
+
 def no_hits() -> HitRows:
     """No rows."""
     none, table = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
     return HitRows(none, none, none, none, none, none, none, none, table, table, table)
 
 
+@kernel
+def bam_alignments_kernel(
+    steps: Any, letters: Any, operations: Any, runs: Any, counts: Any, differences: Any, sizes: Any
+) -> None:
+    """Alignments as BAM has them: runs of `operations`, int64 (hits, most), and the text of the tag MD.
+
+    `letters` uint8 (hits, enough) are those of the text that are aligned; `counts` and `sizes` int64 (hits,)
+    say how much of `runs` and of `differences` uint8 (hits, enough) is used.
+    """
+    for hit in range(counts.size):
+        count = at = same = place = 0
+        before = NOTHING
+        for k in range(steps.shape[1]):
+            step = steps[hit, k]
+            if step == NOTHING:
+                break
+            if step != before:
+                runs[hit, count] = operations[step]
+                count += 1
+            runs[hit, count - 1] += 16
+            if step == MATCH:
+                same += 1
+            elif step != MISSING:
+                if step == MISMATCH or before != EXTRA:
+                    at = write_number(differences, hit, at, same)
+                    same = 0
+                    if step == EXTRA:
+                        differences[hit, at] = 94
+                        at += 1
+                differences[hit, at] = letters[hit, place] & 0xDF
+                at += 1
+            if step != MISSING:
+                place += 1
+            before = step
+        counts[hit] = count
+        sizes[hit] = write_number(differences, hit, at, same)
+
+
+def aligned_places(rows: HitRows, pam_side: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the aligned letters of hits begin and end: without their PAMs, int64."""
+    sizes = (rows.pams != 0).sum(axis=1)
+    first = (rows.strand == 0) == (pam_side == 5)
+    return rows.start + np.where(first, sizes, 0), rows.end - np.where(first, 0, sizes)
+
+
 def _texts(table: NDArray[np.uint8]) -> list[str]:
     if not table.shape[1]:
         return [""] * table.shape[0]
-    whole = np.ascontiguousarray(table).view(f"S{table.shape[1]}").ravel()
-    return [text.decode("latin-1") for text in whole.tolist()]
+    return [text.rstrip(b"\0").decode("latin-1") for text in _bytes(table)]
+
+
+def _bytes(table: NDArray[np.uint8]) -> list[bytes]:
+    """Rows as bytes; there are columns."""
+    return list(np.ascontiguousarray(table).view(f"V{table.shape[1]}").ravel().tolist())
 
 
 def _oriented(table: NDArray[np.uint8], lengths: NDArray[np.int64], strand: NDArray[np.int64]) -> Any:
@@ -137,18 +200,17 @@ def queries(rows: HitRows, patterns: Sequence[Pattern]) -> list[str]:
     return _texts(np.where(used, letters, np.where(inside, np.uint8(ord("-")), np.uint8(0))).astype(np.uint8))
 
 
+@lru_cache(maxsize=1 << 14)
+def _cigar(steps: bytes) -> str:
+    own = steps.rstrip(bytes([NOTHING]))
+    return "".join(f"{len(list(run))}{_CIGAR[step]}" for step, run in groupby(own))
+
+
 def cigars(rows: HitRows) -> list[str]:
     """CIGAR of every hit along the text, with = and X; D for an extra letter of it, I for a missing one."""
-    if not len(rows) or not rows.steps.shape[1]:
+    if not rows.steps.size:
         return [""] * len(rows)
-    kinds, which = np.unique(rows.steps, axis=0, return_inverse=True)
-    made = []
-    for steps in kinds:
-        own = steps[steps != NOTHING]
-        cuts = np.flatnonzero(np.diff(own)) + 1
-        runs = np.split(own, cuts) if own.size else []
-        made.append("".join(f"{run.size}{_CIGAR[int(run[0])]}" for run in runs))
-    return [made[k] for k in which.ravel().tolist()]
+    return [_cigar(steps) for steps in _bytes(rows.steps)]
 
 
 def pam_texts(rows: HitRows) -> list[str]:

@@ -14,7 +14,6 @@ import json
 import mmap
 import os
 import struct
-import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -26,8 +25,7 @@ from plait._version import __version__
 from plait.devices.target import over_threads
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, check_not_input, output_errors
-from plait.formats.compression import check_readable
-from plait.formats.json_text import parse_json
+from plait.formats.compression import check_readable, fast_zlib, parse_json
 from plait.lang.compile import kernel, shared
 from plait.mapping.genome import MARGIN_WORDS, PLANES, Genome, References, read_genome
 from plait.settings import thread_count
@@ -360,7 +358,7 @@ _TYPES: Final = {"starts": "<i8", "lengths": "<i8", "words": "<i8", "start": "<u
 
 def _checksums(data: memoryview) -> list[int]:
     pieces = [data[at : at + _BLOCK_BYTES] for at in range(0, len(data), _BLOCK_BYTES)]
-    return over_threads(thread_count(), pieces, zlib.crc32)
+    return over_threads(thread_count(), pieces, fast_zlib().crc32)
 
 
 def _write(index: Index, path: _Path) -> None:
@@ -383,7 +381,9 @@ def _write(index: Index, path: _Path) -> None:
     }
     text = json.dumps(content, separators=(",", ":")).encode("ascii")
     with AtomicFile(path) as file, output_errors(path):
-        end = file.stream.write(_FIXED.pack(_MAGIC, FORMAT_VERSION, zlib.crc32(text), len(text)) + text)
+        end = file.stream.write(
+            _FIXED.pack(_MAGIC, FORMAT_VERSION, fast_zlib().crc32(text), len(text)) + text
+        )
         for array in held.values():
             end += file.stream.write(bytes(-end % _ALIGNMENT))
             end += file.stream.write(memoryview(array).cast("B"))
@@ -434,7 +434,7 @@ def _opened(path: _Path) -> Index:
         text = stream.read(_FIXED.size + min(size, _MOST_HEADER))[_FIXED.size :]
         if len(text) != size:
             raise _cut_off(path, status.st_size, _FIXED.size + size)
-        if zlib.crc32(text) != checksum:
+        if fast_zlib().crc32(text) != checksum:
             raise _damaged(path, "the header")
         facts = parse_json(text, path, expected="the header of an index")
         sizes = _sizes(path, facts)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plait._version import __version__
-from plait.formats.atomic import check_output
-from plait.formats.output import TextOutput, file_or_standard_output, output_format
+from plait.formats.atomic import TextOutput, check_output, file_or_standard_output, output_format
 from plait.mapping.genome import Genome
 from plait.mapping.index import Index, is_index
 from plait.mapping.mapper import STATUSES, MappedReads, Mapper, MapSettings, mapped_blocks

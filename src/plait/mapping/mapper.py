@@ -15,7 +15,7 @@ from plait.errors import InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
 from plait.lang.lanes import host_lanes
-from plait.mapping.alignments import Columns, Loci, Paths, loci_kernel, paths_kernel
+from plait.mapping.alignments import ENDS, Diagonals, Loci, Paths, loci_kernel, paths_kernel
 from plait.mapping.genome import CODE_OF_BYTE, LONGEST_READ, MOST_ERRORS, Genome, References
 from plait.mapping.index import LONGEST_SEED, NEIGHBOURS, Index
 from plait.mapping.seeds import (
@@ -245,7 +245,6 @@ class Mapper:
         loci = _all_loci(parts)
         count = loci.rows.size
         most = int(loci.distances.max(initial=0))
-        longest = packed.codes.shape[1]
         # Each error and what is between two of them is a run; a number, a sign and a letter in MD.
         out = Paths(
             np.empty(count, np.int64),
@@ -253,8 +252,8 @@ class Mapper:
             np.empty((count, 6 * most + 4), np.uint8),
             np.empty((count, 2), np.int64),
         )
-        steps = np.empty(longest + most + 1, np.uint8)
-        paths_kernel(words, self._contigs, packed, loci, _columns(longest, longest + most + 2), steps, out)
+        runs = np.empty(2 * most + 1, np.int64)
+        paths_kernel(words, self._contigs, packed, loci, _diagonals(packed, most), runs, out)
         begins = self._contigs[loci.contigs, 0]
         return HitRows(
             loci.rows >> 1,
@@ -305,14 +304,13 @@ class Mapper:
         return Loci(rows[inside], ends[inside], found[inside].astype(np.int64), contigs[inside])
 
     def _by_edits(self, packed: PackedReads, keys: NDArray[np.int64], found: NDArray[np.uint8]) -> list[Loci]:
-        longest = packed.codes.shape[1]
-        columns = _columns(longest, 1)
+        diagonals = _diagonals(packed, int(packed.errors.max()))
         parts: list[Loci] = []
         first, room = 0, 2 * keys.size + 1024
         while first < keys.size:
             out = Loci(*(np.empty(room, np.int64) for _ in range(4)))
             after, count = loci_kernel(
-                self.index.arrays.words, self._contigs, packed, keys, found, first, columns, out
+                self.index.arrays.words, self._contigs, packed, keys, found, first, diagonals, out
             )
             parts.append(Loci(*(column[:count] for column in out)))
             if after == first:
@@ -345,12 +343,10 @@ def _all_loci(parts: list[Loci]) -> Loci:
     return Loci(*(np.concatenate([part[k] for part in parts] or nothing) for k in range(4)))
 
 
-def _columns(longest: int, columns: int) -> Columns:
-    words = (longest + 63) >> 6
-    return Columns(
-        np.empty((4, words), np.int64),
-        np.empty((columns, words), np.int64),
-        np.empty((columns, words), np.int64),
+def _diagonals(packed: PackedReads, errors: int) -> Diagonals:
+    count = ENDS + 2 * errors
+    return Diagonals(
+        np.empty((count, packed.words.shape[1]), np.int64), np.empty((errors + 1, count + 2), np.int64)
     )
 
 

@@ -25,7 +25,12 @@ _EXPECTED: Final = (
     "patterns: FASTA, FASTQ, a table of names and sequences, one sequence a line, or Cas-OFFinder's input"
 )
 _LETTERS: Final = re.compile(r"[A-Za-z]+")
-_HEADERS: Final = ("name", "pattern_name", "id", "sequence", "pattern", "guide", "primer")
+#: Words of a header line for names, sequences and PAMs.
+_COLUMNS: Final = (
+    ("name", "pattern_name", "id", "primer_name", "guide_name", "sample"),
+    ("sequence", "pattern", "seq", "guide", "primer", "probe", "spacer", "protospacer", "barcode"),
+    ("pam",),
+)
 _CAS_PATTERN: Final = re.compile(r"([A-Za-z]+)(?:\s+(\d+)\s+(\d+))?")
 _CAS_QUERY: Final = re.compile(r"([A-Za-z]+)\s+(\d+)(?:\s+(\S.*))?")
 
@@ -146,12 +151,13 @@ def _of_file(path: str | os.PathLike[str]) -> PatternFile:
         text = b"".join(pieces).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FormatError(path, found="bytes that are no UTF-8 text", expected=_EXPECTED) from error
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    # A tab at an end stands beside an empty cell.
+    lines = [(number, line.strip(" ")) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise FormatError(path, found="only blank lines", expected=_EXPECTED)
     if lines[0][1].startswith((">", "@")):
         return PatternFile(_of_records(path, lines))
-    return _of_cas_offinder(path, lines) or PatternFile(_of_lines(path, lines, text))
+    return _of_cas_offinder(path, lines) or PatternFile(_of_lines(path, lines))
 
 
 def _of_records(path: object, lines: list[tuple[int, str]]) -> tuple[Pattern, ...]:
@@ -176,26 +182,28 @@ def _of_records(path: object, lines: list[tuple[int, str]]) -> tuple[Pattern, ..
     return tuple(found)
 
 
-def _of_lines(path: object, lines: list[tuple[int, str]], text: str) -> tuple[Pattern, ...]:
-    """A table with tabs between names, sequences and PAMs; or one sequence a line."""
+def _of_lines(path: object, lines: list[tuple[int, str]]) -> tuple[Pattern, ...]:
+    """A table with tabs between names, sequences and PAMs, as its header says; or one sequence a line."""
+    rows = [(line, [c.strip() for c in row.split("\t")]) for line, row in lines if not row.startswith("#")]
+    widest = max((len(cells) for _, cells in rows), default=1)
+    usual: list[int | None] = [None, 0, None] if widest == 1 else [0, 1, 2]
+    head = [cell.lower() for cell in rows[0][1]] if rows else []
+    places = [next((k for k, word in enumerate(head) if word in known), None) for known in _COLUMNS]
+    own = head[min(widest, len(head), 2) - 1] if head else ""
+    headed = any(k is not None for k in places) and not all(IUPAC_MASK[ord(c) & 255] for c in own)
+    if not headed or places[1] is None:
+        places = usual
+    name, sequence, pam = places
+    assert sequence is not None
     found: list[Pattern] = []
-    for at, (line, row) in enumerate(lines):
-        cells = [cell.strip() for cell in row.split("\t")]
-        if at == 0 and cells[0].lower() in _HEADERS:
-            continue
-        if row.startswith("#"):
-            continue
-        if len(cells) == 1:
-            found.append(Pattern(cells[0] if "\t" not in text else f"pattern_{at + 1}", cells[0], line=line))
-        elif len(cells) > 3:
-            raise FormatError(
-                path,
-                line=line,
-                found=f"{len(cells)} columns",
-                expected="a name, a sequence and, if any, a PAM",
-            )
-        else:
-            found.append(Pattern(cells[0], cells[1], cells[2] if len(cells) == 3 else "", line=line))
+    for line, cells in rows[headed:]:
+        if not sequence < len(cells) <= (len(head) if headed else 3):
+            expected = "a name, a sequence and, if any, a PAM; or a header that names the columns"
+            raise FormatError(path, line=line, found=f"{len(cells)} columns", expected=expected)
+        cells += [""] * widest
+        letters = cells[sequence]
+        title = letters if name is None else cells[name]
+        found.append(Pattern(title, letters, "" if pam is None else cells[pam], line=line))
     return tuple(found)
 
 

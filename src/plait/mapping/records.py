@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import struct
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput
+from plait.formats.compression import fast_zlib
 from plait.lang.compile import kernel
 from plait.mapping.alignments import write_number
 from plait.mapping.genome import Genome
@@ -186,7 +186,12 @@ def _some(found: Records, which: Any) -> Records:
 
 
 class RecordFormat(ABC):
-    """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads."""
+    """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads.
+
+    `grouped` says in the header that records of a read stand together.
+    """
+
+    grouped = "\tGO:query"
 
     def __init__(self, genome: Genome, mapq: MapqRule = "none") -> None:
         self.genome = genome
@@ -196,9 +201,9 @@ class RecordFormat(ABC):
         """What stands before the first record."""
         return b""
 
-    def encode(self, block: MappedReads) -> bytes:
-        """Records of some reads."""
-        found = records_of(block)
+    def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
+        """Records of some reads, of all their loci if not told which."""
+        found = records_of(block) if found is None else found
         stretches = pairwise([*range(0, found.read.size, _MOST_ROWS), found.read.size])
         return b"".join(self._records(block, _some(found, slice(a, b))) for a, b in stretches)
 
@@ -281,7 +286,7 @@ class SamFormat(RecordFormat):
 
     def head(self, version: str, command: str) -> bytes:
         """The header: every contig, and what made it."""
-        lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query\n"]
+        lines = [f"@HD\tVN:1.6\tSO:unsorted{self.grouped}\n"]
         for name, length in zip(self.genome.names, self.genome.lengths.tolist(), strict=True):
             if not _CONTIG.fullmatch(name):
                 raise InvalidInput(
@@ -394,9 +399,9 @@ class BamFormat(SamFormat):
         """The empty block that ends a file."""
         return BGZF_END
 
-    def encode(self, block: MappedReads) -> bytes:
+    def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
         """Records of some reads, in blocks of their own."""
-        return bgzf(super().encode(block))
+        return bgzf(super().encode(block, found))
 
     def _records(self, block: MappedReads, found: Records) -> bytes:
         self._check_names(block)
@@ -488,11 +493,10 @@ def _nibble_table() -> NDArray[np.uint8]:
 
 def bgzf(data: bytes) -> bytes:
     """Bytes as blocks of BGZF, each a gzip member that says how long it is."""
-    parts = []
+    zlib, parts = fast_zlib(), []
     for first in range(0, len(data), _BLOCK_BYTES):
         block = data[first : first + _BLOCK_BYTES]
-        encoder = zlib.compressobj(1, zlib.DEFLATED, -15)
-        text = encoder.compress(block) + encoder.flush()
+        text = zlib.compress(block, 1, -15)
         head = struct.pack("<4B L 2B H 2B H H", 31, 139, 8, 4, 0, 0, 255, 6, 66, 67, 2, len(text) + 25)
         parts.append(head + text + struct.pack("<LL", zlib.crc32(block), len(block)))
     return b"".join(parts)

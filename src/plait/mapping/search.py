@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.alphabets import COMPLEMENT_MASK, encode
+from plait.alphabets import COMPLEMENT_MASK, IUPAC_MASK, encode
 from plait.devices.target import Target, interpreted, resolve
 from plait.dp.bitparallel.launches import (
     EDIT_ENDS,
@@ -34,7 +34,7 @@ from plait.dp.bitparallel.striped import ErrorLimits
 from plait.dp.pairs.launches import PAIR_LIST
 from plait.dp.pairs.lists import FreeEnds, ListBatch, PairList, make_setup
 from plait.errors import InvalidInput, Unsupported
-from plait.mapping.hits import NOTHING, UNKNOWN, HitRows, Hits, joined, no_hits
+from plait.mapping.hits import NOTHING, UNKNOWN, HitRows, Hits, joined, no_hits, ranks
 from plait.mapping.patterns import (
     LONGEST,
     Pattern,
@@ -51,6 +51,14 @@ Report = Literal["loci", "ends", "best"]
 #: Most letters of the text that are left out of an alignment, or added to it.
 _MOST_BULGES: Final = 8
 _SITES_AT_A_TIME: Final = 1 << 20
+#: Hits that are aligned together, and those of a block above which the next ones are smaller.
+_HITS_AT_A_TIME: Final = 1 << 17
+_MANY_HITS: Final = 1 << 20
+#: Letters of a block that are looked at for what is no nucleotide.
+_LOOKED_AT: Final = 1 << 16
+#: Letters of the smallest block and, as long as nothing is known of the hits, of the first one.
+_FEWEST_LETTERS: Final = 1 << 16
+_FIRST_LETTERS: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +180,7 @@ class Finder:
     """Patterns made ready to be looked for with some settings; a status for each of them.
 
     `letters` and `sites` are what has been looked at; `at_sites`: patterns stand beside PAMs or are anchored;
-    `totals` (patterns, distances) numbers of hits.
+    `totals` (patterns, distances) numbers of hits; `strange` what is no nucleotide where a block begins.
     """
 
     def __init__(self, patterns: PatternFile, settings: FindSettings) -> None:
@@ -180,6 +188,7 @@ class Finder:
         self.patterns = patterns.patterns
         self.target: Target = resolve(settings.device, settings.threads)
         self.letters = self.sites = 0
+        self.strange: set[str] = set()
         limits = [settings.limits_of(pattern) for pattern in self.patterns]
         self.statuses = [
             status_of(pattern, errors) for pattern, (_, errors) in zip(self.patterns, limits, strict=True)
@@ -261,8 +270,10 @@ class Finder:
     # --- a block ------------------------------------------------------------------------------------
 
     def block(self, block: TextBlock) -> HitRows:
-        """Hits that the block completes, in order."""
+        """Hits that the block completes, in no order."""
         self.letters += int((block.ends - block.begins - block.seen).sum())
+        start = block.letters[:_LOOKED_AT]
+        self.strange |= set(start[(IUPAC_MASK[start] == 0) & (start > 0)].tobytes().decode("latin-1"))
         parts = []
         for group in self._groups:
             for side in group.sides:
@@ -272,7 +283,7 @@ class Finder:
                     parts.append(self._edit_hits(block, group, side))
                 else:
                     parts.append(self._mismatch_hits(block, group, side))
-        return joined(parts).in_order()
+        return joined(parts)
 
     def _owned(self, block: TextBlock, record: Any, last: Any) -> Any:
         """Which windows are complete here and were not before; `last` is behind their last letter."""
@@ -287,6 +298,18 @@ class Finder:
     def _mismatch_hits(self, block: TextBlock, group: _Group, side: _Side) -> HitRows:
         batch = self._batch(block, group, side, group.mismatches)
         found, places = self.target.launch(MISMATCH_STARTS, batch)
+        return joined(
+            [self._mismatch_rows(block, group, side, found[own], places[own]) for own in _parts(found.size)]
+        )
+
+    def _mismatch_rows(
+        self,
+        block: TextBlock,
+        group: _Group,
+        side: _Side,
+        found: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> HitRows:
         lengths = group.lengths[found]
         record = block.records_of(places + lengths // 2)
         inside = self._owned(block, record, places + lengths)
@@ -345,7 +368,8 @@ class Finder:
         fewest = np.minimum.reduceat(distances, firsts) if found.size else distances
         best = np.flatnonzero(distances == fewest[locus])
         chosen = best[np.unique(locus[best], return_index=True)[1]]
-        rows = self._aligned(block, group, side, found[chosen], places[chosen], record[chosen])
+        parts = (chosen[own] for own in _parts(chosen.size))
+        rows = joined([self._aligned(block, group, side, found[k], places[k], record[k]) for k in parts])
         ends = places - block.begins[record] + block.offsets[record]
         if not self._open and block.complete:
             return rows
@@ -548,11 +572,31 @@ class Finder:
         """Hits of some patterns at sites, with their best alignments."""
         places, record = sites
         sets = np.ascontiguousarray(side.sets[among])
-        lengths, mismatches = group.lengths[among], group.mismatches[among]
-        text = TextBatch(block.codes, block.letters.size, sets, lengths, mismatches)
+        text = TextBatch(block.codes, block.letters.size, sets, group.lengths[among], group.mismatches[among])
         batch = SiteBatch(text, places + MARGIN, side.onward, limits)
         found, which = self.target.launch(SITE_MATCHES, batch)
-        place, whose = places[which], record[which]
+        return joined(
+            [
+                self._best_paths(
+                    block, group, side, among, (found[own], places[which[own]], record[which[own]]), batch
+                )
+                for own in _parts(found.size)
+            ]
+        )
+
+    def _best_paths(
+        self,
+        block: TextBlock,
+        group: _Group,
+        side: _Side,
+        among: NDArray[np.int64],
+        hits: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        batch: SiteBatch,
+    ) -> HitRows:
+        """Rows of hits, which are patterns, places and records; without those that stick out of a record."""
+        found, place, whose = hits
+        text, limits = batch.text, batch.limits
+        sets = text.patterns
         room = np.where(side.onward == 1, block.ends[whose] - place, place + 1 - block.begins[whose])
         out = SitePaths(
             np.zeros((found.size, 3), np.int64),
@@ -563,8 +607,8 @@ class Finder:
         call = interpreted(paths_kernel) if self.target.name == "reference" else paths_kernel
         # The left of the pattern is the far end of a site behind it.
         late = bool(self.settings.pam_side == 3 and not self.settings.anchored)
-        hits = SiteHits(place + MARGIN, side.onward, room, found)
-        call(block.codes, hits, sets, lengths, mismatches, limits, late, best, out)
+        at = SiteHits(place + MARGIN, side.onward, room, found)
+        call(block.codes, at, sets, text.lengths, text.limits, limits, late, best, out)
         good = out.errors[:, 0] >= 0
         kept = SitePaths(*(column[good] for column in out))
         return self._site_rows(
@@ -612,45 +656,78 @@ class Finder:
 
     # --- all blocks ---------------------------------------------------------------------------------
 
-    def sequences(self, texts: Texts, *, most: int = BLOCK_LETTERS) -> Iterator[tuple[TextBlocks, HitRows]]:
-        """Hits of sequences that are complete, in order; all are counted in `totals` before."""
-        blocks = TextBlocks(
-            texts, context=self.context, gap=self.gap, iupac=self.settings.text_iupac, most=most
-        )
+    def sequences(
+        self, texts: Texts, *, most: int = BLOCK_LETTERS, whole: bool = False
+    ) -> Iterator[tuple[TextBlocks, HitRows]]:
+        """Hits in order, as soon as none before them can come; those of a sequence together if `whole`.
+
+        They are counted in `totals` before. No hits come last.
+        """
+        iupac, first = self.settings.text_iupac, min(most, _FIRST_LETTERS)
+        blocks = TextBlocks(texts, context=self.context, gap=self.gap, iupac=iupac, most=first)
         held: list[HitRows] = []
         for block in blocks:
             rows = self.block(block)
             np.add.at(self.totals, (rows.pattern, rows.distance), 1)
+            fit = block.letters.size * _MANY_HITS // max(len(rows), 1)
+            blocks.most = min(max(fit, _FEWEST_LETTERS), 8 * blocks.most, most)
             if self.settings.count_only:
                 continue
             held.append(rows)
-            if block.complete:
-                yield blocks, self._kept(joined(held).in_order())
-                held = []
-        if self.settings.count_only:
-            yield blocks, no_hits()
+            if whole and not block.complete:
+                continue
+            rows = joined(held).in_order()
+            done = len(rows) if block.complete else self._settled(rows, block)
+            held = [rows.taken(slice(done, None))]
+            yield blocks, rows.taken(slice(done))
+        yield blocks, no_hits()
 
-    def _kept(self, rows: HitRows) -> HitRows:
-        """What is left within the most hits of each pattern."""
+    def _settled(self, rows: HitRows, block: TextBlock) -> int:
+        """How many rows, in order, come before any that later blocks can give."""
+        if self.settings.report == "ends":
+            return len(rows)
+        tail = block.begins.size - 1
+        end = int(block.ends[tail] - block.begins[tail] + block.offsets[tail])
+        starts = [int(part.row.start[0]) for part in self._open.values()]
+        first = int(np.searchsorted(rows.sequence, block.sequences[tail]))
+        return first + int(np.searchsorted(rows.start[first:], min([end - self.context, *starts])))
+
+    def kept(self, rows: HitRows) -> HitRows:
+        """What is left within the most hits of each pattern; `rows` follow those of the call before."""
         most = self.settings.max_hits
         if most is None or not len(rows):
             return rows
-        order = np.argsort(rows.pattern, kind="stable")
-        sorted_ = rows.pattern[order]
-        rank = np.empty(len(rows), np.int64)
-        rank[order] = np.arange(len(rows)) - np.searchsorted(sorted_, sorted_)
-        before = self._written[rows.pattern]
-        np.add.at(self._written, rows.pattern, 1)
-        return rows.taken(before + rank < most)
+        return rows.taken(ranks(rows.pattern, self._written) < most)
+
+    def most_told(self) -> NDArray[np.int64]:
+        """Most errors of the hits of each pattern that are told of, as far as they are known; int64."""
+        width = self.totals.shape[1]
+        if self.settings.report != "best":
+            return np.full(len(self.patterns), width, np.int64)
+        found = self.totals > 0
+        fewest: NDArray[np.int64] = np.where(found.any(axis=1), found.argmax(axis=1), width)
+        fewest += self.settings.strata
+        return fewest
+
+    def told(self) -> NDArray[np.int64]:
+        """Numbers of hits of each pattern that are asked for, also of those above the most, int64."""
+        used = np.arange(self.totals.shape[1]) <= self.most_told()[:, None]
+        told: NDArray[np.int64] = (self.totals * used).sum(axis=1)
+        return told
 
     def final_statuses(self) -> tuple[str, ...]:
         """Statuses once all has been looked at."""
         most = self.settings.max_hits
-        hits = self.totals.sum(axis=1)
         return tuple(
             "too_many_hits" if status == "ok" and most is not None and count > most else status
-            for status, count in zip(self.statuses, hits.tolist(), strict=True)
+            for status, count in zip(self.statuses, self.told().tolist(), strict=True)
         )
+
+
+def _parts(hits: int) -> Iterator[slice]:
+    """Stretches of so many hits, one at least."""
+    for first in range(0, max(hits, 1), _HITS_AT_A_TIME):
+        yield slice(first, first + _HITS_AT_A_TIME)
 
 
 def _steps_of_runs(runs: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -675,24 +752,23 @@ def _with_mismatches(
     return np.where((steps == MATCH) & (same == 0), np.uint8(MISMATCH), steps)
 
 
-def best_strata(rows: HitRows, strata: int) -> HitRows:
-    """Of each pattern the hits with at most `strata` errors more than its best."""
-    best = np.full(int(rows.pattern.max(initial=-1)) + 1, np.iinfo(np.int64).max // 2)
-    np.minimum.at(best, rows.pattern, rows.distance)
-    return rows.taken(rows.distance <= best[rows.pattern] + strata)
+def found_in(finder: Finder, texts: Texts, *, whole: bool = False) -> Iterator[tuple[TextBlocks, HitRows]]:
+    """Hits as they are to be told: in the order of the texts, or all at the end where only the best count.
 
-
-def found_in(finder: Finder, texts: Texts) -> Iterator[tuple[TextBlocks, HitRows]]:
-    """Hits as they are to be told: sequence by sequence, or all at the end where only the best count."""
+    `whole`: those of a sequence together.
+    """
     if finder.settings.report != "best" or finder.settings.count_only:
-        yield from finder.sequences(texts)
+        for blocks, rows in finder.sequences(texts, whole=whole):
+            yield blocks, finder.kept(rows)
         return
-    kept, blocks = no_hits(), None
-    for own_blocks, rows in finder.sequences(texts):
-        blocks = own_blocks
-        kept = best_strata(joined([kept, rows]), finder.settings.strata)
-    if blocks is not None:
-        yield blocks, kept
+    best, parts = finder.most_told(), [no_hits()]
+    for blocks, rows in finder.sequences(texts):
+        before, best, last = best, finder.most_told(), blocks
+        parts.append(rows)
+        if (best < before).any():
+            parts = [joined(parts)]
+        parts[-1] = parts[-1].taken(parts[-1].distance <= best[parts[-1].pattern])
+    yield last, finder.kept(joined(parts))
 
 
 def with_file_settings(read: PatternFile, settings: FindSettings) -> FindSettings:
@@ -737,16 +813,14 @@ def find(patterns: Patterns, text: Texts, **settings: Any) -> Hits:
     """
     read = read_patterns(patterns)
     finder = Finder(read, with_file_settings(read, FindSettings(**settings)))
-    rows, blocks = [no_hits()], None
-    for own_blocks, own in found_in(finder, text):
-        blocks = own_blocks
-        rows.append(own)
+    found = list(found_in(finder, text))
+    blocks, last = found[-1]
     return Hits(
         finder.patterns,
         finder.final_statuses(),
-        tuple(blocks.names) if blocks else (),
-        tuple(blocks.lengths) if blocks else (),
-        joined([part for part in rows if len(part)] or rows[:1]),
+        tuple(blocks.names),
+        tuple(blocks.lengths),
+        joined([rows for _, rows in found if len(rows)] or [last]),
         finder.totals,
     )
 

@@ -129,7 +129,8 @@ def letter_sets(iupac: bool) -> NDArray[np.uint8]:
 class TextBlocks:
     """Blocks of texts, each with the last `context` letters of a sequence that goes on.
 
-    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between.
+    `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. A
+    block is given as soon as it has `most` letters.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class TextBlocks:
     ) -> None:
         self.names: list[str] = []
         self.lengths: list[int] = []
-        self._texts, self._context, self._gap, self._most = texts, context, gap, most
+        self._texts, self._context, self._gap, self.most = texts, context, gap, most
         self._sets = letter_sets(iupac)
         self._begin()
 
@@ -149,19 +150,32 @@ class TextBlocks:
     def __iter__(self) -> Iterator[TextBlock]:
         """The blocks, in order; none is empty."""
         ends = True
-        for piece in text_pieces(self._texts):
+        for piece in self._pieces():
             if piece.continues:
                 self._go_on(piece.letters)
             else:
                 self._add(piece)
             ends = piece.ends
-            if self._size >= self._most:
+            if self._size >= self.most:
                 yield from self._block(ends)
                 if not ends:
                     self._carry()
                 else:
                     self._begin()
         yield from self._block(ends)
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The pieces of the texts, those of long sequences cut to the letters of a block."""
+        for piece in text_pieces(self._texts):
+            at = 0
+            while len(piece.names) == 1 and piece.letters.size - at > self.most:
+                part = piece.letters[at : at + self.most]
+                yield Piece(piece.names, part, np.array([0, part.size]), piece.continues or at > 0, False)
+                at += part.size
+            if at:
+                rest = piece.letters[at:]
+                piece = Piece(piece.names, rest, np.array([0, rest.size]), True, piece.ends)
+            yield piece
 
     def _add(self, piece: Piece) -> None:
         """Append new sequences: rows of number, begin, end, offset, letters seen."""

@@ -44,16 +44,20 @@ def word_at(words: Any, plane: int, at: Any) -> Any:
 
 
 @shared
+def differing(words: Any, at: int, read: Any, length: int, word: int) -> Any:
+    """Bits of the letters of a word in which a read, int64 (words, 3), differs from the text at a place."""
+    place = at + 64 * word
+    other = (word_at(words, 0, place) ^ read[word, 0]) | (word_at(words, 1, place) ^ read[word, 1])
+    other |= word_at(words, 2, place) | read[word, 2]
+    return other & ~(-1 << (length - 64 * word)) if length - 64 * word < 64 else other
+
+
+@shared
 def mismatches(words: Any, at: int, read: Any, length: int, most: int) -> int:
     """Letters in which a read, int64 (words, 3), differs from the text at a place; counted until > `most`."""
     found = 0
     for word in range((length + 63) >> 6):
-        place = at + 64 * word
-        other = (word_at(words, 0, place) ^ read[word, 0]) | (word_at(words, 1, place) ^ read[word, 1])
-        other |= word_at(words, 2, place) | read[word, 2]
-        if length - 64 * word < 64:
-            other &= ~(-1 << (length - 64 * word))
-        found += population(other)
+        found += population(differing(words, at, read, length, word))
         if found > most:
             break
     return found

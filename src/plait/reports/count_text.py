@@ -5,21 +5,18 @@ An explanation has the matches drawn under the junction, the counts, and what li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from plait.reports.plain_text import WIDTH, aligned, paragraph, percent, run_text, share_table
+from plait.reports.plain_text import WIDTH, aligned, blamed_lines, paragraph, percent, run_text, share_table
 from plait.run.rows import FinishedRun
-from plait.vdj.calls import BLAMED, STATUS_MEANINGS
+from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.count_files import CountSummary
 from plait.vdj.explanation import DPaths, DPlace, EndMatch, Explanation, Lifted
 
-#: Every status in plain words.
-MEANINGS = STATUS_MEANINGS
 #: Genes with this share of zero counts, over so many rows, are listed; at most so many of them.
 _NOTABLE = 0.05
 _FEWEST_ROWS = 20
 _MOST_GENES = 12
-_MOST_CALLS = 6
 
 
 def count_text(counted: FinishedRun[CountSummary], *, seconds: float) -> str:
@@ -28,22 +25,10 @@ def count_text(counted: FinishedRun[CountSummary], *, seconds: float) -> str:
     if not summary.rows:
         told = paragraph("The input has a header and no rows; so has the output.")
         return run_text(counted, told, seconds=seconds)
-    statuses = [(status, summary.statuses[status]) for status in MEANINGS if summary.statuses[status]]
-    lines = ["", *share_table(("rows", "status"), statuses, MEANINGS, summary.rows)]
-    lines += [*blamed_lines(summary.blamed_calls), "", *_zero_lines(summary, counted.remarks)]
+    statuses = [(status, summary.statuses[status]) for status in STATUS_MEANINGS if summary.statuses[status]]
+    lines = ["", *share_table(("rows", "status"), statuses, STATUS_MEANINGS, summary.rows)]
+    lines += [*blamed_lines(summary.blamed.as_dict()), "", *_zero_lines(summary, counted.remarks)]
     return run_text(counted, lines, seconds=seconds)
-
-
-def blamed_lines(calls_of: Callable[[str], Mapping[str, int]]) -> list[str]:
-    """The calls behind statuses that blame a call; `calls_of` gives rows by call, the most frequent first."""
-    lines: list[str] = []
-    for status in BLAMED:
-        names = calls_of(status)
-        if names:
-            shown = [f"{name} {n:,}" for name, n in list(names.items())[:_MOST_CALLS]]
-            more = ", ..." if len(names) > _MOST_CALLS else ""
-            lines += paragraph(f"{status}: {', '.join(shown)}{more}", indent=2)
-    return lines
 
 
 def _zero_lines(summary: CountSummary, remarks: Sequence[str]) -> list[str]:

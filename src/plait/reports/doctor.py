@@ -26,6 +26,7 @@ EXTRAS = {
     "cluster": ("distributed",),
     "cuda13": ("numba-cuda",),
     "demo": ("pyimmunarch",),
+    "fast": ("isal",),
     "hsi": ("netCDF4", "numcodecs", "rasterio", "spectral", "xarray", "zarr"),
     "mpi": ("mpi4py",),
     "report": ("jinja2", "vl-convert-python"),

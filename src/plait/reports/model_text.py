@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
-from plait.reports.count_text import MEANINGS, blamed_lines
-from plait.reports.plain_text import aligned, paragraph, plural, rate_text, run_text, share_table
+from plait.reports.plain_text import (
+    aligned,
+    blamed_lines,
+    paragraph,
+    plural,
+    rate_text,
+    run_text,
+    share_table,
+)
 from plait.run.rows import FinishedRun
-from plait.vdj.calls import BlamedCalls
+from plait.vdj.calls import MEANINGS, STATUS_MEANINGS, RowTotals
 from plait.vdj.model.evidence import EVIDENCE_STATUSES
 from plait.vdj.model.inference import InferredFiles
 from plait.vdj.model.inference_tables import selection_warning
@@ -17,45 +23,16 @@ from plait.vdj.model.pgen import QUANTILES, PgenSummary, PgenTotals
 from plait.vdj.model.scenarios import ScenarioSummary
 
 #: Every status in plain words.
-PGEN_MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        **MEANINGS,
-        "ok": "has a probability above zero",
-        "invalid_symbol": "the junction holds something that is no code",
-        "unknown_v_call": "the model has no such V gene or allele",
-        "unknown_j_call": "the model has no such J gene or allele",
-        "no_v_anchor": "the model does not know where the junction begins in that V",
-        "no_j_anchor": "the model does not know where the junction ends in that J",
-        "out_of_frame": "no amino acids: the junction is out of frame",
-        "v_never_chosen": "zero: the model never chooses these V genes",
-        "j_never_chosen": "zero: the model never chooses these J genes",
-        "genes_never_together": "zero: the model never chooses these V and J genes together",
-        "v_not_matching": "zero: the junction does not begin like any of these V genes",
-        "j_not_matching": "zero: the junction does not end like any of these J genes",
-        "too_many_insertions": "zero: more insertions would be needed than the model makes",
-        "no_scenario": "zero: nothing that the model can do makes this junction",
-    }
-)
+PGEN_MEANINGS: Mapping[str, str] = {**STATUS_MEANINGS, **MEANINGS["pgen"], **MEANINGS["pgen_zeros"]}
 #: What was summed over, for every choice of calls.
-CALLS_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "ignore": "summed over all functional genes of the model",
-        "use": "with the V and J genes that each row names",
-        "v": "with the V genes that each row names, summed over all functional J",
-        "j": "with the J genes that each row names, summed over all functional V",
-    }
-)
-_KINDS: Mapping[str, str] = MappingProxyType(
-    {"nt": "of the nucleotides", "aa": "of the amino acids", "motif": "of the motif"}
-)
+_CALLS = MEANINGS["calls_used"]
+_KINDS = {"nt": "of the nucleotides", "aa": "of the amino acids", "motif": "of the motif"}
 #: What may be wrong where all rows hold something that is no code.
-_HINTS: Mapping[str, str] = MappingProxyType(
-    {
-        "nt": "Are these amino acids (--of aa), or is this another column?",
-        "aa": "Are these motifs (--of motif), or is this another column?",
-        "motif": "In a motif stand letters, [..] for one of several, and . for any.",
-    }
-)
+_HINTS = {
+    "nt": "Are these amino acids (--of aa), or is this another column?",
+    "aa": "Are these motifs (--of motif), or is this another column?",
+    "motif": "In a motif stand letters, [..] for one of several, and . for any.",
+}
 
 
 def pgen_text(made: FinishedRun[PgenTotals], *, calls: str, seconds: float) -> str:
@@ -66,20 +43,19 @@ def pgen_text(made: FinishedRun[PgenTotals], *, calls: str, seconds: float) -> s
     return run_text(made, lines, seconds=seconds)
 
 
-def status_lines(
-    column: str, meanings: Mapping[str, str], statuses: Mapping[str, int], blamed: BlamedCalls
-) -> list[str]:
+def status_lines(column: str, meanings: Mapping[str, str], totals: RowTotals) -> list[str]:
     """How many rows have each status of a column, and the calls that are to blame.
 
     `meanings`: every status in plain words.
     """
-    ordered = sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
-    return share_table(("rows", column), ordered, meanings, sum(statuses.values())) + blamed_lines(blamed.of)
+    told = RowTotals.as_dict(totals)
+    table = share_table(("rows", column), told["statuses"].items(), meanings, totals.rows)
+    return table + blamed_lines(told["blamed_calls"])
 
 
 def _kind_lines(kind: str, calls: str, summary: PgenSummary, remarks: Sequence[str]) -> list[str]:
-    lines = [f"pgen_{kind}: {_KINDS[kind]}, {CALLS_WORDS[calls]}"]
-    lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary.statuses, summary.blamed)
+    lines = [f"pgen_{kind}: {_KINDS[kind]}, {_CALLS[calls]}"]
+    lines += status_lines(f"pgen_{kind}_status", PGEN_MEANINGS, summary)
     if summary.statuses["invalid_symbol"] == summary.rows:
         lines += paragraph(_HINTS[kind], indent=2)
     for remark in remarks:
@@ -103,8 +79,8 @@ def scenario_text(made: FinishedRun[ScenarioSummary], *, calls: str, seconds: fl
     """What came of a search for scenarios, in lines that fit a terminal."""
     summary = made.summary
     if made.rows:
-        lines = ["", f"Scenarios {CALLS_WORDS[calls]}:".replace("summed over", "among")]
-        lines += status_lines("status", _MEANINGS, summary.statuses, summary.blamed)
+        lines = ["", f"Scenarios {_CALLS[calls]}:".replace("summed over", "among")]
+        lines += status_lines("status", _MEANINGS, summary)
     else:
         lines = paragraph("The input has no rows; nor has the output.")
     n = summary.explained

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Columns of the narrowest terminal that is written for.
 WIDTH = 80
+_MOST_CALLS = 6
 
 
 def as_options(text: str) -> str:
@@ -80,6 +81,16 @@ def share_table(
     rows = [[head[0], "share", head[1], ""]]
     rows += [[f"{n:,}", percent(n, whole), name, meanings[name]] for name, n in counts]
     return aligned(rows, ">><<")
+
+
+def blamed_lines(blamed: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """The calls behind statuses that blame one: rows by status and call, the most frequent call first."""
+    lines: list[str] = []
+    for status, names in blamed.items():
+        shown = [f"{name} {n:,}" for name, n in list(names.items())[:_MOST_CALLS]]
+        more = ", ..." if len(names) > _MOST_CALLS else ""
+        lines += paragraph(f"{status}: {', '.join(shown)}{more}", indent=2)
+    return lines
 
 
 def plural(n: int, word: str) -> str:

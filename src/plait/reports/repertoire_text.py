@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from plait.reports.plain_text import aligned, large_number, paragraph, percent, plural, rate_text, share_table
+from plait.vdj.calls import MEANINGS
 
 if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
@@ -16,29 +16,13 @@ if TYPE_CHECKING:
     from plait.vdj.sharing_table import SharingTable
 
 #: Every status in plain words.
-STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "ok": "V, J and junction found",
-        "too_short": "shorter than a read that can hold a junction",
-        "too_long": "longer than any read of a receptor",
-        "no_v": "no V gene matches",
-        "no_j": "no J gene matches",
-        "wrong_order": "J stands before V",
-        "too_many_errors": "V and J differ from the germline more than --max-error-rate allows",
-        "no_anchor": "the read ends before the Cys or the Phe/Trp codon, or the germline has none",
-        "low_quality": "a base of the junction is below --min-junction-quality",
-        "out_of_frame": "V and J are in different frames (--productive)",
-        "stop_codon": "a stop codon (--productive)",
-    }
-)
+STATUS_MEANINGS: Mapping[str, str] = MEANINGS["annotation"]
 #: What is told of inputs that are unusual.
-_REMARKS: Mapping[str, str] = MappingProxyType(
-    {
-        "duplicate_names": "reads with the name of an earlier one; sequence_id is not unique for them",
-        "empty_reads": "reads without a base; they are too_short",
-        "dots": "bases written as a dot, and taken for N",
-    }
-)
+_REMARKS = {
+    "duplicate_names": "reads with the name of an earlier one; sequence_id is not unique for them",
+    "empty_reads": "reads without a base; they are too_short",
+    "dots": "bases written as a dot, and taken for N",
+}
 #: A space at which no line is broken.
 _HELD = "\N{NO-BREAK SPACE}"
 _MOST_GENES = 6
@@ -166,22 +150,6 @@ def _output_lines(found: AnnotatedFiles) -> list[str]:
     return [f"{name:10s}  {told:>14s}  {path}" for name, told, path in rows]
 
 
-#: Reasons for which rows are no evidence, in plain words; those of V and J begin with ``v_`` and ``j_``.
-LEFT_OUT_MEANINGS = {
-    "not_ok": "their annotation_status is not ok",
-    "missing_sequence": "no sequence",
-    "missing_junction": "no junction",
-    "missing_call": "no call",
-    "unknown_call": "the call is not in the germline set",
-    "no_anchor": "the anchor of the allele is not known",
-    "gap": "the alignment has a gap, and only exchanged bases are looked for",
-    "outside": "the coordinates leave the read or the allele",
-    "no_alignment": "no coordinates and no cigar",
-    "within": "the alignment lies within the CDR3",
-    "unlike": "too many bases differ: the coordinates are not those of this germline set",
-}
-
-
 def alleles_text(
     found: NewAlleles, output: str | os.PathLike[str], extended: str | os.PathLike[str] | None = None
 ) -> str:
@@ -189,8 +157,6 @@ def alleles_text(
 
     `output` has the table of candidates, `extended` the germline set, if there is one.
     """
-    from plait.vdj.alleles.candidates import REASONS
-
     lines = [
         f"{found.rows:,} rows, {found.clonotypes['V']:,} independent clonotypes",
         *_left_out(found),
@@ -206,7 +172,7 @@ def alleles_text(
         lines += ["", f"{len(others)} that look like artefacts", *_table(others)]
         given = {reason for row in others for reason in row["reasons"].split(",")}
         lines += [""]
-        for reason, meaning in REASONS.items():
+        for reason, meaning in MEANINGS["allele_artefacts"].items():
             if reason in given:
                 lines += paragraph(f"{reason.replace('_', ' ')}: {meaning}.")
     # Paths stay whole, however long they are.
@@ -223,7 +189,7 @@ def _left_out(found: NewAlleles) -> list[str]:
         letter = next((word for word in words if word in ("v", "j")), "")
         about = f" on {letter.upper()}" if letter else ""
         key = "_".join(word for word in words if word != letter)
-        meaning = LEFT_OUT_MEANINGS.get(key, key.replace("_", " "))
+        meaning = MEANINGS["no_allele_evidence"].get(key, key.replace("_", " "))
         lines += paragraph(f"{rows:,} rows ({percent(rows, found.rows)}) are no evidence{about}: {meaning}.")
     return lines
 

@@ -1,60 +1,42 @@
-"""From columns of junctions and of V and J calls to what is counted, with a reason where that cannot be."""
+"""From columns of junctions and of V and J calls to what is counted, with a reason where that cannot be.
+
+Also causes of zeros and foreign genes, tested on the rows and told in words, only what the numbers support;
+and the names of clonotypes and subjects: the columns that rows are grouped by, from tables of any source.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Self
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.alphabets import IUPAC_MASK
+from plait.alphabets import IUPAC_MASK, reverse_complement
 from plait.dp.chain.tables import Junctions
-from plait.errors import InvalidInput
+from plait.errors import FormatError, InvalidInput, one_of
+from plait.formats.checkpoints import letters_of
+from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
-from plait.vdj.germline.allele import split_call
+from plait.vdj.germline.bundled import bundled_germlines, load_germline
+from plait.vdj.germline.germline_set import LOCI, Segment, split_call
 
+#: What each status or reason means in plain words, by what has them; their order is that of codes.
+MEANINGS: Final[Mapping[str, Mapping[str, str]]] = json.loads(
+    (files("plait.vdj") / "data" / "meanings.json").read_text("utf-8")
+)
+STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
-STATUSES = (
-    "ok",
-    "missing_junction",
-    "invalid_symbol",
-    "too_short",
-    "too_long",
-    "missing_v_call",
-    "unknown_v_call",
-    "ambiguous_v_call",
-    "no_v_anchor",
-    "missing_j_call",
-    "unknown_j_call",
-    "ambiguous_j_call",
-    "no_j_anchor",
-    "count_overflow",
-)
-#: Every one of them in plain words.
-STATUS_MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "ok": "counted",
-        "missing_junction": "the junction is empty",
-        "invalid_symbol": "the junction holds something that is no nucleotide code",
-        "too_short": "the junction cannot hold both conserved codons",
-        "too_long": "the junction is a whole read, or more",
-        "missing_v_call": "the V call is empty",
-        "unknown_v_call": "the germline set has no such V gene or allele",
-        "ambiguous_v_call": "the V call is a list (--ambiguous fail)",
-        "no_v_anchor": "the conserved Cys of this V allele is not known",
-        "missing_j_call": "the J call is empty",
-        "unknown_j_call": "the germline set has no such J gene or allele",
-        "ambiguous_j_call": "the J call is a list (--ambiguous fail)",
-        "no_j_anchor": "the conserved Phe or Trp of this J allele is not known",
-        "count_overflow": "the count does not fit; see --overflow",
-    }
-)
+STATUSES: Final = tuple(STATUS_MEANINGS)
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
@@ -87,10 +69,7 @@ class CallResolver:
     """
 
     def __init__(self, germline: GermlineSet, segment: Literal["V", "J"], policy: Ambiguity) -> None:
-        if policy not in AMBIGUITY_POLICIES:
-            raise InvalidInput(
-                "ambiguous", found=repr(policy), expected="one of " + ", ".join(AMBIGUITY_POLICIES)
-            )
+        one_of("ambiguous", policy, AMBIGUITY_POLICIES)
         self._germline = germline
         self._segment: Literal["V", "J"] = segment
         self._policy = policy
@@ -158,8 +137,8 @@ def encode_column(
     junctions: pa.Array, code: NDArray[np.uint8], invalid: int, shortest: int, longest: int
 ) -> EncodedJunctions:
     """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
-    raw, start, length = text_bytes(junctions)
-    symbols = code[raw]
+    raw, starts = letters_of(junctions)
+    start, length, symbols = starts[:-1], np.diff(starts), code[raw]
     wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
     if wrong.size:
@@ -184,18 +163,6 @@ def as_column(values: Any, name: str = "junctions") -> pa.Array:
         return values.cast(pa.large_string())
     except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
-
-
-def text_bytes(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The bytes of n texts, of which null is none, with the start and the length of each, (n,)."""
-    texts = column.cast(pa.large_string()).fill_null("")
-    n = len(texts)
-    _, ends, data = texts.buffers()
-    if not n or data is None:
-        return np.zeros(0, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + n + 1]
-    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return raw, offsets[:-1] - offsets[0], np.diff(offsets)
 
 
 def length_statuses(
@@ -307,7 +274,7 @@ class BlamedCalls:
 
 
 @dataclass
-class RowTotals:
+class RowTotals(RunningSums):
     """How many rows have each status, and the calls behind statuses that blame one. Sums of blocks."""
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -318,11 +285,6 @@ class RowTotals:
         for entry in pc.value_counts(status).to_pylist():
             self.statuses[entry["values"]] += entry["counts"]
         self.blamed.add(status, calls)
-
-    def merge(self, other: Self) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        self.statuses.update(other.statuses)
-        self.blamed.merge(other.blamed)
 
     @property
     def rows(self) -> int:
@@ -335,3 +297,437 @@ class RowTotals:
             "statuses": dict(sorted(self.statuses.items(), key=lambda item: (-item[1], item[0]))),
             "blamed_calls": self.blamed.as_dict(),
         }
+
+
+#: The columns that make a clonotype: junction in upper case, first V gene, first J gene.
+CLONOTYPE = ("junction", "v_gene", "j_gene")
+#: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
+_MOST_COPIES = 1 << 40
+#: Distinct calls whose genes are remembered.
+_MOST_CALLS = 1 << 16
+
+
+class GeneNames:
+    """First genes of calls, as they are written; every distinct call is looked at once, if they are few."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, calls: pa.Array) -> pa.Array:
+        """The gene of every V or J call as text, empty where there is no call."""
+        encoded = text_of(calls).dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        if len(self._known) > _MOST_CALLS:
+            self._known.clear()
+        for call in texts:
+            if call not in self._known:
+                self._known[call] = first_gene(call)
+        return pa.array([self._known[call] for call in texts], pa.large_string()).take(encoded.indices)
+
+
+def named_rows(
+    columns: Mapping[str, pa.Array], left_out: Counter[str], word: str = "missing"
+) -> NDArray[np.bool_]:
+    """Which rows have names in all text columns; the others are added to `left_out` by reason.
+
+    The first column that is blank, behind `word`, is the reason.
+    """
+    kept: NDArray[np.bool_] = np.ones(len(next(iter(columns.values()))), np.bool_)
+    for name, column in columns.items():
+        blank = kept & ~np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
+        if blank.any():
+            left_out[f"{word}_{name}"] += int(blank.sum())
+        kept &= ~blank
+    return kept
+
+
+def text_of(column: pa.Array) -> pa.Array:
+    """A column as text, empty where it is null; any that Arrow can write as text."""
+    return pc.fill_null(column.cast(pa.large_string()), "")
+
+
+def whole_numbers(column: pa.Array, *, path: str, name: str) -> pa.Array:
+    """A column of numbers of reads or molecules as whole numbers, null where it is null or blank.
+
+    Numbers, or text with numbers; 12.0 is 12. FormatError, which names `path` and `name`, for anything else:
+    text, a negative number, or one that no sequencer reaches, with which sums would not fit.
+    """
+    if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
+        texts = text_of(column)
+        column = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
+    try:
+        found = _as_int64(column)
+    except pa.ArrowInvalid as error:
+        raise FormatError(path, column=name, found=str(error), expected="whole numbers") from error
+    least, most = pc.min_max(found).values()
+    for value in (least.as_py(), most.as_py()):
+        if value is not None and not 0 <= value <= _MOST_COPIES:
+            raise FormatError(
+                path, column=name, found=f"{value}", expected=f"whole numbers from 0 to {_MOST_COPIES}"
+            )
+    return found
+
+
+def _as_int64(column: pa.Array) -> pa.Array:
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        # Some programs write whole numbers as 12.0, for the sake of missing ones.
+        return column.cast(pa.float64()).cast(pa.int64())
+
+
+#: Causes in the order in which they are looked for; the last one is none.
+CAUSES: Final = (*MEANINGS["zero_causes"], "unexplained")
+#: Zero rows of a block that are put to the test, and rows that are compared with gene ends.
+_EXAMINED: Final = 64
+#: Parts of a longer sequence that are tried.
+_MOST_WINDOWS: Final = 24
+#: Codons of a junction within a longer sequence.
+_SHORTEST, _LONGEST = 6, 40
+#: How much more of its ends another set must match.
+_MORE_ALIKE: Final = 3
+#: An end that matches so far is that of a gene and not chance.
+_MATCHED: Final = 6
+#: Behind the first mismatch of a mutated end, so many of so many nucleotides match again.
+_AGAIN, _OF_NEXT = 5, 6
+_MOST_LENGTHS: Final = 1000
+_NT_START, _NT_END = re.compile("(?=TG[TC])"), re.compile("(?=(?:TT[TC]|TGG)(?:GG|$))")
+_AA_START, _AA_END = re.compile("(?=C)"), re.compile("(?=[FW](?:G|$))")
+_NT_CODON_FIRST, _NT_CODON_LAST = re.compile("TG[TC]"), re.compile("(?:TT[TC]|TGG)$")
+
+Ends = tuple[tuple[str, ...], tuple[str, ...]]
+Possible = Callable[[Sequence[str], NDArray[np.int64]], NDArray[np.bool_]]
+
+
+@dataclass
+class TableCauses(RunningSums):
+    """What was found. Sums of blocks, in any order.
+
+    `causes` of the `examined` zero rows; of the rows `compared` with gene ends, zero or not, those that are
+    `whole`, from Cys to Phe or Trp as junctions are, and those clearly more `alike` the genes of another
+    bundled set, by its name; `lengths` of the junctions of all rows.
+    """
+
+    examined: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    compared: int = 0
+    whole: int = 0
+    alike: Counter[str] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+
+    def merge(self, other: Self) -> None:
+        """Add those of other blocks, which are left unchanged."""
+        super().merge(other)
+        if len(self.lengths) > _MOST_LENGTHS:
+            self.lengths = Counter(dict(self.lengths.most_common(_MOST_LENGTHS)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the lengths, of which the most frequent one, ready for JSON."""
+        most = self.lengths.most_common(1)
+        return {
+            "examined": self.examined,
+            **{cause: self.causes[cause] for cause in CAUSES if self.causes[cause]},
+            "compared": self.compared,
+            "whole": self.whole,
+            "like_another_set": dict(self.alike.most_common()),
+            "most_frequent_length": most[0][0] if most else None,
+            "rows_of_that_length": most[0][1] if most else 0,
+            "rows": self.lengths.total(),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> TableCauses:
+        """What `as_dict` told; of the lengths, the most frequent and all others as one."""
+        most, n, rows = (facts[k] for k in ("most_frequent_length", "rows_of_that_length", "rows"))
+        lengths = Counter({} if most is None else {int(most): int(n), -1: int(rows) - int(n)})
+        found = Counter({cause: int(facts[cause]) for cause in CAUSES if cause in facts})
+        alike = Counter({str(name): int(n) for name, n in facts["like_another_set"].items()})
+        examined, compared, whole = (int(facts[name]) for name in ("examined", "compared", "whole"))
+        return cls(examined, found, compared, whole, alike, +lengths)
+
+
+def ends_of(v: Sequence[str | None], j: Sequence[str | None]) -> Ends:
+    """Gene ends to compare with, each once: V from the conserved codon on, J up to it, reversed."""
+    starts = tuple(dict.fromkeys(end for end in v if end))
+    return starts, tuple(dict.fromkeys(end[::-1] for end in j if end))
+
+
+@cache
+def _bundled_ends(name: str) -> Ends:
+    found = load_germline(name)
+    return ends_of([a.cdr3_end for a in found.v], [a.cdr3_end for a in found.j])
+
+
+@cache
+def _others(genes: frozenset[str]) -> list[str]:
+    """Bundled sets of another species or locus: those that have few of these V genes."""
+    return [
+        name
+        for name in bundled_germlines()
+        if 2 * len(genes & {a.gene for a in load_germline(name).v}) < max(len(genes), 1)
+    ]
+
+
+class CauseFinder:
+    """Puts zero rows to the test.
+
+    `insertions`: most nucleotides between V and J that no gene needs to match, N nucleotides and the longest
+    D. `acids`: junctions are amino acids.
+    """
+
+    def __init__(self, ends: Ends, insertions: int, v_genes: Collection[str], *, acids: bool = False) -> None:
+        self._ends, self._insertions, self._acids = ends, insertions, acids
+        self._v_genes = frozenset(v_genes)
+
+    def causes(
+        self,
+        junctions: pa.Array,
+        counted: NDArray[np.bool_],
+        zero: NDArray[np.bool_],
+        possible: Possible,
+        at_default_limits: Possible | None = None,
+    ) -> TableCauses:
+        """What explains zeros of a block: of rows `counted`, those with a number, and `zero` among them.
+
+        `possible` tells, for texts in the place of the junctions of given rows, whether they have a number
+        above 0; `at_default_limits` the same with wider limits, where the limits are tight.
+        """
+        found = TableCauses()
+        sizes = pc.value_counts(pc.binary_length(junctions).filter(pa.array(counted)))
+        for entry in sizes.to_pylist():
+            found.lengths[entry["values"]] += entry["counts"]
+        compared = _texts(junctions, _some(np.flatnonzero(counted)))
+        found.compared = len(compared)
+        found.whole = sum(map(self._is_whole, compared))
+        if not self._acids:
+            found.alike.update(name for text in compared if (name := self._another(text)))
+        rows = _some(np.flatnonzero(zero))
+        texts = dict(zip(rows.tolist(), _texts(junctions, rows), strict=True))
+        found.examined = len(texts)
+        tests: list[tuple[str, Possible, Callable[[str], Iterable[str]]]] = [
+            ("reverse_complement", possible, self._turned),
+            ("no_conserved_codons", possible, self._flanked),
+            ("longer_sequence", possible, self._windows),
+        ]
+        if at_default_limits is not None:
+            tests.append(("tight_limits", at_default_limits, lambda whole: (whole,)))
+        for cause, is_possible, variants in tests:
+            tried = [(row, text) for row, whole in texts.items() for text in variants(whole)]
+            if not tried:
+                continue
+            at = np.array([row for row, _ in tried], np.int64)
+            above = is_possible([text for _, text in tried], at)
+            for row in set(at[above].tolist()):
+                found.causes[cause] += 1
+                del texts[row]
+        found.causes.update("unexplained" if self._acids else self._of_ends(t) for t in texts.values())
+        return found
+
+    def _turned(self, text: str) -> Iterator[str]:
+        if not self._acids and not _NT_CODON_FIRST.match(text):
+            turned = reverse_complement(text)
+            if _NT_CODON_FIRST.match(turned) and _NT_CODON_LAST.search(turned):
+                yield turned
+
+    def _flanked(self, text: str) -> Iterator[str]:
+        if self._acids:
+            # One that has its last conserved residue has an error in the first.
+            if not text.startswith("C") and not text.endswith(("F", "W")):
+                yield from (f"C{text}{last}" for last in "FW")
+        elif not _NT_CODON_FIRST.match(text):
+            # By chance, a junction with an error in its first codon has a number above 0 too.
+            ends = product(("TGT", "TGC"), ("TTT", "TTC", "TGG"))
+            for whole in (f"{first}{text}{last}" for first, last in ends):
+                if min(_matched(whole, self._ends)) >= _MATCHED:
+                    yield whole
+
+    def _windows(self, text: str) -> Iterator[str]:
+        if self._is_whole(text):
+            return
+        first, last = (_AA_START, _AA_END) if self._acids else (_NT_START, _NT_END)
+        step = 1 if self._acids else 3
+        starts = [match.start() for match in first.finditer(text)]
+        ends = [match.start() + step for match in last.finditer(text)]
+        windows = [
+            text[a:b]
+            for a in starts
+            for b in ends
+            if _SHORTEST * step <= b - a <= _LONGEST * step and b - a < len(text)
+            # By chance, some part of nearly every sequence has a number above 0.
+            if self._acids or min(_matched(text[a:b], self._ends)) >= _MATCHED
+        ]
+        yield from windows[:_MOST_WINDOWS]
+
+    def _is_whole(self, text: str) -> bool:
+        """Whether it begins with Cys and ends with Phe or Trp, as a junction does."""
+        if self._acids:
+            return text.startswith("C") and text.endswith(("F", "W"))
+        return bool(_NT_CODON_FIRST.match(text) and _NT_CODON_LAST.search(text))
+
+    def _another(self, text: str) -> str:
+        """The bundled set whose ends match clearly more than those of the own one; empty if there is none."""
+        own = sum(_matched(text, self._ends))
+        others = ((sum(_matched(text, _bundled_ends(name))), name) for name in _others(self._v_genes))
+        score, name = max(others, default=(0, ""))
+        return name if score >= max(own + _MORE_ALIKE, 2 * _MATCHED) else ""
+
+    def _of_ends(self, text: str) -> str:
+        if self._another(text):
+            return "genes_of_another_set"
+        v, j = _matched(text, self._ends)
+        if v >= _MATCHED and j >= _MATCHED and len(text) - v - j > self._insertions:
+            return "long_insertions"
+        sides = ((text, self._ends[0]), (text[::-1], self._ends[1]))
+        return "mutations" if any(_mutated(side, ends) for side, ends in sides) else "unexplained"
+
+
+def _texts(junctions: pa.Array, rows: NDArray[np.int64]) -> list[str]:
+    return [text.upper().replace("U", "T") for text in junctions.take(pa.array(rows)).to_pylist()]
+
+
+def _some(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most so many of them, evenly spaced."""
+    if rows.size <= _EXAMINED:
+        return rows
+    return rows[np.linspace(0, rows.size - 1, _EXAMINED).astype(np.int64)]
+
+
+def _common(a: str, b: str) -> int:
+    unlike = (k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    return next(unlike, min(len(a), len(b)))
+
+
+def _matched(text: str, ends: Ends) -> tuple[int, int]:
+    """Longest match of a V end and of a J end."""
+    v = max((_common(text, end) for end in ends[0]), default=0)
+    return v, max((_common(text[::-1], end) for end in ends[1]), default=0)
+
+
+def _mutated(text: str, ends: Sequence[str]) -> bool:
+    """Whether the end that matches furthest goes on to match behind its first mismatch."""
+    matches = [_common(text, end) for end in ends]
+    most = max(matches, default=0)
+    for kept, end in zip(matches, ends, strict=True):
+        a, b = (one[kept + 1 : kept + 1 + _OF_NEXT] for one in (text, end))
+        if kept == most and len(b) == _OF_NEXT and sum(map(str.__eq__, a, b)) >= _AGAIN:
+            return True
+    return False
+
+
+#: A cause is named from this share of the rows on that were looked at, and from so many rows on.
+_NOTABLE: Final = 0.1
+_FEWEST: Final = 3
+#: Causes that a few zeros in a healthy table can look like are named from this share of zeros on.
+_MANY_ZEROS: Final = 0.05
+_UNSURE: Final = ("genes_of_another_set", "long_insertions", "mutations")
+#: A window of fixed length: such a share of the rows, of so many at least, have one length in nucleotides.
+_ONE_LENGTH: Final = 0.95
+_FEWEST_ROWS: Final = 20
+_WINDOW: Final = 60
+#: A set that has this share of the foreign names is where they come from.
+_KNOWN: Final = 0.8
+
+
+def _named(causes: TableCauses, zeros: int, rows: int, concentrated: bool) -> list[str]:
+    enough = max(_NOTABLE * causes.examined, min(_FEWEST, causes.examined))
+    return [
+        cause
+        for cause in MEANINGS["zero_causes"]
+        if 0 < enough <= causes.causes[cause]
+        and (cause not in _UNSURE or (zeros >= _MANY_ZEROS * rows and not concentrated))
+    ]
+
+
+def explained(causes: TableCauses, zeros: int, rows: int, concentrated: bool = False) -> bool:
+    """Whether what concerns the whole table explains most zeros, so that no gene is to blame.
+
+    `rows` have a number, `zeros` of them 0. `concentrated`: most zeros are of few genes, while the others
+    have few.
+    """
+    return (
+        2 * sum(causes.causes[cause] for cause in _named(causes, zeros, rows, concentrated)) > causes.examined
+    )
+
+
+def cause_sentences(
+    causes: TableCauses, zeros: int, rows: int, *, what: str, own: str, concentrated: bool = False
+) -> list[str]:
+    """Causes, each with its numbers, as for `explained`.
+
+    `what` is the number, as ``"path count"``, `own` what the rows were compared with, as
+    ``"germline set mouse_trb"``.
+    """
+    named = _named(causes, zeros, rows, concentrated)
+    others = " and ".join(name for name, n in causes.alike.most_common() if n >= _NOTABLE * causes.compared)
+    others = others or "another set"
+    of = f"{causes.examined:,} rows with 0 that were put to the test"
+    found = []
+    for cause in named:
+        told = MEANINGS["zero_causes"][cause].format(what=what, others=others, own=own)
+        found.append(f"{causes.causes[cause]:,} of {of} {told}{'' if told.endswith('?') else '.'}")
+    alike = causes.alike.total()
+    if alike >= max(_NOTABLE * causes.compared, min(_FEWEST, causes.compared), 1):
+        found.append(
+            f"{alike:,} of {causes.compared:,} rows that were compared, zero or not, begin and end clearly "
+            f"more like genes of {others} than like those of the {own}."
+        )
+    length, most = next(iter(causes.lengths.most_common(1)), (0, 0))
+    rows_told = causes.lengths.total()
+    fixed = length >= _WINDOW and most >= max(_ONE_LENGTH * rows_told, _FEWEST_ROWS)
+    if fixed and 2 * causes.whole < causes.compared and 2 * zeros > rows:
+        found.append(
+            f"{most:,} of {rows_told:,} rows are {length} nt long, and junctions differ in length: a window "
+            "of fixed length, which begins in V or ends in J, is no junction."
+        )
+    if not found and 2 * zeros > rows and causes.examined:
+        found.append(
+            f"Most rows have 0, and nothing that was looked for explains it in the {of}: reverse "
+            "complements, CDR3s without the conserved codons, longer sequences, genes of the other bundled "
+            "sets, long insertions, mutations."
+        )
+    return found
+
+
+def foreign_sentences(
+    unknown: Mapping[str, Mapping[str, int]], called: int, *, locus: str, own: str
+) -> list[str]:
+    """What is to be said of calls that belong to another locus or species.
+
+    `unknown`: rows of each name that is not known, for V (``"v"``) and J (``"j"``), of `called` rows with
+    calls. `locus` is empty if not known; `own` as in `cause_sentences`.
+    """
+    found = []
+    segments: tuple[Segment, Segment] = ("V", "J")
+    for segment in segments:
+        names = unknown.get(segment.lower(), {})
+        n = sum(names.values())
+        if n < max(_NOTABLE * called, min(_FEWEST, called)) or not n:
+            continue
+        examples = ", ".join(list(names)[:3])
+        loci = Counter[str]()
+        for name, rows in names.items():
+            loci[_locus(name)] += rows
+        elsewhere, there = loci.most_common(1)[0]
+        told = f"{n:,} of {called:,} rows name {segment} genes that the {own} does not have ({examples})"
+        if elsewhere not in ("", locus) and there >= _KNOWN * n:
+            found.append(f"{told}: genes of {elsewhere}{f', and not of {locus}' if locus else ''}.")
+            continue
+        having = [name for name in bundled_germlines() if _rows_known(name, segment, names) >= _KNOWN * n]
+        if having:
+            found.append(f"{told} and {' and '.join(having)} has: rows of another species?")
+    return found
+
+
+def _locus(name: str) -> str:
+    """Locus that a name begins with, in the styles of the field."""
+    start = name.strip().upper().replace("TCR", "TR", 1)[:3]
+    return start if start in LOCI else ""
+
+
+def _rows_known(germline: str, segment: Segment, names: Mapping[str, int]) -> int:
+    known = load_germline(germline)
+    return sum(
+        rows
+        for name, rows in names.items()
+        if (found := known.resolve_all(name, segment)) and None not in found
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
-from plait.formats.parquet import MOST_BYTES
-from plait.formats.rearrangements import open_rearrangements
+from plait.formats.rearrangements import MOST_BYTES, open_rearrangements
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import (
     AddedColumns,
@@ -30,17 +30,19 @@ from plait.run.rows import (
     run_rows,
 )
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, RowTotals, first_gene
-from plait.vdj.counting import PathCounter, ResultColumns
-from plait.vdj.germline import GermlineSet
-from plait.vdj.zero_causes import (
+from plait.vdj.calls import (
+    STATUSES,
     CauseFinder,
+    RowTotals,
     TableCauses,
     cause_sentences,
     ends_of,
     explained,
+    first_gene,
     foreign_sentences,
 )
+from plait.vdj.counting import PathCounter, ResultColumns
+from plait.vdj.germline import GermlineSet
 
 #: A gene with this share of zero counts or more, over at least `_FEWEST` rows, is reported.
 _SUSPICIOUS = 0.5
@@ -65,8 +67,9 @@ class CountSummary(RowTotals):
     """Running totals of a counting run. Sums of blocks, in any order."""
 
     causes: TableCauses = field(default_factory=TableCauses)
-    _rows: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
-    _zeros: dict[str, Counter[str]] = field(default_factory=lambda: {"v": Counter(), "j": Counter()})
+    #: By segment and gene.
+    _rows: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _zeros: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, result: pa.RecordBatch, calls: Mapping[str, pa.Array]) -> None:
         """Add a block: its result columns, and the V (``"v"``) and J calls (``"j"``) as they were given."""
@@ -78,15 +81,7 @@ class CountSummary(RowTotals):
             genes = column.filter(counted)
             for values, totals in ((genes, self._rows), (genes.filter(zero), self._zeros)):
                 for entry in pc.value_counts(values).to_pylist():
-                    totals[segment][first_gene(entry["values"])] += entry["counts"]
-
-    def merge(self, other: CountSummary) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        super().merge(other)
-        for mine, theirs in ((self._rows, other._rows), (self._zeros, other._zeros)):
-            for segment in mine:
-                mine[segment].update(theirs[segment])
-        self.causes.merge(other.causes)
+                    totals[segment, first_gene(entry["values"])] += entry["counts"]
 
     @property
     def counted(self) -> int:
@@ -96,19 +91,12 @@ class CountSummary(RowTotals):
     @property
     def zeros(self) -> int:
         """Counted rows whose path count is zero."""
-        return sum(self._zeros["v"].values())
+        return sum(n for (segment, _), n in self._zeros.items() if segment == "v")
 
     def genes(self, segment: str) -> dict[str, GeneZeros]:
         """Zero counts per gene of segment ``"v"`` or ``"j"``, the most frequent gene first."""
-        rows = sorted(self._rows[segment].items(), key=lambda item: (-item[1], item[0]))
-        return {gene: GeneZeros(n, self._zeros[segment][gene]) for gene, n in rows}
-
-    def blamed_calls(self, status: str) -> dict[str, int]:
-        """Rows per gene of the calls behind a status, the most frequent first.
-
-        Only ``"unknown_v_call"``, ``"no_v_anchor"`` and the same of J blame calls.
-        """
-        return self.blamed.of(status)
+        rows = sorted(self._rows.items(), key=lambda item: (-item[1], item[0]))
+        return {gene: GeneZeros(n, self._zeros[own, gene]) for (own, gene), n in rows if own == segment}
 
     def suspicious(self) -> list[str]:
         """Genes that are so often zero that their anchor or allele is probably wrong.
@@ -126,7 +114,7 @@ class CountSummary(RowTotals):
     def _concentrated(self) -> bool:
         """Whether most zeros are of few genes of V, or of J, while most of the table has none."""
         often = self._often_zero()
-        most = max(sum(self._zeros[segment][gene] for gene in often) for segment in "vj")
+        most = max(sum(self._zeros[segment, gene] for gene in often) for segment in "vj")
         return 4 * self.zeros <= 3 * self.counted and 2 * most >= self.zeros > 0
 
     def _often_zero(self) -> list[str]:
@@ -167,8 +155,8 @@ class CountSummary(RowTotals):
             found.blamed.blame(status, names)
         for segment in "vj":
             for gene, zeros in facts[f"zero_counts_by_{segment}_gene"].items():
-                found._rows[segment][gene] += int(zeros["rows"])
-                found._zeros[segment][gene] += int(zeros["zeros"])
+                found._rows[segment, gene] += int(zeros["rows"])
+                found._zeros[segment, gene] += int(zeros["zeros"])
         return found
 
     def as_dict(self) -> dict[str, Any]:
@@ -205,12 +193,8 @@ class CountPlan(NamedTuple):
 
 def plan_on(executor: Executor, counter: PathCounter) -> CountPlan:
     """How a counter counts on the workers of an executor: what this machine has may be something else."""
-    provenance, on_gpu = asked_where_done(executor, _provenance_and_gpu, counter)
+    provenance, on_gpu = asked_where_done(executor, attrgetter("provenance", "on_gpu"), counter)
     return CountPlan(counter, provenance, on_gpu)
-
-
-def _provenance_and_gpu(counter: PathCounter) -> tuple[Provenance, bool]:
-    return counter.provenance, counter.on_gpu
 
 
 @dataclass(frozen=True)

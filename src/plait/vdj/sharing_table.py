@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
-from plait.formats.layouts import Layout, assign_roles, layout_named
-from plait.formats.rearrangements import RearrangementReader, RowRange, open_rearrangements
+from plait.formats.rearrangements import (
+    Layout,
+    RearrangementReader,
+    RowRange,
+    assign_roles,
+    layout_named,
+    open_rearrangements,
+)
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
-from plait.vdj.clonotype_names import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.calls import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
 
 PATH_COUNT = "path_count"
 

@@ -8,14 +8,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from plait.devices.cuda import cuda, cuda_kernel
-from plait.devices.cuda_devices import SLOTS, Plan, Slot, kept, over_devices, plan_for, slot_of, uploaded
+from plait.devices.cuda_devices import POOL, SLOTS, Plan, Slot, kept, over_devices, plan_for, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_count import WarpMemory, chain_of_warp, models_of
 from plait.dp.chain.gpu_tables import WarpTables, own_symbols, warp_serves, warp_tables
-from plait.dp.chain.launches import PATH_COUNTS, CountBatch, longest_text
-from plait.dp.chain.rows import Kind, PerInsertions, PerModel
+from plait.dp.chain.launches import PATH_COUNTS, CountBatch
+from plait.dp.chain.rows import Kind, PerModel
 from plait.dp.chain.tables import ChainOutput, ChainTables, Junctions
-from plait.lang.algebras import COUNT
 from plait.lang.warps import WARP, lane_index
 
 _WORDS, _HALVES, _OCTETS = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.uint8)
@@ -83,39 +82,7 @@ def room_of(levels: int, patterns: int, by_model: bool, longest: int) -> ChainRo
     )
 
 
-#: Numbers of dimensions and types of the arrays of `WarpTables`; None is the word of a D gene.
-_ARRAYS: dict[str, tuple[int, Any]] = {
-    **dict.fromkeys(("v_bases", "j_bases", "allowed"), (2, np.uint8)),
-    **dict.fromkeys(("mirror", "unit"), (1, np.uint8)),
-    **dict.fromkeys(("v_sums", "j_sums"), (3, np.int32)),
-    **dict.fromkeys(("v_length", "j_length", "origin", "weight", "out_lane"), (1, np.int32)),
-    **dict.fromkeys(("left_reach", "right_reach", "single_reach"), (1, np.int32)),
-    **dict.fromkeys(("region_left", "region_right"), (1, np.int32)),
-    **dict.fromkeys(("starts", "joined", "early"), (1, None)),
-    **dict.fromkeys(("places", "alike"), (2, None)),
-    "empty": (2, np.int64),
-}
-
-
-def _examples() -> list[tuple[Any, ...]]:
-    """Both kinds of rows, with words of 32 and of 64 bits."""
-    found = []
-    numbers: dict[str, Any] = {name: np.int32(1) for name in WarpTables._fields if name not in _ARRAYS}
-    numbers |= dict.fromkeys(("bound_ends", "bound_d"), np.float64(1))
-    for word in (np.uint32, np.int64):
-        arrays = {name: np.zeros((1,) * n, kind or word) for name, (n, kind) in _ARRAYS.items()}
-        tables = WarpTables(**numbers, **arrays)
-        texts = DeviceJunctions(np.zeros(1, np.uint8), np.zeros(1, np.int32), *(np.zeros(1, np.uint16),) * 3)
-        counts = np.zeros((1, 1, 1), np.int64)
-        out = DeviceCounts(counts, counts, counts[0], counts[0], np.zeros(1))
-        found += [
-            (rows(np.int64(1)), COUNT, tables, texts, out, room_of(1, 1, True, 4), np.int32(64))
-            for rows in (PerModel, PerInsertions)
-        ]
-    return found
-
-
-@cuda_kernel(_examples, max_registers=64)
+@cuda_kernel(max_registers=64)
 def count_texts(rows: Any, alg: Any, tables: Any, texts: Any, out: Any, room: Any, step: Any) -> None:
     """Count all texts; `step` models at a time."""
     warps = cuda.blockDim.x // WARP
@@ -212,7 +179,7 @@ def count_batch(batch: CountBatch, target: CudaTarget) -> ChainOutput | None:
 
     def run(device: int, piece: tuple[int, int]) -> None:
         launch = kept(device, tables, lambda: ChainLaunch(kind, alg, tables))
-        with slot_of(device) as slot:
+        with POOL.slot([device]) as slot:
             _count(slot, launch, texts, out, *piece)
 
     over_devices(target.devices * cut.slots, cut.pieces, run)
@@ -253,7 +220,7 @@ def _count(
         found[name], begin = part_of, begin + size
     bound = slot.room("bound", last - first, np.float64)
     there = DeviceJunctions(symbols, start, ends[0], ends[1], ends[2])
-    launch.launch(there, DeviceCounts(**found, bound=bound), longest_text(part), slot.stream)
+    launch.launch(there, DeviceCounts(**found, bound=bound), int(part.length.max(initial=0)), slot.stream)
     here, bounds = slot.download("counts", counts), slot.download("bound", bound)
     slot.wait()
     begin = 0

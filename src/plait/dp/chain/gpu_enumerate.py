@@ -179,16 +179,6 @@ d_fits = by_type_of({ByteLetters: _byte_d_fits, PackedLetters: _packed_d_fits})
 note_wanted = by_type_of({ByteLetters: _byte_note_wanted, PackedLetters: _packed_note_wanted})
 
 
-def example_letters() -> list[tuple[Any, DParts]]:
-    """Values of both layouts, for their types."""
-    one, masks = np.zeros(1, np.int32), np.zeros(1, np.uint8)
-    table, words = np.zeros((1, 1), np.uint8), np.zeros(2, np.uint32)
-    d_parts = DParts(one, one, one, one)
-    coded = ByteLetters(masks, np.zeros(1, np.int64), one, one, one, table, one, table, one, masks, table)
-    packed = PackedLetters(words, 4, 5, 6, words, one, words, one, 1, words, table)
-    return [(coded, d_parts), (packed, d_parts)]
-
-
 #: Threads of a block; few in the simulator, where each is a thread of the operating system.
 THREADS = 32 if SIMULATED else 256
 #: N strings that one thread holds.
@@ -200,16 +190,7 @@ _NO_BYTES = 0x10101010
 _NO_CODES = -1
 
 
-def _find_examples() -> list[tuple[Any, ...]]:
-    found = []
-    for letters, d_parts in example_letters():
-        table, lists = np.zeros((1, _LEVELS), np.int64), np.zeros(4, np.int32)
-        edges = np.zeros(2 * _LEVELS, np.uint64)
-        found.append((letters, d_parts, 0, 1, MOST, table, edges, lists, BYTE_ENTRY, False))
-    return found
-
-
-@cuda_kernel(_find_examples)
+@cuda_kernel()
 def find_wanted(
     letters: Any, d_parts: Any, first: int, last: int, most: int,
     table: Any, edges: Any, lists: Any, entry: int, fill: bool,
@@ -262,13 +243,7 @@ def find_wanted(
         table[pair, n] = 0 if fill else used[n]
 
 
-def _compare_examples(words: int) -> list[tuple[Any, ...]]:
-    lists, edges = np.zeros(words, np.int32), np.zeros(2, np.uint64)
-    counts = np.zeros((1, _LEVELS), np.int64)
-    return [(lists, edges, np.zeros(256, np.int32), 0, 0, MOST, 1, counts)]
-
-
-@cuda_kernel(lambda: _compare_examples(PACKED_ENTRY))
+@cuda_kernel()
 def compare_packed(
     lists: Any, edges: Any, spread: Any, low: int, high: int, n: int, pairs_per_block: int, counts: Any
 ) -> None:
@@ -296,7 +271,7 @@ def compare_packed(
             cuda.atomic.add(counts, (pair, n), np.int64(found))
 
 
-@cuda_kernel(lambda: _compare_examples(BYTE_ENTRY))
+@cuda_kernel()
 def compare_bytes(
     lists: Any, edges: Any, spread: Any, low: int, high: int, n: int, pairs_per_block: int, counts: Any
 ) -> None:

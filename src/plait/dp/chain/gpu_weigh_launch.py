@@ -10,21 +10,17 @@ from numpy.typing import NDArray
 
 from plait.devices.cuda import cuda, cuda_kernel
 from plait.devices.cuda_devices import (
+    POOL,
     Plan,
     Slot,
     device_facts,
     kept,
     over_devices,
     plan_for,
-    slot_of,
     uploaded,
 )
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_tables import (
-    LevelTrees,
-    WarpChain,
-    WarpParts,
-    WordTrees,
     own_symbols,
     warp_chain,
     warp_parts,
@@ -40,7 +36,6 @@ from plait.dp.chain.gpu_weigh import (
 )
 from plait.dp.chain.gpu_weigh_plain import PathMemory, weigh_path
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
-from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.launches import WEIGHTS, WeighBatch, Weights
 from plait.dp.chain.weigh import WeightedChain
 from plait.lang.algebras import PROBABILITY
@@ -143,40 +138,7 @@ def _up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def _path_examples() -> list[tuple[Any, ...]]:
-    return [(PROBABILITY, _chain(), _texts(), *_numbers(2), path_room(1, 8), np.zeros(1))]
-
-
-def _graph_examples() -> list[tuple[Any, ...]]:
-    room = chain_room(1, 1, 1, 8, 8)
-    return [(PROBABILITY, _chain(), _parts(), _texts(), *_numbers(2), room, np.zeros(1))]
-
-
-def _numbers(count: int) -> tuple[Any, ...]:
-    return (np.int32(0),) * count
-
-
-def _chain() -> WarpChain:
-    words, weights, octets = np.zeros(1, np.int32), np.zeros(1), np.zeros(1, np.uint8)
-    ends = LevelTrees(words, weights, octets, words, words, words, np.int32(1))
-    d = WordTrees(words, weights, octets, words, words, words, np.int32(1))
-    tables = (weights,) * 4
-    return WarpChain(Insertion(np.int64(0)), ends, ends, d, *tables, *_numbers(4))
-
-
-def _texts() -> DeviceCodedJunctions:
-    words = np.zeros(1, np.int32)
-    lists = (words,) * 4
-    return DeviceCodedJunctions(np.zeros(1, np.uint8), words, words, *lists, words)
-
-
-def _parts() -> WarpParts:
-    words, octets = np.zeros(1, np.int32), np.zeros(1, np.uint8)
-    tables = (words,) * 4
-    return WarpParts(words, words, octets, octets, *tables, *_numbers(2))
-
-
-@cuda_kernel(_path_examples, max_registers=64)
+@cuda_kernel(max_registers=64)
 def weigh_paths(alg: Any, chain: Any, texts: Any, first: Any, last: Any, room: Any, out: Any) -> None:
     """Weigh plain texts, those from `first` to `last` in their order."""
     warps = cuda.blockDim.x // WARP
@@ -222,7 +184,7 @@ def graph_of(room: Any, warp: Any, each: Any, words: Any, halves: Any, octets: A
     return graph, trail, words[word + room.nodes + room.found : word + integers]
 
 
-@cuda_kernel(_graph_examples, max_registers=64)
+@cuda_kernel(max_registers=64)
 def weigh_graphs(
     alg: Any, chain: Any, parts: Any, texts: Any, first: Any, last: Any, room: Any, out: Any
 ) -> None:
@@ -249,7 +211,7 @@ def weigh_graphs(
         weigh_graph(alg, chain, parts, texts, texts.order[k], graph, memory, out)
 
 
-@cuda_kernel(_graph_examples, max_registers=64)
+@cuda_kernel(max_registers=64)
 def weigh_pairs(
     alg: Any, chain: Any, parts: Any, texts: Any, first: Any, last: Any, room: Any, out: Any
 ) -> None:
@@ -404,7 +366,7 @@ def run_weighted(
         there = None
         if batch.host_parts is not None:
             there = kept(device, batch.host_parts, lambda: uploaded(batch.parts))
-        with slot_of(device) as slot:
+        with POOL.slot([device]) as slot:
             return _weigh(slot, launch, there, batch, out, *piece)
 
     return np.concatenate(over_devices(list(devices) * cut.slots, cut.pieces, run))

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_stretches
+from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.dp.chain.count import chain_item, enumerate_item
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
 from plait.dp.chain.rows import Kind
@@ -112,11 +112,6 @@ def make_scratch(alg: Any, tables: ChainTables, longest: int) -> ChainScratch:
     )
 
 
-def longest_text(texts: Junctions) -> int:
-    """Symbols in the longest text of a batch."""
-    return int(texts.length.max(initial=0))
-
-
 @kernel
 def _run_chain(
     kind: Any, alg: Any, tables: Any, texts: Any, first: int, last: int, scratch: Any, out: Any
@@ -135,22 +130,22 @@ def _run_enumeration(
 
 def _count(call: Any, batch: CountBatch, target: Target) -> ChainOutput:
     kind, alg, tables, texts, out = batch
-    longest = longest_text(texts)
+    longest = int(texts.length.max(initial=0))
 
-    def run(first: int, last: int) -> None:
-        call(kind, alg, tables, texts, first, last, make_scratch(alg, tables, longest), out)
+    def run(stretch: tuple[int, int]) -> None:
+        call(kind, alg, tables, texts, *stretch, make_scratch(alg, tables, longest), out)
 
-    over_stretches(target.threads, texts.start.size, _STRETCH, run)
+    over_threads(target.threads, stretches(target.threads, texts.start.size, _STRETCH), run)
     return out
 
 
 def _enumerate(call: Any, batch: EnumerationBatch, target: Target) -> NDArray[np.int64]:
     tables, texts, most, out = batch
 
-    def run(first: int, last: int) -> None:
-        call(tables, texts, most, first, last, np.zeros(max(most, 1), np.int64), out)
+    def run(stretch: tuple[int, int]) -> None:
+        call(tables, texts, most, *stretch, np.zeros(max(most, 1), np.int64), out)
 
-    over_stretches(target.threads, texts.start.size, 1, run)
+    over_threads(target.threads, stretches(target.threads, texts.start.size, 1), run)
     return out
 
 
@@ -159,10 +154,10 @@ def _weigh(compiled: bool, batch: WeighBatch, target: Target) -> Weights:
     call, lanes = (weigh_kernel, host_lanes()) if compiled else (interpreted(weigh_kernel), OneLane())
     out = np.zeros(texts.start.size)
 
-    def run(first: int, last: int) -> None:
-        call(lanes, PROBABILITY, chain, parts, texts, first, last, scratch(), out)
+    def run(stretch: tuple[int, int]) -> None:
+        call(lanes, PROBABILITY, chain, parts, texts, *stretch, scratch(), out)
 
-    over_stretches(target.threads, out.size, _STRETCH, run)
+    over_threads(target.threads, stretches(target.threads, out.size, _STRETCH), run)
     return Weights(out, frozenset({target.description}))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import device_facts, kept, over_devices, slot_of, uploaded
+from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_devices, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
 from plait.dp.intervals.loops import (
@@ -42,6 +42,7 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
     small_loop,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import (
     NearestNeighbor,
@@ -316,6 +317,7 @@ def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
     one, cells, j, here = OneLane(1), work.cells, i + span, span & (_BACK - 1)
     row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
     value, split = added_up(work, share), added_up(work, _SHARES + share)
+    value = times_paired(strands, alg, 0, value, i, j, work.g)
     stem = extend(alg, value, outward(weights, row, STEM))
     store(one, cells.closed, work.b, place(cells, span, i), value)
     store(one, cells.stems, work.b, place(cells, span, i), stem)
@@ -543,8 +545,9 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
     if value != alg.zero:
         row = outward_row(strands, kind, i, j, work.g)
         total = close(rule, alg, total, single, outward(weights, row, STEM))
-    store(one, by.closed, work.b, place(cells, span, i), total)
     store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
+    total = times_paired(strands, alg, 0, total, i, j, work.g)
+    store(one, by.closed, work.b, place(cells, span, i), total)
     row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
     store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
     store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
@@ -599,6 +602,7 @@ def _examples() -> list[tuple[Any, ...]]:
             np.zeros((1, 1), np.int8),
             np.zeros((3, 1), np.int16),
             np.zeros((2, 1), np.int32),
+            table,
             table,
             np.int64(1),
             np.int64(1),
@@ -744,6 +748,8 @@ _BLOCKS: Final = 8
 _PIECE_BYTES: Final = 1 << 32
 #: One sequence at a time: blocks that wait for each other must all be under way.
 _ALL_BLOCKS: Final = threading.Lock()
+#: Memory of the host that tables are copied to.
+_SLOTS: Final = SlotPool(Slot, 2)
 
 
 class _Piece:
@@ -786,6 +792,8 @@ class _Piece:
         partners = np.zeros((2, count, n), np.int32)
         partners[1] = n
         stacked = np.full((1, count, n), self.batch.algebra.one)
+        some = any(strand.paired is not None for strand in self.strands)
+        paired = np.full((2, count, n if some else 0), self.batch.algebra.one)
         for b, strand in enumerate(self.strands):
             size = strand.codes.size
             codes[0, b, 1 : size + 1] = strand.codes
@@ -794,7 +802,10 @@ class _Piece:
                     table[:, b, :size] = own
             if strand.stacked is not None:
                 stacked[0, b, :size] = strand.stacked
+            if strand.paired is not None:
+                paired[:, b, :size] = strand.paired
         tables = [table.reshape(len(table), -1) for table in (codes, special, partners, stacked)]
+        tables.append(paired.reshape(2, -1))
         return uploaded(Strands._make([*tables, np.int64(1), np.int64(n)]))
 
     def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
@@ -845,7 +856,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
         n, count = piece.step, len(piece.numbers)
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
-            with slot_of(piece.device) as slot:
+            with _SLOTS.slot([piece.device]) as slot:
                 cells = piece.cells
                 closed, multi, exterior = (slot.download(f"folding {k}", cells[k]) for k in (0, 2, 4))
                 slot.wait()
@@ -883,7 +894,7 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
             return [Summed(logarithm, *_pairs_of(np.empty(0), 1.0, n), []) for logarithm in logarithms]
         by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
         piece.launch((derive_sequences, derive_long), by)
-        with slot_of(piece.device) as slot:
+        with _SLOTS.slot([piece.device]) as slot:
             weights = slot.download("folding 0", piece.cells.closed)
             slot.wait()
             told = zip(logarithms, weights, totals, strict=True)

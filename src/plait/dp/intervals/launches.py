@@ -117,8 +117,10 @@ def _in_groups(
 
 
 def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> list[Folded]:
-    fill, _, walk, lanes, _ = kernels()
+    fill, _, walk, lanes, double = kernels()
     alg = batch.algebra
+    if alg.zero.itemsize == 8:
+        lanes = double
 
     def run(room: Room, numbers: list[int], group: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]

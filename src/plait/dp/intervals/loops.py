@@ -93,12 +93,14 @@ class Strands(NamedTuple):
     `special`, int16 (3, n * group): the hairpin of 3, 4, 6 unpaired bases that begins at a base, or 0.
     `partners`, int32 (2, n * group): the lowest and the highest base that each may pair with.
     `stacked`, (1, n * group): what a stack weighs besides for this base and the next one.
+    `paired`, (2, n * group) or (2, 0): what a base weighs besides if it is paired, and the inverse of that.
     """
 
     codes: Any
     special: Any
     partners: Any
     stacked: Any
+    paired: Any
     group: Any
     longest: Any
 
@@ -159,6 +161,17 @@ def allowed(strands: Any, i: Any, j: Any, g: Any) -> bool:
     at, to = i * strands.group + g, j * strands.group + g
     after = (load(one, partners, 0, at) <= j) & (j <= load(one, partners, 1, at))
     return bool(after & (load(one, partners, 0, to) <= i) & (i <= load(one, partners, 1, to)))
+
+
+@shared
+def times_paired(strands: Any, alg: Any, row: Any, value: Any, i: Any, j: Any, g: Any) -> Any:
+    """A value with what both bases of a pair weigh besides (row 0 of `paired`), or without (row 1)."""
+    # Where there is nothing, a GPU has one element.
+    if strands.paired.shape[1] <= 1:
+        return value
+    one, group = OneLane(1), strands.group
+    first, last = load(one, strands.paired, row, i * group + g), load(one, strands.paired, row, j * group + g)
+    return extend(alg, extend(alg, value, first), last)
 
 
 @shared

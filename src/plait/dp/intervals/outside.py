@@ -28,6 +28,7 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
     small_loop,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor, beside, close, one_stem, widen
 from plait.dp.intervals.rows import (
@@ -295,6 +296,7 @@ def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     total = close(rule, alg, total, load(one, rows, FOUND + TWO_THREE, x), outward(weights, row, TWO_THREE))
     total = small_loops_around(reverse, p, q, g, total)
     store(one, outside.closed, 0, kept.starts[p] + at, total)
+    total = times_paired(strands, alg, 0, total, p, q, g)
     row, here = inward_row(strands, kind, p, q, g), p & (RING - 1)
     store(one, rows, GENERIC_ROWS + here, x, extend(alg, total, inward(weights, row, GENERIC)))
     store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, total, inward(weights, row, ONE_SIDED)))
@@ -328,4 +330,5 @@ def around_small_loop(reverse: Any, so_far: Any, i: Any, j: Any, p: Any, q: Any,
     around = load(OneLane(1), reverse.outside.closed, 0, reverse.kept.starts[i] + j * strands.group + g)
     outer, inner = pair_type(weights, strands, i, j, g), pair_type(weights, strands, q, p, g)
     loop = small_loop(weights, strands, reverse.alg, outer, inner, i, j, p, q, g)
+    around = times_paired(strands, reverse.alg, 0, around, i, j, g)
     return close(reverse.rule, reverse.alg, so_far, around, loop)

@@ -36,6 +36,7 @@ from plait.dp.intervals.loops import (
     outward_row,
     pair_type,
     small_loop,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import (
     NearestNeighbor,
@@ -315,6 +316,7 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
     value = choice(alg, closed_by_table(sweep, kind, i, j, g), closed_by_sums(sweep, kind, i, j, g))
+    value = times_paired(strands, alg, 0, value, i, j, g)
     row, here = outward_row(strands, kind, i, j, g), i & (RING - 1)
     store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
     store(one, rows, STEMS, x, extend(alg, value, outward(weights, row, STEM)))

@@ -25,6 +25,7 @@ class Strand(NamedTuple):
     special: NDArray[np.int16] | None = None
     partners: NDArray[np.int32] | None = None
     stacked: NDArray[Any] | None = None
+    paired: NDArray[Any] | None = None
 
 
 def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
@@ -35,6 +36,8 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
     partners = np.zeros((2, longest, group), np.int32)
     partners[1] = longest
     stacked = filled((longest, group), one)
+    some = any(strand.paired is not None for strand in sequences)
+    paired = filled((2, longest if some else 0, group), one)
     for g, strand in enumerate(sequences):
         n = strand.codes.size
         codes[1 : n + 1, g] = strand.codes
@@ -44,11 +47,14 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
             partners[:, :n, g] = strand.partners
         if strand.stacked is not None:
             stacked[:n, g] = strand.stacked
+        if strand.paired is not None:
+            paired[:, :n, g] = strand.paired
     return Strands(
         codes.reshape(1, -1),
         special.reshape(3, -1),
         partners.reshape(2, -1),
         stacked.reshape(1, -1),
+        paired.reshape(2, -1),
         group,
         longest,
     )

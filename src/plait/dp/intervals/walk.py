@@ -22,6 +22,7 @@ from plait.dp.intervals.loops import (
     outward,
     outward_row,
     pair_type,
+    times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import close, leave
 from plait.lang.algebras import extend
@@ -149,6 +150,7 @@ def from_closed(walk: Any, i: Any, j: Any, step: Any, top: Any) -> Any:
     """What a pair closes; how much is left then."""
     alg, weights, strands, g = walk.alg, walk.weights, walk.strands, walk.g
     asked = extend(alg, closed_at(walk, i, j), walk.shares[0, step])
+    asked = times_paired(strands, alg, 1, asked, i, j, g)
     row = inward_row(strands, pair_type(weights, strands, i, j, g), i, j, g)
     total = hairpin_weight(weights, strands, alg, row, i, j, g)
     if total >= asked:

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda
-from plait.devices.cuda_devices import device_facts, least_free_memory, on_device
+from plait.devices.cuda_devices import SlotArrays, device_facts, least_free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.pairs import gpu_stripes as kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap
-from plait.dp.pairs.gpu_search import SlotArrays
 from plait.dp.pairs.gpu_stripes import MARKS, MOST_COST, Anywhere, AtEdges, NarrowScores, WideScores
 from plait.dp.pairs.launches import cpu_steps, on_long_pair
 from plait.dp.pairs.tiles import Grid, LongPair, Tile, TileSteps, Visit, align_long, cuts, score_long

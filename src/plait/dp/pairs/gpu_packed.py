@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plait.devices.cuda import SIMULATED, CudaKernel, capability_of_code, cuda, cuda_kernel
+from plait.devices.cuda_devices import SlotArrays, current_device, device_facts
 from plait.dp.pairs.gaps import AffineGap, cell, gaps
 from plait.errors import InvalidInput, Unsupported
 from plait.lang import compile as _jit
@@ -381,27 +382,6 @@ GAP = 32
 BLOCK, BLOCKS = 256, 2
 
 
-def _layout_examples() -> tuple[Any, ...]:
-    words = np.zeros(4, np.int32)
-    return np.zeros(4, np.uint16), np.zeros(4, np.int64), words, words
-
-
-def _costs_examples() -> Costs:
-    return Costs(AffineGap(IntegerStep(np.int32(0)), IntegerStep(np.int32(0))), np.int32(0))
-
-
-def _examples() -> list[tuple[Any, ...]]:
-    words, pieces = np.zeros(4, np.int32), np.zeros((1, 3), np.int32)
-    numbers = np.int32(0), np.int32(0), np.int32(1)
-    return [(*_layout_examples(), pieces, *numbers, words, _costs_examples(), words, words)]
-
-
-def _striped_examples() -> list[tuple[Any, ...]]:
-    words = np.zeros(4, np.int32)
-    numbers = np.int32(2), np.int32(1)
-    return [(*_layout_examples(), *numbers, words, _costs_examples(), words, words, words)]
-
-
 @shared
 def settle(best: Any, threads: Any, thread: Any, target: Any, order: Any, out: Any) -> None:
     """Bring the best values of a group together, and to the two targets from `target` on."""
@@ -461,7 +441,7 @@ def search_kernel(threads: int, rows: int) -> CudaKernel:
             item = np.int32(shuffle(item, 0))
 
     search.__qualname__ = search.__name__ = f"search_{threads}_{rows}"
-    return cuda_kernel(_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+    return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
 
 
 @functools.cache
@@ -509,19 +489,10 @@ def striped_kernel(threads: int, rows: int) -> CudaKernel:
             cuda.syncthreads()
 
     search.__qualname__ = search.__name__ = f"striped_{threads}_{rows}"
-    return cuda_kernel(_striped_examples, launch_bounds=(BLOCK, BLOCKS))(search)
+    return cuda_kernel(launch_bounds=(BLOCK, BLOCKS))(search)
 
 
-#: Some of them, which are compiled in the tests.
-EXAMPLES = search_kernel(8, 44), search_kernel(16, 24), search_kernel(32, 8), striped_kernel(8, 40)
-
-
-def _bundle_examples() -> list[tuple[Any, ...]]:
-    words, places = np.zeros(4, np.int32), np.zeros(4, np.int64)
-    return [(np.zeros(4, np.uint8), places, words, places, words, np.zeros(4, np.uint16))]
-
-
-@cuda_kernel(_bundle_examples)
+@cuda_kernel()
 def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-untyped-def]
     """Lay the targets out, one block for each bundle; the block after them writes the last padding."""
     own = cuda.blockIdx.x
@@ -551,7 +522,7 @@ def bundle(codes, offsets, order, bases, lengths, letters):  # type: ignore[no-u
         column += cuda.blockDim.x // 4
 
 
-@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0), np.zeros(4, np.int32))])
+@cuda_kernel()
 def clear(out, taken, counter):  # type: ignore[no-untyped-def]
     """Set the scores to 0, and the number of items that are taken."""
     place = cuda.grid(1)
@@ -561,7 +532,7 @@ def clear(out, taken, counter):  # type: ignore[no-untyped-def]
         counter[0] = taken
 
 
-@cuda_kernel(lambda: [(np.zeros(4, np.int32), np.int32(0))])
+@cuda_kernel()
 def flag(out, limit):  # type: ignore[no-untyped-def]
     """Say of scores that reached the limit that they are not exact."""
     place = cuda.grid(1)
@@ -613,14 +584,10 @@ def shape_of(
         alone = _cost(shape, max(columns, cut if shape.stripes == 1 else longest))
         return shape.pairs * max(_cost(shape, columns) * units / warps, alone)
 
-    shapes = [Shape(threads, rows, 1) for threads in _THREADS for rows in _ROWS if threads * rows >= query]
-    shapes += [
-        Shape(threads, rows, -(-query // (threads * rows)))
-        for threads in _THREADS
-        for rows in _ROWS
-        if threads * rows < query
+    shapes = [
+        Shape(threads, rows, max(-(-query // (threads * rows)), 1)) for threads in _THREADS for rows in _ROWS
     ]
-    return min(shapes, key=lambda shape: (time(shape), shape.threads))
+    return min(shapes, key=lambda shape: (time(shape), shape.threads, shape.stripes > 1))
 
 
 def shared_bytes(shape: Shape) -> int:
@@ -673,15 +640,14 @@ _BUNDLE = 8
 
 
 class PackedTargets:
-    """Targets on the current device, in pairs of like length; `codes` may be on the host or on the device.
+    """Targets on the current device, in pairs of like length.
 
-    `codes` are uint8, (total,): letters 0 to 31, others score nothing; `offsets` int64, (n + 1,), into them.
-    The layout is made in `stream`; `memory` gives arrays that are used again in its order, by
-    ``room(name, shape, dtype)`` and ``upload(name, values)``; then only the targets made last with it can be
-    searched. `lengths` is int32, longest first, filled up with 0 to whole bundles.
+    `codes` are uint8 on the device, (total,): letters 0 to 31, others score nothing; `offsets` are int64,
+    (n + 1,). The layout is made in the stream of `memory`, which serves the targets made with it last.
+    `lengths` is int32, longest first, filled up with 0 to whole bundles.
     """
 
-    def __init__(self, codes: Any, offsets: Any, stream: Any = 0, memory: Any = None) -> None:
+    def __init__(self, codes: Any, offsets: Any, memory: SlotArrays) -> None:
         offsets = np.ascontiguousarray(offsets, np.int64)
         self.size = offsets.size - 1
         lengths = np.diff(offsets)
@@ -706,26 +672,16 @@ class PackedTargets:
         # Places in letters and in the rows between stripes have 32 bits.
         if self.columns * 8 >= 1 << 32:
             raise InvalidInput("targets", found=f"{self.residues} residues", expected="fewer in one batch")
-        self.memory = _Fresh(stream) if memory is None else memory
-        self._order = self.memory.upload("packed order", order.astype(np.int32))
-        self._lengths = self.memory.upload("packed lengths", self.lengths)
-        self._bases = self.memory.upload("packed bases", bases)
-        self._letters = self.memory.room("packed letters", self.columns * 4, np.uint16)
-        on_device = codes if hasattr(codes, "__cuda_array_interface__") else _sent(_filled(codes), stream)
-        places = self.memory.upload("packed offsets", offsets)
-        bundle.launch(
-            bundles + 1,
-            128,
-            on_device,
-            places,
-            self._order,
-            self._bases,
-            self._lengths,
-            self._letters,
-            stream=stream,
-        )
+        self.memory = memory
+        self._order = memory.upload("packed order", order.astype(np.int32))
+        self._lengths = memory.upload("packed lengths", self.lengths)
+        self._bases = memory.upload("packed bases", bases)
+        self._letters = memory.room("packed letters", self.columns * 4, np.uint16)
+        places = memory.upload("packed offsets", offsets)
+        arguments = (codes, places, self._order, self._bases, self._lengths, self._letters)
+        bundle.launch(bundles + 1, 128, *arguments, stream=memory.stream)
         # Until the layout is made, the memory from which it is made must not be given back.
-        self._sources = (on_device, places)
+        self._sources = (codes, places)
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -779,51 +735,44 @@ class PackedQuery:
 
     def on_device(self, shape: Shape, stream: Any) -> Any:
         """The profile on the current device, sent once."""
-        key = (shape, 0 if SIMULATED else cuda.get_current_device().id)
+        key = (shape, current_device())
         with self._lock:
             if key not in self._profiles:
-                self._profiles[key] = _sent(self.profile(shape), stream)
-                if stream:
-                    # Other streams may use it next.
-                    stream.synchronize()
+                self._profiles[key] = cuda.to_device(self.profile(shape), stream=stream)
+                # Other streams may use it next.
+                stream.synchronize()
             return self._profiles[key]
 
 
-def packed_scores(query: PackedQuery, targets: PackedTargets, out: Any, stream: Any = 0) -> None:
+def packed_scores(query: PackedQuery, targets: PackedTargets, out: Any) -> None:
     """Best local score of the query, which must be ``possible``, with every target.
 
     `out`, int32 (n,) on the device, is filled in the order in which targets were given; -1 where packed lanes
-    are not exact. The kernels run in `stream` and are not waited for.
+    are not exact. The kernels run in the stream of the targets' memory and are not waited for.
     """
     if not query.possible:
         raise Unsupported("gaps that are worth something", why="packed lanes cannot hold them; use 32 bits")
-    scores_in_shape(shape_for(query, targets), query, targets, out, stream=stream)
+    scores_in_shape(shape_for(query, targets), query, targets, out)
 
 
 def shape_for(query: PackedQuery, targets: PackedTargets) -> Shape:
     """How `packed_scores` spreads the query over the threads of the current device."""
-    warps = warps_of(_multiprocessors())
+    warps = warps_of(multiprocessors())
     longest = int(targets.lengths[0]) if targets.size else 0
     return shape_of(query.codes.size, targets.size, targets.residues, warps, longest, query.span)
 
 
 def scores_in_shape(
-    shape: Shape, query: PackedQuery, targets: PackedTargets, out: Any, *, stream: Any = 0, block: int = BLOCK
+    shape: Shape, query: PackedQuery, targets: PackedTargets, out: Any, *, block: int = BLOCK
 ) -> None:
     """As `packed_scores`, with the query spread over threads in a given way."""
-    memory = targets.memory
+    memory, stream = targets.memory, targets.memory.stream
     counter = memory.room("packed counter", 1, np.int32)
-    blocks = min(BLOCKS * _multiprocessors(), -(-targets.size // 16) + 1)
+    blocks = min(BLOCKS * multiprocessors(), -(-targets.size // 16) + 1)
     warps = blocks * block // 32
     striped = shape.stripes > 1
-    clear.launch(
-        -(-max(targets.size, 1) // 256),
-        256,
-        out,
-        np.int32(blocks if striped else warps),
-        counter,
-        stream=stream,
-    )
+    every = -(-max(targets.size, 1) // 256)
+    clear.launch(every, 256, out, np.int32(blocks if striped else warps), counter, stream=stream)
     if targets.size and query.codes.size:
         words = query.on_device(shape, stream)
         units = -(-targets.size // (2 * shape.pairs))
@@ -840,7 +789,7 @@ def scores_in_shape(
             rest = (sent, *counts, words, query.costs, counter, out)
             kernel = search_kernel(shape.threads, shape.rows)
         kernel.launch(blocks, block, *targets.layout, *rest, stream=stream, shared=shared_bytes(shape))
-    flag.launch(-(-max(targets.size, 1) // 256), 256, out, np.int32(PACKED_LIMIT), stream=stream)
+    flag.launch(every, 256, out, np.int32(PACKED_LIMIT), stream=stream)
 
 
 def packed_bytes(n: int, total: int, m: int, longest: int | None = None) -> int:
@@ -857,37 +806,12 @@ def packed_bytes(n: int, total: int, m: int, longest: int | None = None) -> int:
     return letters + edges + profile + total + 8 * (n + 1) + 8 * (bundles + 1) + 8 * n + 8 * _BUNDLE
 
 
-class _Fresh(NamedTuple):
-    """New arrays whenever they are asked for."""
-
-    stream: Any
-
-    def room(self, name: str, shape: Any, dtype: Any) -> Any:
-        return cuda.device_array(shape, dtype, stream=self.stream)
-
-    def upload(self, name: str, values: Any) -> Any:
-        return cuda.to_device(values, stream=self.stream)
-
-
-def _filled(codes: Any) -> Any:
-    codes = np.ascontiguousarray(codes, np.uint8)
-    return codes if codes.size else np.zeros(1, np.uint8)
-
-
-def _sent(values: Any, stream: Any) -> Any:
-    return cuda.to_device(values, stream=stream)
-
-
 def _edges(targets: PackedTargets, pairs: int) -> Any:
     """Room for the rows between stripes: each group has that of its first, its longest pair."""
     bundles = min(-(-pairs // 4), targets.bases.size - 1)
     return targets.memory.room("packed edges", 8 * int(targets.bases[bundles]), np.int32)
 
 
-@functools.cache
-def _multiprocessors_of(device: int) -> int:
-    return 2 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
-
-
-def _multiprocessors() -> int:
-    return _multiprocessors_of(0 if SIMULATED else cuda.get_current_device().id)
+def multiprocessors() -> int:
+    """Of the current device."""
+    return device_facts(current_device()).multiprocessors

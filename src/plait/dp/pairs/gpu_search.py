@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
-from plait.devices.cuda_devices import Slot, device_facts, free_memory, on_device
+from plait.devices.cuda_devices import SlotArrays, SlotPool, free_memory, on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import over_threads
 from plait.dp.pairs.blocks import BlockBatch, TargetBlocks, offer_border
+from plait.dp.pairs.gpu_packed import (
+    PackedQuery,
+    PackedTargets,
+    multiprocessors,
+    packed_bytes,
+    packed_scores,
+)
 from plait.dp.pairs.gpu_wide import (
     WARPS,
     DeviceTexts,
@@ -30,60 +36,6 @@ from plait.dp.pairs.inter_sequence import BlockQuery
 from plait.dp.pairs.launches import BLOCK_SCORES
 from plait.errors import DeviceMemoryError
 from plait.settings import thread_count
-
-_LEAST = 1024
-
-
-def _rounded(size: int) -> int:
-    """Somewhat more, up to an eighth: parts are of about the same size, and seldom of the very same."""
-    size = max(size, _LEAST)
-    step = 1 << size.bit_length() - 4
-    return -(-size // step) * step
-
-
-class SlotArrays:
-    """Arrays by name, written and read in the order of one stream."""
-
-    def __init__(self) -> None:
-        self.memory = Slot()
-        self.stream = self.memory.stream
-        self._turns = [cuda.event(), cuda.event()]
-
-    def room(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """A device array with anything in it."""
-        size = int(np.prod(shape, dtype=np.int64))
-        found = self.memory.room(name, _rounded(size), dtype)[:size]
-        return found if isinstance(shape, int) else found.reshape(shape)
-
-    def upload(self, name: str, values: NDArray[Any]) -> Any:
-        """A device array with these values, which may change at once."""
-        to = self.room(name, values.shape, values.dtype)
-        # From ordinary memory the driver has taken a copy when this returns.
-        to.copy_to_device(np.ascontiguousarray(values), stream=self.stream)
-        return to
-
-    def stage(self, values: NDArray[np.uint8], number: int) -> Any:
-        """A device array with many values, which the device reads on its own from a copy in pinned memory.
-
-        `values` may change at once. `number` is that of the turn: of two copies, one is written while the
-        other is read.
-        """
-        half = number % 2
-        self._turns[half].synchronize()
-        copy = self.memory.pinned(f"staged {half}", _rounded(values.size), np.uint8)[: values.size]
-        np.copyto(copy, values)
-        to = self.room(f"staged {half}", values.size, np.uint8)
-        to.copy_to_device(copy, stream=self.stream)
-        self._turns[half].record(self.stream)
-        return to
-
-    def download(self, name: str, array: Any) -> tuple[NDArray[Any], Any]:
-        """Host memory that will hold the array's values, and an event that says when."""
-        found = self.memory.download(name, array)
-        done = cuda.event()
-        done.record(self.stream)
-        return found, done
-
 
 #: Lanes of a block of a database, and columns of a tile.
 LANES = 64
@@ -221,12 +173,7 @@ _ROW = LANES + 4
 _SHARED = TILE * _ROW // 4
 
 
-def _examples() -> list[tuple[Any, ...]]:
-    tiles, starts = np.zeros((3, 2), np.int64), np.zeros(2, np.int64)
-    return [(np.zeros(1, np.uint32), np.int64(0), tiles, starts, np.zeros(1, np.uint8))]
-
-
-@cuda_kernel(_examples)
+@cuda_kernel()
 def untangle(words, first, tiles, starts, codes):  # type: ignore[no-untyped-def]
     """Write the residues of tiles to where each target has them; a block of 256 threads for each tile.
 
@@ -258,35 +205,17 @@ _KEPT_RESIDUES: Final = 1 << 20
 _ROWS_SHARE: Final = 4
 
 
-def _packed() -> Any:
-    """The packed kernel, imported when it is first needed."""
-    from plait.dp.pairs import gpu_packed as cuda_packed
-
-    return cuda_packed
-
-
-def packed_needs(rows: int, longest: int) -> Callable[[int, int], int]:
-    """Bytes that the packed kernel needs for targets and their residues.
-
-    `rows` and `longest` are residues of the longest query and target.
-    """
-    packed = _packed()
-    return lambda count, total: int(packed.packed_bytes(count, total, rows, longest))
-
-
 class QueryForms:
-    """A query in the forms that kernels take; `longest` is the longest target's residues."""
+    """A query in the forms that kernels take; `wide` is None if the GPU cannot hold its scores.
+
+    `longest` is the longest target's residues.
+    """
 
     def __init__(self, query: BlockQuery, longest: int) -> None:
         self.query = query
         self.wide: WideSetup | None = wide_setup(query, longest)
 
-    @property
-    def served(self) -> bool:
-        """Whether the GPU can hold its scores."""
-        return self.wide is not None
-
-    def packed(self) -> Any:
+    def packed(self) -> PackedQuery | None:
         """For packed lanes, or None."""
         if not self.query.free.local:
             return None
@@ -298,11 +227,11 @@ class _PackedForms:
     """Packed forms of the queries that were used last: they serve all parts of a database."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[BlockQuery, Any]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[BlockQuery, PackedQuery]] = OrderedDict()
         self._residues = 0
         self._lock = threading.Lock()
 
-    def of(self, query: BlockQuery) -> Any:
+    def of(self, query: BlockQuery) -> PackedQuery:
         with self._lock:
             # Kept with the query, so that no other can have its number.
             known = self._kept.get(id(query))
@@ -316,11 +245,10 @@ class _PackedForms:
             return known[1]
 
 
-def _packed_form(query: BlockQuery) -> Any:
+def _packed_form(query: BlockQuery) -> PackedQuery:
     table = np.full((32, 32), int(query.scores.min(initial=0)), np.int32)
     table[: query.scores.shape[0], : query.scores.shape[1]] = query.scores
-    codes = query.rows.astype(np.uint8)
-    return _packed().PackedQuery(codes, table, query.gap_open, query.gap_extend)
+    return PackedQuery(query.rows.astype(np.uint8), table, query.gap_open, query.gap_extend)
 
 
 _PACKED_FORMS: Final = _PackedForms()
@@ -353,42 +281,26 @@ class _Started(NamedTuple):
     done: Any
 
 
-class SearchSlot:
+class SearchSlot(SlotArrays):
     """Memory of a device for one part, and a stream; for one thread at a time, which has the device."""
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        self._arrays: SlotArrays | None = None
-
-    def release(self) -> None:
-        """Give the memory back."""
-        self._arrays = None
-
-    @property
-    def arrays(self) -> SlotArrays:
-        """Arrays, and the stream."""
-        if self._arrays is None:
-            self._arrays = SlotArrays()
-        return self._arrays
 
     def send(self, part: TargetBlocks, used: NDArray[np.int64], piece: int) -> OnDevice:
         """Bring targets to the device, `piece` bytes at a time; `used` are the lanes with a target."""
         packed, first_columns, lengths = part
-        arrays = self.arrays
         starts = np.zeros(lengths.size + 1, np.int64)
         np.cumsum(lengths.ravel(), out=starts[1:])
-        where = arrays.upload("starts", starts)
+        where = self.upload("starts", starts)
         if packed.shape[1] != LANES:
-            texts = DeviceTexts(arrays.upload("codes", _in_line(part)), where)
+            texts = DeviceTexts(self.upload("codes", _in_line(part)), where)
             return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
-        texts = DeviceTexts(arrays.room("codes", int(starts[-1]), np.uint8), where)
+        texts = DeviceTexts(self.room("codes", int(starts[-1]), np.uint8), where)
         tiles = tiles_of(first_columns)
-        sent = arrays.upload("tiles", np.concatenate(tiles)).reshape(len(tiles), tiles.rows.size)
+        sent = self.upload("tiles", np.concatenate(tiles)).reshape(len(tiles), tiles.rows.size)
         for number, (first, last) in enumerate(pieces_of(tiles, piece)):
             rows = packed[tiles.rows[first] : tiles.rows[last]]
-            words = arrays.stage(rows.reshape(-1), number).view(np.uint32)
+            words = self.stage(rows.reshape(-1), number).view(np.uint32)
             rest = (sent, texts.starts, texts.codes)
-            untangle.launch(last - first, THREADS, words, np.int64(first), *rest, stream=arrays.stream)
+            untangle.launch(last - first, THREADS, words, np.int64(first), *rest, stream=self.stream)
         return OnDevice(texts, np.append(starts[used], starts[-1]), used, [])
 
     def scores(
@@ -408,15 +320,14 @@ class SearchSlot:
             yield self._finish(before, targets, most)
 
     def _start(self, form: QueryForms, targets: OnDevice, half: int) -> _Started:
-        packed, query, arrays = _packed(), form.packed(), self.arrays
+        query = form.packed()
         if query is None:
             return _Started(form, np.full(targets.used.size, -1, np.int32), None)
         if not targets.layout:
-            codes = targets.texts.codes.copy_to_host() if SIMULATED else targets.texts.codes
-            targets.layout.append(packed.PackedTargets(codes, targets.offsets, arrays.stream, arrays))
-        out = arrays.room(f"packed scores {half}", targets.used.size, np.int32)
-        packed.packed_scores(query, targets.layout[0], out, stream=arrays.stream)
-        return _Started(form, *arrays.download(f"packed scores {half}", out))
+            targets.layout.append(PackedTargets(targets.texts.codes, targets.offsets, self))
+        out = self.room(f"packed scores {half}", targets.used.size, np.int32)
+        packed_scores(query, targets.layout[0], out)
+        return _Started(form, *self.fetch(f"packed scores {half}", out))
 
     def _finish(self, started: _Started, targets: OnDevice, most: int) -> NDArray[np.int64]:
         if started.done is not None:
@@ -431,40 +342,35 @@ class SearchSlot:
         self, form: QueryForms, targets: OnDevice, which: NDArray[np.int64], most: int
     ) -> NDArray[np.int64]:
         """32-bit scores of some targets, the longest of which go first."""
-        setup, arrays = form.wide, self.arrays
+        setup = form.wide
         assert setup is not None
         lengths = targets.lengths[which]
         order = np.argsort(-lengths, kind="stable")
-        chosen = arrays.upload("chosen", targets.used[which[order]].astype(np.int32))
+        chosen = self.upload("chosen", targets.used[which[order]].astype(np.int32))
         columns = int(lengths.max())
         rows = most // _ROWS_SHARE
-        warps = wide_warps(_multiprocessors(self.device), which.size, columns, setup.stripes, rows)
+        warps = wide_warps(multiprocessors(), which.size, columns, setup.stripes, rows)
         kept = (warps, columns) if setup.stripes > 1 else (1, 1)
         memory = WideMemory(
-            arrays.room("row h", kept, np.int32),
-            arrays.room("row f", kept, np.int32),
-            arrays.upload("next", np.zeros(1, np.int32)),
+            self.room("row h", kept, np.int32),
+            self.room("row f", kept, np.int32),
+            self.upload("next", np.zeros(1, np.int32)),
         )
         query = WideQuery(
             *(
-                arrays.upload(f"query {k}", values) if isinstance(values, np.ndarray) else values
+                self.upload(f"query {k}", values) if isinstance(values, np.ndarray) else values
                 for k, values in enumerate(setup.query)
             )
         )
-        out = arrays.room("wide scores", which.size, np.int32)
+        out = self.room("wide scores", which.size, np.int32)
         blocks, threads = -(-warps // WARPS), 32 * min(warps, WARPS)
         arguments = (setup.gap, setup.algebra, query, targets.texts, chosen, memory, out)
-        wide_scores.launch(blocks, threads, *arguments, stream=arrays.stream)
-        found, done = arrays.download("wide scores", out)
+        wide_scores.launch(blocks, threads, *arguments, stream=self.stream)
+        found, done = self.fetch("wide scores", out)
         done.synchronize()
         scores = np.empty(which.size, np.int64)
         scores[order] = found
         return scores
-
-
-@functools.cache
-def _multiprocessors(device: int) -> int:
-    return device_facts(device).multiprocessors
 
 
 def _in_line(part: TargetBlocks) -> NDArray[np.uint8]:
@@ -480,13 +386,13 @@ def _in_line(part: TargetBlocks) -> NDArray[np.uint8]:
     return np.concatenate([np.zeros(0, np.uint8), *pieces])
 
 
-class Slots:
-    """All slots of this process; made when they are first needed."""
+class Slots(SlotPool[SearchSlot]):
+    """All slots of this process."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[SearchSlot]] = {}
+        # The simulator runs one kernel at a time.
+        super().__init__(SearchSlot, 1 if SIMULATED else _SLOTS)
         self._plans: dict[int, SearchPlan] = {}
-        self._changed = threading.Condition()
 
     def plan(self, devices: Sequence[int]) -> SearchPlan:
         """What every one of these devices can hold."""
@@ -494,38 +400,8 @@ class Slots:
             for device in devices:
                 if device not in self._plans:
                     with on_device(device):
-                        plan = plan_search(free_memory())
-                    # The simulator runs one kernel at a time.
-                    self._plans[device] = plan._replace(slots=1) if SIMULATED else plan
-                    self._free[device] = [SearchSlot(device) for _ in range(self._plans[device].slots)]
+                        self._plans[device] = plan_search(free_memory())._replace(slots=self._most)
             return min((self._plans[device] for device in devices), key=lambda plan: plan.bytes)
-
-    @contextlib.contextmanager
-    def slot(self, devices: Sequence[int]) -> Iterator[SearchSlot]:
-        """A free slot of one of these devices, which is the current one meanwhile; waits for one.
-
-        `plan` must have been called with the same devices.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: any(self._free[device] for device in devices))
-            device = max(devices, key=lambda number: len(self._free[number]))
-            slot = self._free[device].pop()
-        try:
-            with on_device(device):
-                yield slot
-        finally:
-            with self._changed:
-                self._free[device].append(slot)
-                # Of those who wait, some wait for other devices.
-                self._changed.notify_all()
-
-    def release(self) -> None:
-        """Give back the memory of slots that are free."""
-        with self._changed:
-            for device, slots in self._free.items():
-                with on_device(device):
-                    for slot in slots:
-                        slot.release()
 
 
 #: Those of this process.
@@ -550,9 +426,9 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
     longest = int(blocks.lengths.max(initial=0))
     forms = [QueryForms(query, longest) for query in queries]
     scores = [np.zeros(blocks.lengths.shape, np.int64) for _ in queries]
-    served = [k for k, form in enumerate(forms) if form.served]
+    served = [k for k, form in enumerate(forms) if form.wide is not None]
     for k, form in enumerate(forms):
-        if not form.served:
+        if form.wide is None:
             (scores[k],) = target.host.launch(
                 BLOCK_SCORES, BlockBatch([queries[k]], blocks, progress, thread_count())
             )
@@ -560,7 +436,7 @@ def score_batch(batch: BlockBatch, target: CudaTarget) -> list[NDArray[np.int64]
         return scores
     plan = SLOTS.plan(devices)
     rows = max(queries[k].rows.size for k in served)
-    needs = packed_needs(rows, longest)
+    needs = partial(packed_bytes, m=rows, longest=longest)
 
     def run(share: tuple[int, int]) -> None:
         first, last = share

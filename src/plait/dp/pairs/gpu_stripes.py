@@ -9,7 +9,6 @@ import numpy as np
 from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
 from plait.dp.pairs.gaps import AffineGap, LinearGap, cell, gaps
 from plait.lang import compile as _jit
-from plait.lang.algebras import MaxPlus, SaturatingMaxPlus
 from plait.lang.compile import by_type, by_type_of, shared
 from plait.lang.lanes import maximum
 from plait.lang.warps import ballot, lane_index, shuffle, shuffle_up, synchronize_warp
@@ -467,25 +466,7 @@ def _take(following: Any, lane: Any) -> Any:
     return np.int32(shuffle(stripe, 0))
 
 
-def _examples() -> list[tuple[Any, ...]]:
-    one = np.int32(1)
-    bytes_, ints, longs = (np.zeros(1, kind) for kind in (np.uint8, np.int32, np.int64))
-    task = Task(bytes_, bytes_, np.zeros((1, 1), np.int32))
-    sides = Sides(longs, longs, longs)
-    kept = Kept(np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int32))
-    free = SaturatingMaxPlus(one, one)
-    rest = (task, sides, kept, ints, Shape(one, one, one, one, one))
-    local = (MaxPlus(one, one), free)
-    affine, linear = AffineGap(ints, ints), LinearGap(ints)
-    return [
-        (affine, local, Anywhere(), WideScores(), *rest),
-        (affine, (free, free), AtEdges(), NarrowScores(), *rest),
-        (linear, (free, free), Anywhere(), WideScores(), *rest),
-        (linear, local, AtEdges(), NarrowScores(), *rest),
-    ]
-
-
-@cuda_kernel(_examples)
+@cuda_kernel()
 def sweep_stripes(
     gap: Any,
     algebras: Any,

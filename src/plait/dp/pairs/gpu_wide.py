@@ -68,14 +68,6 @@ class WideMemory(NamedTuple):
     next: Any
 
 
-def _examples() -> list[tuple[Any, ...]]:
-    number, flat, wide = np.int32(0), np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
-    query = WideQuery(flat, flat, flat, flat, flat, number, number)
-    texts = DeviceTexts(np.zeros(1, np.uint8), np.zeros(2, np.int64))
-    rest = (MaxPlus(number, number), query, texts, flat, WideMemory(wide, wide, flat), flat)
-    return [(AffineGap(number, number), *rest), (LinearGap(number), *rest)]
-
-
 @shared
 def end_of(query: Any, alg: Any, best: Any, h: Any, row: Any, last_column: Any) -> Any:
     """The best end after a cell, for modes in which alignments do not end anywhere."""
@@ -151,7 +143,7 @@ def sweep_stripe(
     return best
 
 
-@cuda_kernel(_examples)
+@cuda_kernel()
 def wide_scores(gap, alg, query, texts, chosen, memory, out):  # type: ignore[no-untyped-def]
     """Best scores of a query with chosen targets; ``out[k]`` is that of target ``chosen[k]``.
 

@@ -6,16 +6,14 @@ of a query with many targets (those of the best hits of a search among them) run
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, interpreted
+from plait.devices.target import Problem, free_bytes, interpreted
 from plait.dp.pairs.blocks import BlockBatch, TraceBatch, score_blocks, trace_targets
 from plait.dp.pairs.inter_sequence import score_blocks_kernel, trace_targets_kernel
 from plait.dp.pairs.lists import (
@@ -40,30 +38,6 @@ _LEAST_CELLS = 2_000_000_000
 _CHOICES_BESIDE_MANY = 1 << 20
 _MOST_CHECKPOINTS = 1 << 34
 _SHARE_OF_MEMORY = 4
-
-
-#: Where nothing is known.
-_PERHAPS = 4 << 30
-_GROUP = Path("/sys/fs/cgroup")
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def free_bytes() -> int:
-    """Bytes of memory that are free, within the limit of this process's control group if it has one."""
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        free = _PERHAPS
-    most, taken = _number(_GROUP / "memory.max"), _number(_GROUP / "memory.current")
-    if most is not None and taken is not None:
-        free = min(free, most - taken)
-    return max(free, 0)
 
 
 def cpu_steps(threads: int) -> TileSteps:

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError
-from plait.formats.cubes.input import FileCube
-from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in
-from plait.formats.cubes.output import LibraryWriter
-from plait.formats.optional_packages import load_package
+from plait.formats.cubes.files import FileCube, LibraryWriter
+from plait.formats.cubes.layout import CubeLayout, check_sample_type, layout_in, load_package
 
 _PURPOSE = "GeoTIFF"
 #: What of the layout of a file is kept.

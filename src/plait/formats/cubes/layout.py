@@ -1,7 +1,11 @@
-"""How the samples of a cube lie in a file, and what the header of a .npy file says of it."""
+"""How the samples of a cube lie in a file, and what the header of a .npy file says of it.
+
+Packages that only some formats need are loaded here, when they are.
+"""
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import tokenize
@@ -11,7 +15,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, TargetUnavailable
 
 Interleave = Literal["bsq", "bil", "bip"]
 ByteOrder = Literal["little", "big"]
@@ -210,3 +214,18 @@ def npy_header(layout: CubeLayout) -> bytes:
     facts = {"descr": described, "fortran_order": False, "shape": layout.shape}
     np.lib.format.write_array_header_1_0(content, facts)
     return content.getvalue()
+
+
+def load_package(name: str, purpose: str, extra: str = "hsi") -> Any:
+    """Import a package that an extra of plait brings; `purpose` is what needs it, for the message.
+
+    TargetUnavailable if it cannot be imported; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise TargetUnavailable(
+            name,
+            reason=f"{purpose} needs it, and it cannot be imported ({error})",
+            fix=f"install it: pip install 'plait[{extra}]'",
+        ) from error

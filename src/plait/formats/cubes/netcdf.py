@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import input_errors
-from plait.formats.cubes.input import FileCube
-from plait.formats.cubes.layout import CubeLayout, as_rows, check_sample_type, in_order, layout_in
-from plait.formats.cubes.output import LibraryWriter
-from plait.formats.optional_packages import load_package
+from plait.formats.cubes.files import FileCube, LibraryWriter
+from plait.formats.cubes.layout import (
+    CubeLayout,
+    as_rows,
+    check_sample_type,
+    in_order,
+    layout_in,
+    load_package,
+)
 
 _PURPOSE = "NetCDF"
 #: Names by which the dimension of bands is known.

@@ -1,6 +1,6 @@
 """The tables behind figures and answers, from clonotypes that come in parts.
 
-A module of its own: `stages` with it and `partition` would be too long a file.
+A module of its own: `stages` with it would be too long a file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from plait.alphabets import translate
 from plait.stats.contingency import Pairs, Tally, counted_quantiles
 from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.convergence.claims import write_table
-from plait.vdj.convergence.correlations import CORRELATION_COLUMNS, CorrelationTables, FigureSettings
 from plait.vdj.convergence.pgen_tables import (
+    CORRELATION_COLUMNS,
     PGEN_COLUMNS,
     PGEN_STATUS_COLUMNS,
     SWEEP_COLUMNS,
+    CorrelationTables,
+    FigureSettings,
     PgenTables,
     SweepCounts,
 )

@@ -21,16 +21,19 @@ from plait.run.executor import Executor, open_executor
 from plait.vdj.calls import STATUS_MEANINGS, Ambiguity
 from plait.vdj.convergence.answers import answers
 from plait.vdj.convergence.claims import read_table, write_table
-from plait.vdj.convergence.count_cache import (
+from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
+from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
+from plait.vdj.convergence.settings import (
+    DEFAULT_MODEL,
     CountedSample,
     PlannedSample,
+    SampleSheet,
+    StudySettings,
     count_plan,
     counted_summary,
     plan_sample,
+    read_sample_sheet,
 )
-from plait.vdj.convergence.pgen_tables import ModelCalls, PgenColumns
-from plait.vdj.convergence.regression import PredictorSet, Regression, choose_predictors, regress
-from plait.vdj.convergence.settings import DEFAULT_MODEL, SampleSheet, StudySettings, read_sample_sheet
 from plait.vdj.convergence.stages import (
     DealtRows,
     Grouped,
@@ -40,11 +43,10 @@ from plait.vdj.convergence.stages import (
 )
 from plait.vdj.count_files import CountPlan, CountSummary
 from plait.vdj.germline import GermlineSet, load_germline
-from plait.vdj.germline.findings import anchor_faults
+from plait.vdj.germline.anchors import anchor_faults
 from plait.vdj.germline.germline_set import Chain
-from plait.vdj.model.model_files import gene_faults, load_model
 from plait.vdj.model.pgen import ZERO_REASONS
-from plait.vdj.model.recombination_model import RecombinationModel
+from plait.vdj.model.recombination_model import RecombinationModel, gene_faults, load_model
 from plait.vdj.models import PathModel
 
 _Path = str | os.PathLike[str]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from plait.vdj.germline.airr_json import read_airr_json, write_airr_json
-from plait.vdj.germline.allele import Allele, Segment
-from plait.vdj.germline.anchors import apply_overrides, find_j_anchor, find_v_anchor, gapped_v_anchor
-from plait.vdj.germline.bundled import bundled_germlines, load_germline
+from plait.vdj.germline.anchors import (
+    Finding,
+    apply_overrides,
+    find_j_anchor,
+    find_v_anchor,
+    gapped_v_anchor,
+    validate,
+    write_csv,
+)
+from plait.vdj.germline.bundled import bundled_germlines, load_germline, read_olga_model
 from plait.vdj.germline.fasta import read_fasta, read_fasta_trio, write_fasta_trio
-from plait.vdj.germline.findings import Finding, validate, write_csv
-from plait.vdj.germline.germline_set import GermlineSet
-from plait.vdj.germline.olga import read_olga_model
+from plait.vdj.germline.germline_set import Allele, GermlineSet, Segment
 
 __all__ = [
     "Allele",

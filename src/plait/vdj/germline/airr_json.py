@@ -11,21 +11,23 @@ from typing import Any, Final, NamedTuple
 
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
-from plait.formats.json_text import parse_json
-from plait.vdj.germline.allele import (
+from plait.formats.compression import parse_json
+from plait.vdj.germline.anchors import gapped_v_anchor
+from plait.vdj.germline.fasta import with_found_anchor
+from plait.vdj.germline.files import PathLike, read_text, write_texts
+from plait.vdj.germline.germline_set import (
     LOCI,
     SEGMENTS,
     TAXA,
     Allele,
     AnchorSource,
+    Entry,
+    GermlineSet,
     Segment,
+    assemble,
     clean_sequence,
     parse_functionality,
 )
-from plait.vdj.germline.anchors import gapped_v_anchor
-from plait.vdj.germline.fasta import with_found_anchor
-from plait.vdj.germline.files import PathLike, read_text, write_texts
-from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 #: Longer than any germline gene, with its reference sequence around it.
 _LARGEST: Final = 10**9

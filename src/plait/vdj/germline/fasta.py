@@ -9,20 +9,22 @@ from typing import NamedTuple
 
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.germline.allele import (
+from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
+from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
+from plait.vdj.germline.germline_set import (
     SEGMENTS,
     Allele,
     AnchorSource,
+    Entry,
     Functionality,
+    GermlineSet,
     Segment,
+    assemble,
     clean_sequence,
     gene_of,
     locus_of,
     parse_functionality,
 )
-from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
-from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
-from plait.vdj.germline.germline_set import Entry, GermlineSet, assemble
 
 _EXPECTED = "a FASTA file of germline sequences"
 _LINE = 60
@@ -207,7 +209,6 @@ def read_fasta_trio(
         name=name or stem[:-1].rstrip("._-") or Path(v).resolve().parent.name,
         species=species,
         locus=locus,
-        version="",
         source="FASTA " + ", ".join(Path(path).name for path in files.values() if path is not None),
         strict=strict,
     )
@@ -244,7 +245,6 @@ def read_fasta(
         name=name or fasta_stem(Path(path).name) or Path(path).name,
         species=species,
         locus=locus,
-        version="",
         source=f"FASTA {Path(path).name}",
         strict=strict,
     )

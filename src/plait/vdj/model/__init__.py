@@ -21,13 +21,17 @@ if TYPE_CHECKING:
         uniform_model,
     )
     from plait.vdj.model.junctions import JunctionEncoder
-    from plait.vdj.model.model_files import bundled_model, bundled_models, load_model, read_model, write_model
     from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability, Pgen
     from plait.vdj.model.recombination_model import (
         ModelGene,
         RecombinationModel,
+        bundled_model,
+        bundled_models,
         entropies,
+        load_model,
         model_from_germline,
+        read_model,
+        write_model,
     )
     from plait.vdj.model.sampling import Draws, JunctionSampler
     from plait.vdj.model.scenarios import Scenario, ScenarioFinder
@@ -67,25 +71,18 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "evidence": ("EvidenceChoice",),
-        "expectations": ("Evidence", "Expectation", "PosteriorFinder", "Posteriors"),
-        "inference": (
-            "InferenceProgress",
-            "InferredFiles",
-            "Iteration",
-            "infer_files",
-            "infer_model",
-            "observable_model",
-            "uniform_model",
-        ),
-        "model_files": ("bundled_model", "bundled_models", "load_model", "read_model", "write_model"),
-        "pgen": ("PGEN_STATUSES", "GenerationProbability", "Pgen"),
-        "recombination_model": ("ModelGene", "RecombinationModel", "entropies", "model_from_germline"),
-        "sampling": ("Draws", "JunctionSampler"),
-        "scenarios": ("Scenario", "ScenarioFinder"),
-        "junctions": ("JunctionEncoder",),
+        "evidence": "EvidenceChoice",
+        "expectations": "Evidence Expectation PosteriorFinder Posteriors",
+        "inference": "InferenceProgress InferredFiles Iteration infer_files infer_model observable_model "
+        "uniform_model",
+        "junctions": "JunctionEncoder",
+        "pgen": "PGEN_STATUSES GenerationProbability Pgen",
+        "recombination_model": "ModelGene RecombinationModel bundled_model bundled_models entropies "
+        "load_model model_from_germline read_model write_model",
+        "sampling": "Draws JunctionSampler",
+        "scenarios": "Scenario ScenarioFinder",
     }.items()
-    for name in names
+    for name in names.split()
 }
 
 

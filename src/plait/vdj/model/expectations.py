@@ -27,16 +27,19 @@ from plait.dp.chain.weigh import PairScratch, WeightedScratch
 from plait.errors import InvalidInput
 from plait.lang.lanes import PADDING, host_lanes
 from plait.run.executor import LocalExecutor
-from plait.vdj.model.junctions import EncodedJunctions, JunctionEncoder, TextKind, split_texts
-from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
-from plait.vdj.model.weights import (
+from plait.vdj.model.junctions import (
+    EncodedJunctions,
     EndShape,
+    JunctionEncoder,
     ModelShapes,
+    TextKind,
     make_scratch,
     model_shapes,
     part_weights,
+    split_texts,
     weighted_chain,
 )
+from plait.vdj.model.recombination_model import RecombinationModel, stationary_distribution
 
 _Floats = NDArray[np.float64]
 #: Steps of the search for a Markov chain, and the gain per symbol below which it ends.

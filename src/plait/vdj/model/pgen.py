@@ -23,42 +23,42 @@ from plait.errors import FormatError, InvalidInput
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
-from plait.vdj.calls import STATUSES, BlamedCalls, RowTotals, as_column
-from plait.vdj.germline.allele import locus_of
+from plait.vdj.calls import (
+    MEANINGS,
+    STATUSES,
+    BlamedCalls,
+    CauseFinder,
+    RowTotals,
+    TableCauses,
+    as_column,
+    cause_sentences,
+    ends_of,
+    foreign_sentences,
+)
+from plait.vdj.germline.germline_set import locus_of
 from plait.vdj.model.expectations import PosteriorFinder
 from plait.vdj.model.junctions import (
     LINES,
     EncodedTexts,
+    EndShape,
     GivenCalls,
+    GivenGenes,
     JunctionColumns,
     JunctionEncoder,
     JunctionTable,
+    ModelShapes,
     TextKind,
     TooManySets,
-    open_junctions,
-    split_texts,
-)
-from plait.vdj.model.recombination_model import RecombinationModel
-from plait.vdj.model.weights import (
-    EndShape,
-    GivenGenes,
-    ModelShapes,
     make_scratch,
     model_shapes,
+    open_junctions,
+    split_texts,
     weighted_chain,
 )
-from plait.vdj.zero_causes import CauseFinder, TableCauses, cause_sentences, ends_of, foreign_sentences
+from plait.vdj.model.recombination_model import RecombinationModel
 
 #: Reasons for a generation probability of zero, in the order in which they are looked for.
-ZERO_REASONS: Final = (
-    "v_never_chosen",
-    "j_never_chosen",
-    "genes_never_together",
-    "v_not_matching",
-    "j_not_matching",
-    "too_many_insertions",
-    "no_scenario",
-)
+ZERO_REASONS: Final = tuple(MEANINGS["pgen_zeros"])
 #: Every value of the status column: ``"ok"``, reasons for having no number, and reasons for zero.
 PGEN_STATUSES: Final = (*STATUSES, *ZERO_REASONS)
 
@@ -354,14 +354,6 @@ class PgenSummary(RowTotals):
         values = pgen.filter(pc.equal(status, "ok")).to_numpy(zero_copy_only=False)
         self._bins += np.bincount(np.searchsorted(_EDGES, values), minlength=self._bins.size)
 
-    def merge(self, other: PgenSummary) -> None:
-        """Add the totals of other blocks; `other` is left unchanged."""
-        super().merge(other)
-        self.causes.merge(other.causes)
-        self.foreign.merge(other.foreign)
-        self.called += other.called
-        self._bins += other._bins
-
     @property
     def zeros(self) -> int:
         """Rows with a probability of zero."""
@@ -415,16 +407,20 @@ class PgenTotals(dict[TextKind, PgenSummary]):
 
 @dataclass(frozen=True)
 class PgenWork(RowWork[PgenTotals]):
-    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are."""
+    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are.
+
+    `device` is one of the machine that computes, as for `plait.vdj.model.GenerationProbability`.
+    """
 
     model: RecombinationModel
     places: JunctionColumns
     kinds: tuple[TextKind, ...] = ("nt",)
+    device: str = "cpu"
 
     @cached_property
     def engine(self) -> GenerationProbability:
         """What computes, in one thread: blocks are what runs in parallel."""
-        return GenerationProbability(self.model, threads=1)
+        return GenerationProbability(self.model, threads=1, device=self.device)
 
     @cached_property
     def _finders(self) -> dict[bool, CauseFinder]:
@@ -502,19 +498,9 @@ class PgenWork(RowWork[PgenTotals]):
 
 @dataclass(frozen=True)
 class BlockPgen(PgenWork):
-    """Generation probabilities of blocks.
-
-    `log10` adds columns of common logarithms, `device` is one of the machine that computes, as for
-    `plait.vdj.model.GenerationProbability`.
-    """
+    """Generation probabilities of blocks; `log10` adds columns of common logarithms."""
 
     log10: bool = False
-    device: str = "cpu"
-
-    @cached_property
-    def engine(self) -> GenerationProbability:
-        """What computes, in one thread: blocks are what runs in parallel."""
-        return GenerationProbability(self.model, threads=1, device=self.device)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -710,7 +696,7 @@ def pgen_files(
         block_rows=_block_rows(device, executor),
         fewest_rows=_FEWEST_ROWS,
     )
-    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), log10, device)
+    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, log10)
     return _run(table, work, inputs, output, executor, resume, progress)
 
 

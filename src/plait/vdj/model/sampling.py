@@ -68,7 +68,7 @@ class Draws:
 
     def texts(self) -> list[str]:
         """The junctions as text."""
-        letters = np.frombuffer(b"ACGT", np.uint8)[self.symbols]
+        letters = _LETTERS[self.symbols]
         return [bytes(row[:n]).decode() for row, n in zip(letters, self.length.tolist(), strict=True)]
 
 
@@ -203,17 +203,7 @@ def _productive(symbols: NDArray[np.uint8], length: NDArray[np.int64]) -> NDArra
     return found
 
 
-def _marked(*codons: str) -> NDArray[np.bool_]:
-    """Which of the 64 codons are meant."""
-    found = np.zeros(64, np.bool_)
-    for codon in codons:
-        found[["ACGT".index(letter) for letter in codon] @ np.array([16, 4, 1])] = True
-    return found
-
-
-_STOPS: Final = _marked("TAA", "TAG", "TGA")
-_STARTS: Final = _marked("TGC", "TGT")
-_ENDS: Final = _marked("TTC", "TTT", "TGG")
+_STOPS, _STARTS, _ENDS = (np.isin(ACID_OF_CODON, [*acids]) for acids in (b"*", b"C", b"FW"))
 
 
 _LETTERS: Final = np.frombuffer(b"ACGT", np.uint8)

@@ -33,6 +33,7 @@ from plait.vdj.calls import RowTotals, as_column
 from plait.vdj.model.junctions import (
     EncodedTexts,
     GivenCalls,
+    GivenGenes,
     JunctionColumns,
     JunctionEncoder,
     JunctionTable,
@@ -42,7 +43,6 @@ from plait.vdj.model.junctions import (
 )
 from plait.vdj.model.pgen import PGEN_STATUSES, GenerationProbability
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel, packed_bases
-from plait.vdj.model.weights import GivenGenes
 from plait.vdj.reads.columns import edges_of, text_array
 
 _Floats = NDArray[np.float64]
@@ -313,13 +313,6 @@ class ScenarioSummary(RowTotals):
     def explained(self) -> int:
         """Rows that have scenarios."""
         return self.statuses["ok"]
-
-    def merge(self, other: ScenarioSummary) -> None:
-        """Add the totals of another block; `other` is left unchanged."""
-        super().merge(other)
-        self.scenarios += other.scenarios
-        self.best_share += other.best_share
-        self.listed_share += other.listed_share
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON; statuses that did not occur are left out."""

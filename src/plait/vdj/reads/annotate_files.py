@@ -24,8 +24,8 @@ from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors, write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
 from plait.formats.fastq import ReadBlock
-from plait.formats.parquet import read_ahead
 from plait.formats.reads import ReadFiles, open_reads
+from plait.formats.rearrangements import read_ahead
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
@@ -126,7 +126,7 @@ def _summary(reads: ReadBlock, mates: ReadBlock | None) -> ReadSummary:
 
 # What makes molecules and the further tables is loaded where it is asked for.
 if TYPE_CHECKING:
-    from plait.formats.umis import UmiPlace
+    from plait.formats.reads import UmiPlace
     from plait.vdj.alleles.evidence import AlleleEvidence
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.clonotypes.clonotypes import ClonotypeCollector, ClonotypeCounts, ClonotypeSettings
@@ -606,7 +606,7 @@ class _Run:
             yield ReadUnit(item.file, item.reads, item.mates, None, summary, item.first)
 
     def _molecules(self, umis: Umis) -> Generator[ReadUnit, None, None]:
-        from plait.formats.umis import take_umis
+        from plait.formats.reads import take_umis
         from plait.vdj.clonotypes.umis import UmiCollector
 
         with UmiCollector(self._folder, umis.settings) as collector:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.fastq import ReadBlock
+from plait.vdj.calls import MEANINGS
 from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.allele_alignment import Found, GermlineMatches
 from plait.vdj.reads.columns import (
@@ -44,19 +45,7 @@ from plait.vdj.reads.junctions import (
 )
 
 #: Reasons in order of precedence; the first that holds is given, ``"ok"`` if none does.
-STATUSES: Final = (
-    "too_short",
-    "too_long",
-    "no_v",
-    "no_j",
-    "wrong_order",
-    "too_many_errors",
-    "no_anchor",
-    "low_quality",
-    "out_of_frame",
-    "stop_codon",
-    "ok",
-)
+STATUSES: Final = (*list(MEANINGS["annotation"])[1:], "ok")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

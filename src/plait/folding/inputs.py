@@ -1,0 +1,264 @@
+"""Files of sequences to be folded, and of what is known of them."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+from plait.devices.target import free_bytes
+from plait.dp.intervals.launches import bytes_needed
+from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.folding.constraints import (
+    SIGNS,
+    Molecule,
+    Reactivities,
+    Restraints,
+    constraint_apart,
+    reactivities_of,
+    read_reactivities,
+)
+from plait.folding.folds import LONGEST, FoldSettings, Loop, codes_checked, evaluate, molecule_of
+from plait.formats.compression import ByteSource
+from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
+
+_Path = str | os.PathLike[str]
+#: Bases of a block.
+_BLOCK_BASES: Final = 1 << 13
+_EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
+_PIECE: Final = 1 << 20
+#: Memory that is told beforehand.
+_MUCH: Final = 1 << 28
+
+
+class Given(NamedTuple):
+    """A constraint and where it stands."""
+
+    text: str
+    path: _Path
+    line: int
+
+
+class Records(NamedTuple):
+    """Consecutive sequences: `names` without the header's sign, or None where there are no headers."""
+
+    names: list[str] | None
+    sequences: list[bytes]
+    lines: list[int]
+    bytes_read: int
+    constraints: list[Given | None] | None = None
+
+    def name(self, k: int) -> str | None:
+        """The first word of a header."""
+        return None if self.names is None else self.names[k].split()[0]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files of sequences, of constraints in their order, and of SHAPE reactivities.
+
+    `constrained`: a constraint may stand below each sequence.
+    """
+
+    path: _Path
+    constrained: bool = False
+    constraints: _Path | None = None
+    shape: _Path | None = None
+
+    @property
+    def paths(self) -> list[_Path]:
+        """All files that are read."""
+        return [path for path in (self.path, self.constraints, self.shape) if path is not None]
+
+    @cached_property
+    def reactivities(self) -> Mapping[str | None, Reactivities]:
+        """Reactivities by the names of sequences."""
+        return {} if self.shape is None else read_reactivities(self.shape)
+
+    def records(self) -> Iterator[Records]:
+        """Sequences with their constraints, in blocks; FormatError says what is wrong where."""
+        if self.constraints is None:
+            for records in read_records(self.path, constrained=self.constrained):
+                yield _with_constraints(records, self.path) if self.constrained else records
+            return
+        others = chain.from_iterable(
+            zip(records.sequences, records.lines, strict=True) for records in read_records(self.constraints)
+        )
+        count = 0
+        for records in read_records(self.path):
+            found = list(islice(others, len(records.sequences)))
+            count += len(found)
+            if len(found) < len(records.sequences):
+                raise self._not_as_many(count, "more sequences")
+            given: list[Given | None] = [
+                Given(text.decode("utf-8", "replace"), self.constraints, line) for text, line in found
+            ]
+            yield records._replace(constraints=given)
+        if next(others, None) is not None:
+            raise self._not_as_many(count + 1, f"one for each of {count:,} sequences")
+
+    def _not_as_many(self, count: int, expected: str) -> FormatError:
+        told = f"{count:,} constraint{'s' if count != 1 else ''}"
+        return FormatError(
+            self.constraints, found=told, expected=f"one a sequence of {self.path}, which has {expected}"
+        )
+
+    def molecule(self, records: Records, k: int, settings: FoldSettings) -> Molecule:
+        """A sequence with what is known of it; FormatError if there is something wrong."""
+        given = records.constraints[k] if records.constraints is not None else None
+        of = "" if records.names is None else f" of {records.name(k)}"
+        try:
+            codes = codes_checked(records.sequences[k], k + 1)
+        except InvalidInput as wrong:
+            raise FormatError(
+                self.path, line=records.lines[k], found=f"{wrong.found}{of}", expected=wrong.expected
+            ) from None
+        told = self.reactivities.get(records.name(k)) or self.reactivities.get(None)
+        values = None if told is None or self.shape is None else reactivities_of(self.shape, told, codes)
+        try:
+            return molecule_of(codes, Restraints(given.text if given else None, values), settings)
+        except InvalidInput as wrong:
+            raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected) from None
+
+    def unfit(self, records: Records, k: int, found: str, expected: str) -> FormatError:
+        """What is wrong with a constraint."""
+        given = records.constraints[k] if records.constraints is not None else None
+        path, line = (given.path, given.line) if given else (self.path, records.lines[k])
+        return FormatError(path, line=line, column="constraint", found=found, expected=expected)
+
+
+def _with_constraints(records: Records, path: _Path) -> Records:
+    """Sequences apart from the constraints that stand below them."""
+    apart = [constraint_apart(text) for text in records.sequences]
+    given = [
+        None if signs is None else Given(signs, path, line)
+        for (_, signs), line in zip(apart, records.lines, strict=True)
+    ]
+    return records._replace(sequences=[sequence for sequence, _ in apart], constraints=given)
+
+
+class Survey(NamedTuple):
+    """A file of sequences: how many, the bases of the longest, and bytes of memory that are needed."""
+
+    sequences: int
+    longest: int
+    bytes_needed: int
+
+    @property
+    def note(self) -> str | None:
+        """What is said before a run that needs much memory."""
+        if self.bytes_needed < _MUCH:
+            return None
+        return f"up to {self.longest:,} bases: needs {self.bytes_needed / 2**20:,.0f} MiB of memory"
+
+
+def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: int) -> Survey:
+    """Look through all that is to be folded, so that nothing is written if something is wrong with it.
+
+    FormatError says what and where; Unsupported if there is too little memory.
+    """
+    longest: list[int] = []
+    count = 0
+    names: set[str | None] = set()
+    for records in inputs.records():
+        sizes = [inputs.molecule(records, k, settings).codes.size for k in range(len(records.sequences))]
+        count += len(sizes)
+        longest = heapq.nlargest(threads, [*longest, *sizes])
+        if inputs.shape is not None:
+            names.update(records.name(k) for k in range(len(sizes)))
+    if None in inputs.reactivities and count > 1:
+        raise FormatError(
+            inputs.shape,
+            found="reactivities without a name",
+            expected=f"'>name' before them: {count:,} sequences",
+        )
+    for name, told in inputs.reactivities.items():
+        if name not in names and name is not None:
+            raise FormatError(
+                inputs.shape, line=told.line, found=repr(name), expected=f"a sequence of {inputs.path}"
+            )
+    wide = ensemble or settings.enforce
+    need = sum(bytes_needed(bases, ensemble=wide) for bases in longest if bases <= LONGEST)
+    free = free_bytes()
+    if need > free:
+        raise Unsupported(
+            f"{inputs.path}: a sequence of {longest[0]:,} bases",
+            why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
+        )
+    return Survey(count, longest[0] if longest else 0, need)
+
+
+def read_records(path: _Path, *, constrained: bool = False) -> Iterator[Records]:
+    """Sequences of a file, FASTA or one a line, in blocks, each with what stands below it as a constraint.
+
+    FormatError says what is wrong where.
+    """
+    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
+        first, line = first_text(source, _PIECE, _EXPECTED)
+        if not first:
+            raise FormatError(path, found="no sequence, only blank lines", expected=_EXPECTED)
+        if not first.startswith(b">"):
+            shown_start(path, first, _EXPECTED)
+            yield from _lines(path, source, first, line, constrained)
+            return
+    for block in read_fasta(path, block_residues=_BLOCK_BASES):
+        names = [
+            f"{name} {told}" if told else name
+            for name, told in zip(block.names, block.descriptions, strict=True)
+        ]
+        sequences = [block.sequence(k) for k in range(len(block))]
+        yield Records(names, sequences, block.lines.tolist(), block.bytes_read)
+
+
+def _lines(path: _Path, source: ByteSource, text: bytes, line: int, constrained: bool) -> Iterator[Records]:
+    held = text
+    block: list[bytes] = []
+    lines: list[int] = []
+    while held:
+        piece = source.read(_PIECE)
+        whole, _, rest = held.rpartition(b"\n") if piece else (held, b"", b"")
+        for word in map(bytes.strip, whole.split(b"\n") if whole else []):
+            if word and constrained and block and chr(word[0]) in SIGNS:
+                block[-1] += word
+            elif word:
+                if sum(map(len, block)) >= _BLOCK_BASES:
+                    yield Records(None, block, lines, source.bytes_read)
+                    block, lines = [], []
+                block.append(word)
+                lines.append(line)
+            line += 1
+        if len(rest) > LONGEST + _PIECE:
+            raise FormatError(
+                path, line=line, found="a very long line", expected=f"at most {LONGEST:,} bases"
+            )
+        held = rest + piece
+    if block:
+        yield Records(None, block, lines, source.bytes_read)
+
+
+def evaluated(path: _Path, settings: FoldSettings) -> Iterator[tuple[str | None, str, str, list[Loop]]]:
+    """Name, sequence, structure and loops of every record of a file as RNAfold writes them."""
+    with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
+        lines = b"".join(iter(lambda: source.read(_PIECE), b"")).decode("utf-8", "replace").splitlines()
+    name, sequence = None, None
+    for number, line in enumerate(lines, 1):
+        if line.startswith(">"):
+            name, sequence = line[1:].strip(), None
+        elif line.strip() and sequence is None:
+            sequence = line.strip()
+        elif line.strip() and sequence is not None:
+            structure = line.split()[0]
+            try:
+                loops = evaluate(sequence, structure, settings.model)
+            except InvalidInput as wrong:
+                raise FormatError(path, line=number, found=wrong.found, expected=wrong.expected) from None
+            yield name, sequence, structure, loops
+            name, sequence = None, None
+    if sequence is not None:
+        raise FormatError(
+            path, line=len(lines), found="a sequence without a structure", expected="one below it"
+        )
