@@ -23,12 +23,13 @@ BEST = SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))
 SUM = PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))
 
 
-def strands(sizes: list[int], seed: int) -> list[Strand]:
+def strands(sizes: list[int], seed: int, paired: Any) -> list[Strand]:
     draw = random.Random(seed)
     found = [Strand(codes_of("".join(draw.choices("ACGGU", k=size)))) for size in sizes]
     size = sizes[-1]
     places = np.arange(size)
-    # The last one has pairs that are not allowed, a hairpin of its own, and bases that like to stack.
+    # The last one has pairs that are not allowed, hairpins with a weight of their own, and bases that weigh
+    # something besides if they are paired.
     special = np.zeros((3, size), np.int16)
     special[:, ::3] = 1
     return [
@@ -36,6 +37,8 @@ def strands(sizes: list[int], seed: int) -> list[Strand]:
         found[-1]._replace(
             special=special,
             partners=np.stack([places - 21, places + 21]).astype(np.int32),
+            stacked=np.full(size, paired[0]),
+            paired=np.repeat(paired, size).reshape(2, size),
         ),
     ]
 
@@ -51,7 +54,7 @@ def few_threads(request: Any, monkeypatch: Any) -> None:
 def test_best_structures() -> None:
     drawn = np.random.default_rng(3)
     weights = weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), 80)
-    given = strands([0, 3, 13, 45, 38], 5)
+    given = strands([0, 3, 13, 45, 38], 5, np.array([2, -2], np.float32))
     batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, weights, given)
     expected = CpuTarget(1).launch(FOLDS, batch)
     found = CudaTarget((0,)).launch(FOLDS, batch)
@@ -65,7 +68,7 @@ def test_best_structures() -> None:
 def test_probabilities() -> None:
     drawn = np.random.default_rng(4)
     weights = weights_of(lambda shape: drawn.random(shape) * 0.6, 80)
-    given = strands([2, 11, 44, 37], 6)
+    given = strands([2, 11, 44, 37], 6, np.array([1.25, 0.8]))
     rule = NearestNeighbor(np.float64(0.6), np.float64(0.9))
     batch = EnsembleBatch(rule, SUM, weights, given, False, True, [[]] * len(given))
     expected = CpuTarget(1).launch(ENSEMBLES, batch)
@@ -81,7 +84,7 @@ def test_what_is_left_to_the_cpu() -> None:
     drawn = np.random.default_rng(4)
     weights = weights_of(drawn.random, 40)
     rule = NearestNeighbor(np.float64(0.6), np.float64(0.9))
-    batch = EnsembleBatch(rule, SUM, weights, strands([20], 1), False, False, [[drawn.random(80)]])
+    batch = EnsembleBatch(rule, SUM, weights, strands([20], 1, np.array([1.25, 0.8])), False, False, [[drawn.random(80)]])
     (expected,) = CpuTarget(1).launch(ENSEMBLES, batch)
     (found,) = CudaTarget((0,)).launch(ENSEMBLES, batch)
     assert found.drawn[0].tolist() == expected.drawn[0].tolist()
