@@ -70,7 +70,7 @@ cuda-passed: setup ## Run all tests of CUDA kernels, and keep with what sources 
 	$(PYTEST) -q $(PARALLEL) $(CUDA_BUILDS) --kernels=record
 
 unit: setup ## All other tests
-	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow")
+	$(PYTEST) $(PARALLEL) --without-interpreted --ignore=$(CUDA_BUILDS) $(if $(EVERY),,-m "not slow" --few-specialisations)
 
 bench: setup ## Speed of path counting beside the published figures
 	$(BIN)/python benchmarks/vdj_count.py

@@ -90,6 +90,7 @@ def settings_of(level: str) -> dict[str, str]:
 def write_list(objects: Path) -> None:
     """Write which kernels, of which types, each command has used, with vectors of each width."""
     kernels: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     commands: dict[str, dict[str, list[list[int]]]] = {}
     # Vectors of 128 bits are those of Arm, too.
     widths = {
@@ -100,17 +101,18 @@ def write_list(objects: Path) -> None:
     for width, settings in widths.items():
         commands[width] = {}
         for command, used in run_lines(settings, objects, objects / f"width-{width}"):
+            sizes |= used | sizes
             numbers = [kernels.setdefault(kernel, len(kernels)) for kernel in used]
             lines = commands[width].setdefault(command, [])
             if numbers and numbers not in lines:
                 lines.append(numbers)
-    content = {"kernels": list(kernels), "commands": commands}
+    content = {"kernels": list(kernels), "kib": [sizes[kernel] for kernel in kernels], "commands": commands}
     text = json.dumps(content, indent=1)
     ahead.LIST.write_text(text + "\n", encoding="ascii")
 
 
-def run_lines(settings: dict[str, str], objects: Path, folder: Path) -> list[tuple[str, list[str]]]:
-    """Run the command lines in a process with other settings of Numba; each command with what it has used."""
+def run_lines(settings: dict[str, str], objects: Path, folder: Path) -> list[tuple[str, dict[str, int]]]:
+    """Run the command lines in a process with other settings of Numba; KiB of kernels that each has used."""
     cache = {"PLAIT_CACHE_DIR": str(objects / "cache")}
     with tempfile.TemporaryDirectory() as name:
         noted = Path(name) / "used.json"
@@ -121,12 +123,17 @@ def run_lines(settings: dict[str, str], objects: Path, folder: Path) -> list[tup
 
 def record(folder: Path, noted: Path) -> None:
     """Run the command lines in this process, compare what they write, and keep the kernels they have used."""
-    files: dict[str, None] = {}
+    files: dict[tuple[str, str], str] = {}
     load = native.load
 
-    def watched(file: Path, *rest: Any, **options: Any) -> Any:
-        files[file.name] = None
-        return load(file, *rest, **options)
+    def watched(file: Path, found: native.Signature, **options: Any) -> Any:
+        files[file.name.rpartition("-")[0], found.types] = file.name
+        return load(file, found, **options)
+
+    def kib(kernel: Any, types: str) -> int:
+        # What only Numba can call is small.
+        path = compiled_cache() / files[kernel.name, types]
+        return -(-path.stat().st_size // 1024) if path.exists() else 1
 
     native.load = watched
     golden = runpy.run_path(str(GOLDEN))
@@ -138,7 +145,7 @@ def record(folder: Path, noted: Path) -> None:
         for line in (*golden["COMMANDS"], *MORE):
             with used_kernels() as used:
                 found = golden["run"](line, place) if line in expected else run_more(line, place)
-            lines.append((command_of(line.split()), [as_listed(*call) for call in used]))
+            lines.append((command_of(line.split()), {as_listed(*call): kib(*call) for call in used}))
             wrong += [line] if line in expected and expected[line] != found else []
     if wrong:
         raise SystemExit(f"other outputs than golden ones: {wrong}")
@@ -148,7 +155,7 @@ def record(folder: Path, noted: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
     unfinished.mkdir(parents=True)
     # What calls functions of Numba's or of the compiler's is compiled by who needs it.
-    for file in filter(os.path.exists, map(compiled_cache().joinpath, files)):
+    for file in filter(os.path.exists, map(compiled_cache().joinpath, files.values())):
         shutil.copy(file, unfinished)
         (unfinished / file.name).chmod(0o644)
     unfinished.rename(folder)

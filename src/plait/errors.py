@@ -17,6 +17,9 @@ Errors carry their facts as attributes, so that callers need not parse text.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 __all__ = [
     "CountOverflow",
     "DeviceFailure",
@@ -64,6 +67,20 @@ class InvalidInput(PlaitError, ValueError):
         self.hint = hint
         text = f"{what}: found {found}, expected {expected}"
         super().__init__(f"{text}; {hint}" if hint else text)
+
+
+def one_of(parameter: str, value: object, allowed: Iterable[object]) -> None:
+    """InvalidInput if the value of a parameter is none of those `allowed`."""
+    known = list(allowed)
+    if value not in known:
+        raise InvalidInput(parameter, found=repr(value), expected=f"one of {', '.join(map(str, known))}")
+
+
+def in_range(parameter: str, value: float, least: int, most: float = math.inf) -> None:
+    """InvalidInput if the value of a parameter is below `least` or above `most`."""
+    if not least <= value <= most:
+        wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
+        raise InvalidInput(parameter, found=value, expected=wanted)
 
 
 class FormatError(PlaitError, ValueError):

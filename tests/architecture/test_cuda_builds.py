@@ -60,7 +60,7 @@ VERSIONS = [f"{name} {metadata.version(name)}" for name in ("numba", "numba-cuda
 def digest(name: str, number: int) -> str:
     """Of all that the machine code of a kernel, and this test of it, are made of."""
     kernel = KERNELS[name]
-    sources = closure(kernel.py_func, examples_of(kernel)[number])
+    sources = closure(kernel.py_func, examples_of(kernel)[number], "cuda")
     # What the modules of this target say of operations may be said of any kernel.
     tools = (Path(module.__file__ or "") for module in (cuda_build, cuda_examples))
     sources.add([*Path(cuda.__file__).parent.glob("cuda*.py"), *tools, Path(__file__)])

@@ -25,6 +25,7 @@ _CASES = {
     "inference_state": 60,
     "germline": 150,
     "study": 150,
+    "index": 40,
 }
 # What libraries warn of in broken files is not of interest here.
 pytestmark = pytest.mark.filterwarnings("ignore")

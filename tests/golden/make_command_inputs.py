@@ -15,6 +15,7 @@ from plait.vdj.germline import load_germline
 
 FOLDER = Path(__file__).parent / "commands"
 _PARTNERS = str.maketrans("ACGT", "TGCA")
+_OTHERS = {letter: [other for other in "ACGT" if other != letter] for letter in "ACGTN"}
 
 
 def _junction(v: str, d: str, j: str, rng: random.Random) -> str:
@@ -96,10 +97,71 @@ def write_cube(seed: int) -> None:
     np.save(FOLDER / "cube.npy", cube)
 
 
+def _changed(text: str, rng: random.Random, share: float) -> str:
+    """Letters lost, doubled or others, at this share of the places."""
+    found = []
+    for letter in text:
+        kept = rng.random() >= share
+        found.append(letter if kept else rng.choice(("", letter * 2, *_OTHERS[letter])))
+    return "".join(found)
+
+
+def write_genome(rng: random.Random) -> None:
+    """Contigs with a repeat, N and lower case; guides, primers, barcodes; reads, mates and barcoded ones."""
+    texts = ["".join(rng.choices("ACGT", k=size)) for size in (1700, 900, 600)]
+    repeat = texts[0][200:380]
+    texts[1] += _changed(repeat, rng, 0.02) + "".join(rng.choices("ACGT", k=200)) + repeat.lower()
+    texts[2] = texts[2][:300] + "N" * 40 + "RYKM" + texts[2][300:] + "CAG" * 40
+    names = ("first", "second", "third")
+    records = [f">{name} a contig\n{text}\n" for name, text in zip(names, texts, strict=True)]
+    (FOLDER / "genome.fasta").write_text("".join(records))
+    guides = []
+    for number in range(6):
+        # 20 letters before an NGG of either strand.
+        text = texts[number % 2].upper()
+        text = text if number % 3 else text.translate(_PARTNERS)[::-1]
+        place = rng.choice([k for k in range(30, len(text)) if text[k : k + 2] == "GG"])
+        guides.append(f"guide{number}\t{_changed(text[place - 21 : place - 1], rng, 0.05)}\n")
+    (FOLDER / "guides.tsv").write_text("".join(guides))
+    first, last = texts[0][500:522], texts[0][900:921].translate(_PARTNERS)[::-1]
+    (FOLDER / "primers.fasta").write_text(f">forward\n{first[:4]}N{first[5:]}\n>reverse\n{last}\n")
+    barcodes = ["".join(rng.choices("ACGT", k=10)) for _ in range(4)]
+    (FOLDER / "barcodes.txt").write_text("\n".join(barcodes) + "\n")
+    files: dict[str, list[str]] = {"short_1.fastq": [], "short_2.fastq": [], "barcoded.fastq": []}
+    for number in range(60):
+        text = rng.choice(texts).upper()
+        start = rng.randrange(len(text) - 220)
+        ends = text[start : start + 100], text[start + 120 : start + 220].translate(_PARTNERS)[::-1]
+        own = _changed(rng.choice(barcodes), rng, 0.04) + ends[0][:40]
+        for records, letters in zip(files.values(), (*ends, own), strict=True):
+            read = "".join(c if c in "ACGT" else "N" for c in letters)
+            read = _changed(read, rng, 0.02 if number % 3 else 0)[: rng.randrange(50, 101)]
+            scores = "".join(chr(rng.randrange(35, 74)) for _ in read)
+            records.append(f"@short{number}\n{read}\n+\n{scores}\n")
+    for name, records in files.items():
+        (FOLDER / name).write_text("".join(records))
+
+
+def write_molecules(rng: random.Random) -> None:
+    """RNA of 1 to 200 bases, T and lower case too; structures of some."""
+    sizes = (1, 12, *(rng.randrange(40, 90) for _ in range(10)), 200)
+    texts = ["".join(rng.choices("ACGU", k=size)) for size in sizes]
+    texts[3], texts[4] = texts[3].lower(), texts[4].replace("U", "T")
+    records = [f">rna{k} number {k}\n{text}\n" for k, text in enumerate(texts)]
+    (FOLDER / "rna.fasta").write_text("".join(records))
+    (FOLDER / "structures.txt").write_text(
+        ">hairpin\nGGGGAAAACCCC\n((((....))))\n"
+        ">loops\nGGGAAGGAAACCAGAGAAAACUCAACCCA\n(((..((...)).(((....)))..))).\n"
+        "GGCGGAAACCGCC\n((.((...)).))\n"
+    )
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     write_table(random.Random(1))
     write_reads(random.Random(2))
     write_sequences(random.Random(3))
     write_cube(4)
+    write_genome(random.Random(5))
+    write_molecules(random.Random(6))
     (FOLDER / "sheet.csv").write_text("file,subject_id\nrows.tsv,\n")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tracemalloc
+
 import numpy as np
 import pytest
 from support.mapping import (
@@ -15,7 +18,8 @@ from support.mapping import (
     site_hits,
 )
 
-from plait.mapping import find, off_targets
+from plait.mapping import find, off_targets, search
+from plait.mapping.files import find_files
 from plait.mapping.patterns import read_patterns
 from plait.mapping.search import Finder, FindSettings
 
@@ -130,17 +134,113 @@ def test_pam_mismatches() -> None:
     assert len(off_targets({"g": guide}, own, mismatches=6)) < len(want)
 
 
-@pytest.mark.parametrize("name", ["cas-offinder#43", "both"])
-def test_published_failures(name: str) -> None:
-    # Two bulges in one alignment, which the wrapper of Cas-OFFinder does not find.
+# What other programs are reported to get wrong, written from the descriptions.
+
+
+@pytest.mark.parametrize("limits", [(4, 0, 2), (5, 1, 3)])
+def test_two_bulges_in_one_alignment(limits: tuple[int, int, int]) -> None:
+    """cas-offinder 43: no site with several bulges."""
     guide, site = "GTCCCTAGTGGCCCCACTGT", "GTCCTGTGCCCCCACTGTGGG"
-    limits = (
-        {"mismatches": 4, "dna_bulges": 0, "rna_bulges": 2}
-        if name != "both"
-        else {"mismatches": 5, "dna_bulges": 1, "rna_bulges": 3}
+    most, dna, rna = limits
+    found = off_targets(
+        {"g": guide}, {"s": "AC" + site + "TT"}, mismatches=most, dna_bulges=dna, rna_bulges=rna
     )
-    found = off_targets({"g": guide}, {"s": "AC" + site + "TT"}, **limits)
     assert "+" in found.strand
+
+
+@pytest.mark.parametrize("strand", "+-")
+@pytest.mark.parametrize(("site", "dna", "rna"), [("ACGTTGCTATGCAAC", 1, 0), ("ACGTTGATGCAAC", 0, 1)])
+def test_places_of_sites_with_bulges(strand: str, site: str, dna: int, rna: int) -> None:
+    """cas-offinder 46: places are off by the bulge."""
+    own = "T" * 9 + site + "AGG" + "T" * 7
+    text = own if strand == "+" else reverse_complement(own)
+    found = off_targets({"g": "ACGTTGCATGCAAC"}, {"s": text}, mismatches=0, dna_bulges=dna, rna_bulges=rna)
+    (row,) = found.to_arrow().to_pylist()
+    begin = 9 if strand == "+" else 7
+    assert (row["start"], row["end"], row["strand"]) == (begin, begin + len(site) + 3, strand)
+    assert (row["dna_bulges"], row["rna_bulges"], row["pam"]) == (dna, rna, "AGG")
+
+
+def test_mismatches_and_pams_of_sites_with_bulges() -> None:
+    """cas-offinder 60: wrong numbers of mismatches, and sites without a PAM, beside bulges."""
+    rng = np.random.default_rng(60)
+    guide = "ACGTTGCATGCAAC"
+    own = {"x": planted(rng, [guide + "AGG", guide + "TCG"], 3000, 3)}
+    found = off_targets({"g": guide}, own, mismatches=2, dna_bulges=1, rna_bulges=1)
+    assert len(found) > 20
+    for row in found.to_arrow().to_pylist():
+        assert row["pam"][1:].upper() == "GG"
+        steps = "".join(step * int(n) for n, step in re.findall(r"(\d+)([=XID])", row["cigar"]))
+        steps, at = steps if row["strand"] == "+" else steps[::-1], 0
+        for letter, step in zip(row["target"], steps, strict=True):
+            same = step != "D" and letter == guide[at]
+            assert same == (step == "=")
+            at += step != "D"
+        assert at == len(guide) and steps.count("X") == row["mismatches"]
+
+
+def test_overlapping_sites_are_all_told() -> None:
+    """crisporPaper 2: sites that overlap are merged. Every PAM is a site of its own."""
+    found = off_targets({"g": "G" * 20}, {"s": "G" * 40}, mismatches=0, strands="+")
+    assert found.start.tolist() == list(range(18))
+
+
+def test_mismatches_of_the_pam_and_both_bulges_together() -> None:
+    """CRISPRitz 4: neither goes with the other."""
+    text = "TT" + "ACGTTGCTATGCAC" + "AGT" + "TT"
+    settings = {"mismatches": 0, "dna_bulges": 1, "rna_bulges": 1, "strands": "+"}
+    (row,) = (
+        off_targets({"g": "ACGTTGCATGCAAC"}, {"s": text}, pam_mismatches=1, **settings).to_arrow().to_pylist()
+    )
+    assert (row["dna_bulges"], row["rna_bulges"], row["mismatches"], row["pam"]) == (1, 1, 0, "AGT")
+    assert not len(off_targets({"g": "ACGTTGCATGCAAC"}, {"s": text}, **settings))
+
+
+def test_what_is_in_a_piece_is_in_the_whole() -> None:
+    """bwa 176: three sites are found in a piece of a chromosome, and none in the chromosome."""
+    rng = np.random.default_rng(176)
+    piece = planted(rng, ["ACGTTGCATGCAACGTAGCTAGG"], 300, 2)
+    whole = random_text(rng, 90_000, "ACGT") + piece + random_text(rng, 60_000, "ACGT")
+    guide = {"g": "ACGTTGCATGCAACGTAGCT"}
+    few = rows(off_targets(guide, {"s": piece}, mismatches=4))
+    many = rows(off_targets(guide, {"s": whole}, mismatches=4))
+    assert len(few) >= 3
+    assert {(p, s, a + 90_000, b + 90_000, *rest) for p, s, a, b, *rest in few} <= set(many)
+
+
+def test_words_of_ten_letters_are_listed() -> None:
+    """bwa 256: words of 10 to 13 letters cannot be listed."""
+    rng = np.random.default_rng(256)
+    text = random_text(rng, 50_000, "ACGT")
+    for size in (10, 11, 12, 13):
+        word = text[700 : 700 + size]
+        found = find({"w": word}, {"t": text}, mismatches=1, strands="+")
+        want = mismatch_hits(word, text, 1)
+        assert list(zip(found.start.tolist(), found.distance.tolist(), strict=True)) == want
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_tandem_repeats_of_short_periods(k: int) -> None:
+    """Repeats whose period is less than 2k: loci are runs of ends, at both ends of every sequence too."""
+    for period in range(1, 2 * k + 1):
+        unit = "ACGTTG"[:period]
+        pattern = (unit * 16)[:16]
+        own = {
+            "a": pattern, "b": (unit * 40)[:57], "c": pattern[:-1] + "N" + pattern, "d": "TTCC" + pattern * 3,
+            "e": pattern[3:], "f": reverse_complement((unit * 20)[:33]) + "A",
+        }  # fmt: skip
+        found = find({"p": pattern}, own, errors=k, edits=True)
+        got = sorted(
+            zip(found.sequence_name, found.strand, found.end.tolist(), found.distance.tolist(), strict=True)
+        )
+        strands = {"+": pattern, "-": reverse_complement(pattern)}
+        want = [
+            (name, strand, end, distance)
+            for name, text in own.items()
+            for strand, letters in strands.items()
+            for end, distance in edit_loci(edit_ends(letters, text, k), k)
+        ]
+        assert got == sorted(want)
 
 
 def found_in_blocks(settings: dict[str, object], own: dict[str, str], most: int) -> list[tuple]:
@@ -291,3 +391,35 @@ def test_a_million_hits() -> None:
     assert (np.diff(found.start) == 1).all()
     loci = find({"p": "AAAAAAAAAAAA"}, {"t": "A" * 300_000}, errors=1, edits=True, strands="+")
     assert rows(loci) == [("p", "t", 0, 12, "+", 0)]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("_FIRST_LETTERS", 1 << 10), ("_MANY_HITS", 1 << 9), ("_FEWEST_LETTERS", 1 << 9)):
+        monkeypatch.setattr(search, name, size)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_are_given_as_they_come(mode: str, small_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a long sequence come in order and in small parts, and are those of one block."""
+    rng = np.random.default_rng(12)
+    parts = [planted(rng, list(PATTERNS.values()), 3000, 1), "AC" * 3000, "N" * 200, "GATTACA" * 400]
+    own = {"one": "".join(parts), "two": parts[0] + parts[2]}
+    finder = Finder(read_patterns(PATTERNS), FindSettings(**MODES[mode]))
+    given = [len(part) for _, part in finder.sequences(own, most=1 << 10)]
+    assert len(given) > 3 and max(given) < sum(given) - 10
+    got = find(PATTERNS, own, **MODES[mode])
+    monkeypatch.setattr(search, "_FIRST_LETTERS", 1 << 30)
+    assert got.to_arrow() == find(PATTERNS, own, **MODES[mode]).to_arrow()
+
+
+def test_memory_does_not_grow_with_the_hits(tmp_path, small_blocks: None) -> None:
+    peaks = []
+    for letters in (4_000, 4_000, 24_000):
+        (tmp_path / "t.fa").write_text(">t\n" + "A" * letters + "\n")
+        tracemalloc.start()
+        done = find_files("A" * 12, [tmp_path / "t.fa"], tmp_path / "o.sam", FindSettings(mismatches=1))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert done.rows == letters - 11
+    assert peaks[2] < 1.5 * peaks[1]

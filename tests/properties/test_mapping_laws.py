@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.mapping import bulge_limits, edit_ends, mismatch_hits, reverse_complement, site_hits
 
+from plait import mapping
 from plait.mapping import find, off_targets
 
 LETTERS = st.sampled_from("ACGT")
@@ -78,6 +79,56 @@ def test_sequences_beside_each_other_are_found_as_if_alone(
     alone = [find({"p": one[0]}, {name: text}, **settings) for name, text in (("a", one[1]), ("b", two[1]))]
     tables = [found.to_arrow().to_pylist() for found in alone]
     assert both.to_arrow().to_pylist() == [*tables[0], *tables[1]]
+
+
+@examples(40)
+@given(near(), st.integers(0, 2), st.booleans())
+def test_more_errors_lose_nothing_and_a_turned_text_mirrors(
+    case: tuple[str, str], k: int, edits: bool
+) -> None:
+    pattern, text = case
+    text = "".join(c if c in "ACGT" else "A" for c in text.upper())
+
+    def ends(text: str, k: int) -> set[tuple[str, int, int]]:
+        settings = {"errors": k, "edits": True, "report": "ends"} if edits else {"mismatches": k}
+        found = find({"p": pattern}, {"t": text}, **settings)
+        return set(zip(found.strand, found.end.tolist(), found.distance.tolist(), strict=True))
+
+    few = ends(text, k)
+    assert few <= ends(text, k + 1)
+    if not edits:
+        turned = ends(reverse_complement(text), k)
+        size, own = len(text), len(pattern)
+        assert {("-+"[strand == "-"], size - end + own, d) for strand, end, d in turned} == few
+
+
+@examples(25)
+@given(st.data())
+def test_laws_of_mapping(data: st.DataObject) -> None:
+    """Turned contigs mirror loci, joined files give the union, and more substitutions lose nothing."""
+    contigs = {name: data.draw(st.text(LETTERS, min_size=40, max_size=150)) for name in ("a", "b")}
+    reads = {}
+    for k in range(3):
+        source = contigs[data.draw(st.sampled_from(["a", "b"]))]
+        at = data.draw(st.integers(0, len(source) - 30))
+        own = list(source[at : at + 30])
+        own[data.draw(st.integers(0, 29))] = data.draw(LETTERS)
+        reads[f"r{k}"] = "".join(own)
+
+    def loci(contigs: dict[str, str], errors: int) -> set[tuple[object, ...]]:
+        found = mapping.map(reads, contigs, errors=errors, substitutions_only=True).to_arrow().to_pylist()
+        keys = ("read", "contig", "start", "strand", "distance")
+        return {tuple(row[key] for key in keys) for row in found if row["contig"] is not None}
+
+    both = loci(contigs, 2)
+    assert both == set().union(*(loci({name: text}, 2) for name, text in contigs.items()))
+    assert loci(contigs, 1) <= both
+    turned = loci({name: reverse_complement(text) for name, text in contigs.items()}, 2)
+    assert both == {
+        (read, name, len(contigs[name]) - start - 30, "-+"[strand == "-"], d)
+        for read, name, start, strand, d in turned
+    }
+    assert len(both) >= 3
 
 
 def test_the_oracle_of_bulges() -> None:

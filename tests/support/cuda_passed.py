@@ -104,7 +104,7 @@ class Recorder:
         cuda.CudaKernel.launch = noted  # type: ignore[method-assign]
 
     def _note(self, closure: Callable[..., Any], kernel: Any, arguments: tuple[Any, ...]) -> None:
-        files = {*closure(kernel.py_func, arguments).files}
+        files = {*closure(kernel.py_func, arguments, "cuda").files}
         frame = sys._getframe(2)
         while frame is not None:
             files.add(frame.f_code.co_filename)

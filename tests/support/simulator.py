@@ -1,9 +1,10 @@
-"""Numba's CUDA simulator, with less waiting.
+"""Numba's CUDA simulator, with warps and with less waiting.
 
 There the threads of a block are threads of Python, and another one asks them all the time whether they have
 arrived at a barrier. It holds the interpreter while it asks, which takes more time than the kernels do.
 `quicken` lets the last thread that arrives wake the others instead, and gives kernels NumPy's arrays in the
-place of wrappers, which look at each element they hand out.
+place of wrappers, which look at each element they hand out; and it says how the lanes of a warp meet, which
+the simulator does not know.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from plait.lang import warps
+from plait.lang.warps import WARP
 
 __all__ = ["quicken"]
 
@@ -57,6 +61,7 @@ def quicken() -> None:
     simulator.BlockManager.run = _block_runner(simulator.BlockThread)
     simulator.BlockThread.run = _thread_runner(simulator.BlockThread.run)
     simulator.BlockThread.syncthreads = _synchronize
+    warps.place_in_warp = _place
 
 
 def _block_runner(make_thread: Callable[..., Any]) -> Callable[..., None]:
@@ -113,3 +118,73 @@ def _synchronize(self: Any) -> None:
     self.abort = state.failed
     if self.abort:
         raise RuntimeError("another thread of the block failed")
+
+
+#: Seconds after which a simulated lane no longer waits for the others.
+_PATIENCE = 60
+
+
+class _Warp:
+    """Where the lanes of one simulated warp meet.
+
+    Values of one exchange and the next have slots of their own: a lane that writes for the next one has seen
+    all others arrive there, so they are done with those before the last. So lanes wait once per exchange.
+    """
+
+    made = threading.Lock()
+
+    def __init__(self, lanes: int) -> None:
+        self.values: tuple[list[Any], list[Any]] = ([None] * WARP, [None] * WARP)
+        self._turn = [0] * lanes
+        self._lock = threading.Lock()
+        self._arrived = 0
+        # One lock for each lane, held until the last one arrives: lanes that wake need not queue for another.
+        self._gates = [threading.Lock() for _ in range(lanes)]
+        for gate in self._gates:
+            gate.acquire()
+
+    def wait(self, lane: int) -> None:
+        """Wait until all lanes are here."""
+        with self._lock:
+            self._arrived += 1
+            last = self._arrived == len(self._gates)
+            if last:
+                self._arrived = 0
+        if last:
+            for other, gate in enumerate(self._gates):
+                if other != lane:
+                    gate.release()
+        elif not self._gates[lane].acquire(timeout=_PATIENCE):
+            raise RuntimeError(f"lane {lane} of a simulated warp waited for others that do not come")
+
+    def gather(self, lane: int, value: Any) -> list[Any]:
+        """Give a value, and look at those of all lanes."""
+        values = self.values[self._turn[lane]]
+        self._turn[lane] ^= 1
+        values[lane] = value
+        self.wait(lane)
+        return values
+
+
+def _place() -> tuple[_Warp, int]:
+    """The warp of the running thread, and its lane."""
+    thread: Any = threading.current_thread()
+    found = getattr(thread, "plait_warp", None)
+    if found is None:
+        found = thread.plait_warp = _first_place(thread)
+    return found
+
+
+def _first_place(thread: Any) -> tuple[_Warp, int]:
+    manager = getattr(thread, "_manager", None)
+    if manager is None:
+        raise RuntimeError("lanes of a warp meet on a GPU or in the CUDA simulator only")
+    warp, lane = divmod(thread.thread_id, WARP)
+    with _Warp.made:
+        warps = manager.__dict__.setdefault("plait_warps", {})
+        if warp not in warps:
+            threads = 1
+            for size in manager._block_dim:
+                threads *= size
+            warps[warp] = _Warp(min(WARP, threads - warp * WARP))
+    return warps[warp], lane

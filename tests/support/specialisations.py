@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-__all__ = ["MORE", "MOST", "Specialisations"]
+__all__ = ["MOST", "Specialisations"]
 
 #: Each takes 2 to 16 s of processor to compile.
 MOST = 8
-#: Kernels that the package itself asks for more: types of lanes by ends of alignments and gaps; types and
-#: algebras by sources of scores and whether choices are kept.
-MORE = {"plait.dp.pairs.inter_sequence.score_some_blocks": 12, "plait.dp.pairs.lists.align_pairs": 10}
 
 
 class Specialisations:
@@ -59,9 +56,9 @@ class Specialisations:
     def _too_many(self) -> list[str]:
         counts = {name: len(types) for name, types in self._asked.items() if name.startswith("plait.")}
         return [
-            f"{name} with {count} specialisations, at most {MORE.get(name, MOST)}"
+            f"{name} with {count} specialisations, at most {MOST}"
             for name, count in sorted(counts.items())
-            if count > MORE.get(name, MOST)
+            if count > MOST
         ]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

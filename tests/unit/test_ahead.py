@@ -74,12 +74,13 @@ def _total(rows: Any) -> Any:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list of three kernels, of which a command uses the first and the last; numbers that are compiled."""
-    kernels = [f"{__name__}:_total {kind}1w" for kind in ("<i8", "<f8", "<i4")]
+    """A list of four kernels, of which a command uses all but the second; numbers that are compiled."""
+    kernels = [f"{__name__}:_total {kind}1w" for kind in ("<i8", "<f8", "<i4", "<i2")]
     done: list[int] = []
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__, sys))
     monkeypatch.setattr(sys.modules[__name__], "_total", _total, raising=False)
-    monkeypatch.setattr(ahead, "_listed", lambda: (kernels, {"vdj": [[1]], "vdj count": [[1], [0, 2]]}))
+    commands = {"vdj": [[1]], "vdj count": [[1], [0, 2, 3]]}
+    monkeypatch.setattr(ahead, "_listed", lambda: ahead._Listed(kernels, [70, 9, 64, 2], commands))
     monkeypatch.setattr(ahead, "_is_kept", done.__contains__)
     monkeypatch.setenv("PLAIT_THREADS", "2")
     return done
@@ -107,7 +108,6 @@ def test_what_goes_with_a_missing_kernel_is_compiled_by_others(
     listed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Process] = []
-    told: list[tuple[int, int]] = []
 
     def start(numbers: list[int], processes: int) -> list[Process]:
         started.extend(Process(numbers) for _ in range(processes))
@@ -115,7 +115,7 @@ def test_what_goes_with_a_missing_kernel_is_compiled_by_others(
 
     monkeypatch.setattr(ahead, "start", start)
     words = ["vdj", "count", "rows.tsv"]
-    with ahead.Ahead(words, lambda *facts: told.append(facts)) as helper:
+    with ahead.Ahead(words) as helper:
         assert helper(_total.name, "<u81w") is None, "of no command line"
         assert helper("another", "<i41w") is None
         assert helper(_total.name, "<f81w") is None, "nothing else goes with it"
@@ -126,16 +126,29 @@ def test_what_goes_with_a_missing_kernel_is_compiled_by_others(
             pass
         assert helper(_total.name, "<i81w") is not None
         before = len(compiling.compiled_kernels())
-        listed += [0, 2]
-    assert compiling.compiled_kernels()[before:] == [_total.name] * 2
-    assert told == [(2, 2)] and [process.numbers for process in started] == [[2, 0], [2, 0]]
+        listed += [0, 2, 3]
+    assert compiling.compiled_kernels()[before:] == [_total.name] * 3
+    assert helper.processes == 2
+    # The one that is needed first, and then the largest.
+    assert [process.numbers for process in started] == [[2, 0, 3]] * 2
     assert all(process.ended for process in started)
-    listed.remove(2)
-    with ahead.Ahead(words, lambda *facts: told.append(facts)) as helper:
-        assert helper(_total.name, "<i41w") is None, "it alone is missing"
-    with ahead.Ahead(["vdj", "pgen"], lambda *facts: told.append(facts)) as helper:
+    for missing in ([2], [2, 3]):
+        listed[:] = [number for number in (0, 2, 3) if number not in missing]
+        with ahead.Ahead(words) as helper:
+            assert helper(_total.name, "<i41w") is None, "a process takes longer to start than that"
+    with ahead.Ahead(["vdj", "pgen"]) as helper:
         assert helper(_total.name, "<i41w") is None
-    assert len(told) == 1
+    assert len(started) == 2
+
+
+@WITHOUT_COMPILER
+def test_processes_are_started_where_they_are_worth_it(
+    listed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (ahead.worth([2]), ahead.worth([0, 3]), ahead.worth([0, 2])) == (1, 1, 2)
+    assert ahead.worth([0, 0, 0, 0]) == 2, "there are two processors"
+    monkeypatch.setenv("PLAIT_THREADS", "9")
+    assert (ahead.worth([0, 0, 0, 0]), ahead.worth([0, 0])) == (4, 2)
 
 
 def test_a_kernel_is_waited_for_while_others_are_at_work(tmp_path: Path) -> None:

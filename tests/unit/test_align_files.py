@@ -15,9 +15,9 @@ import pytest
 
 from plait.align import align, make_aligner
 from plait.align.aligner import Aligner
+from plait.align.batches import CellProgress
 from plait.align.files import (
     AlignedFiles,
-    AlignProgress,
     CodedFile,
     FilePairs,
     align_files,
@@ -383,7 +383,7 @@ def test_progress(
     fasta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("plait.align.files._MOST_PAIRS", 4)
-    seen: list[AlignProgress] = []
+    seen: list[CellProgress] = []
     paths = fasta(QUERIES), fasta(TARGETS, "b.fa")
     done = run(*paths, tmp_path / "out.tsv", aligner(**options), pairs="all", progress=seen.append)
     cells = [state.cells for state in seen]

@@ -10,6 +10,7 @@ import pytest
 
 from plait.alphabets import reverse_complement
 from plait.errors import FormatError, InvalidInput
+from plait.formats.checkpoints import letters_of
 from plait.vdj.alleles.evidence import AlleleEvidence
 from plait.vdj.alleles.sites import (
     BASES,
@@ -25,7 +26,7 @@ from plait.vdj.alleles.sites import (
     unpack,
 )
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import booleans, integers, letters_of, read_cigars, texts
+from plait.vdj.reads.columns import booleans, integers, read_cigars, texts
 
 V = "GATTACAGATTACCAGATGCATGTGCCAGC"
 J = "AACTTTGGAGGTGGCACCCGA"

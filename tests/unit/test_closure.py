@@ -16,19 +16,30 @@ import plait
 
 PACKAGE = Path(plait.__file__).parent
 
-#: Prints the digest of every kernel of plait.
+#: Prints the digest of every kernel of plait: as it is, and after each of the edits, which are undone.
 DIGESTS = """
-import gc, importlib, json, pkgutil
+import gc, importlib, json, os, pkgutil
+from pathlib import Path
 import plait
-from plait.lang import compile as _jit
+from plait.lang import closure, compile as _jit
 
 left_out = ("__main__", "cuda", "gpu", "reports", "cli")
 for module in pkgutil.walk_packages(plait.__path__, "plait."):
     if not any(part.startswith(left_out) for part in module.name.split(".")):
         importlib.import_module(module.name)
 kernels = [found for found in gc.get_objects() if type(found) is _jit._Kernel]
-closures = {one.name: _jit.closure(one.py_func, ()) for one in kernels}
-print(json.dumps({name: [found.digest(), *found.files] for name, found in closures.items()}))
+found = []
+for edited in [[], *json.loads(os.environ["EDITS"])]:
+    files = {Path(plait.__file__).parent / name for name in edited}
+    before = {file: file.read_text() for file in files}
+    for file, text in before.items():
+        file.write_text(text + "\\n")
+    closure._content.cache_clear()
+    closures = {one.name: _jit.closure(one.py_func, ()) for one in kernels}
+    found.append({name: [made.digest(), *made.files] for name, made in closures.items()})
+    for file, text in before.items():
+        file.write_text(text)
+print(json.dumps(found))
 """
 
 #: A kernel, and what it is made of, in several files.
@@ -168,6 +179,24 @@ def test_nothing_else_matters(tmp_path: Path) -> None:
     assert sources(tmp_path, PYTHONHASHSEED="2") == before
 
 
+#: Digests of all kernels that commands use, with the types of their arguments.
+LISTED = """
+import json
+from plait.lang import ahead, compile as _jit
+
+count = len(json.loads(ahead.LIST.read_text(encoding="ascii"))["kernels"])
+found = [ahead.kernel_and_arguments(number) for number in range(count)]
+print(json.dumps([_jit.closure(kernel.py_func, arguments).digest() for kernel, arguments in found]))
+"""
+
+
+def test_what_else_is_imported_does_not_matter(tmp_path: Path) -> None:
+    """What one process keeps another one finds: also one that has compiled, or uses a GPU."""
+    modules = ("numba", "plait.lang.instructions", "plait.dp.pairs.gpu_packed", "plait.dp.pairs.gpu_stripes")
+    others = "".join(f"import {name}\n" for name in modules)
+    assert answers(others + LISTED, tmp_path) == answers(LISTED, tmp_path)
+
+
 #: More than five kernels are made of them: the recurrence of gaps, bits of three coders and decoders, and
 #: modules of small kernels: texts of columns, rows of bits, lookups that nothing but tests and a page run.
 SHARED = {
@@ -179,26 +208,18 @@ SHARED = {
 def test_an_edit_compiles_few_kernels_again(tmp_path: Path) -> None:
     copy = tmp_path / "plait"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    before = answers(DIGESTS, tmp_path)
+    # No kernel is made of two of them.
+    orders = ["dp/chain/weigh.py", "dp/pairs/traceback.py", "vdj/reads/mates.py"]
+    others = ["settings.py", "formats/tables.py", "align/batches.py", "reports/doctor.py"]
+    edits = [orders, others, ["lang/instructions.py"]]
+    before, *after = answers(DIGESTS, tmp_path, EDITS=json.dumps(edits))  # type: ignore[misc]  # a list
     assert isinstance(before, dict) and len(before) >= 40
     counted = Counter(file.removeprefix(f"{copy}/") for _, *files in before.values() for file in files)
     inside = {name: n for name, n in counted.items() if not name.startswith(("lang/", "/"))}
     assert len(inside) >= 25
     assert {name for name, n in inside.items() if n > 5} <= SHARED
-
-    def again(*names: str) -> set[str]:
-        whole = {name: (copy / name).read_text() for name in names}
-        for name, text in whole.items():
-            (copy / name).write_text(text + "\n")
-        after = answers(DIGESTS, tmp_path)
-        assert isinstance(after, dict)
-        for name, text in whole.items():
-            (copy / name).write_text(text)
-        return {kernel for kernel in before if after[kernel][0] != before[kernel][0]}
-
-    # No kernel is made of two of them.
-    orders = ("dp/chain/weigh.py", "dp/pairs/traceback.py", "vdj/reads/mates.py")
-    assert len(again(*orders)) == sum(inside[order] for order in orders)
-    assert again("settings.py", "formats/tables.py", "align/batches.py", "reports/doctor.py") == set()
+    again = [{kernel for kernel in before if found[kernel][0] != before[kernel][0]} for found in after]
+    assert len(again[0]) == sum(inside[order] for order in orders)
+    assert again[1] == set()
     # What says how lanes compile is part of every kernel that works on lanes, but of no other.
-    assert len(before) / 4 < len(again("lang/instructions.py")) < len(before) / 2
+    assert len(before) / 4 < len(again[2]) < len(before) / 2

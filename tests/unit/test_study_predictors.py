@@ -15,8 +15,8 @@ from plait.errors import InvalidInput
 from plait.vdj import PathModel
 from plait.vdj.convergence.regression import PredictorSet, choose_predictors, family_of, model_groups
 from plait.vdj.convergence.settings import StudySettings
-from plait.vdj.convergence.stages import clonotype_schema, pair_schema, region_names
-from plait.vdj.counting import D_REGION_COLUMNS, PathCounter, ResultColumns
+from plait.vdj.convergence.stages import clonotype_schema, pair_schema
+from plait.vdj.counting import D_REGION_COLUMNS, PathCounter, ResultColumns, region_names
 from plait.vdj.germline import load_germline
 
 MODEL = PathModel(pi=2, nu=6, sweep_pi=(0, 2), sweep_nu=(0, 6))
@@ -35,7 +35,7 @@ def clonotypes() -> pa.Table:
     counter = PathCounter("mouse_trb", MODEL, device="cpu")
     result = ResultColumns(counter.germline, MODEL, "vdj", "null").batch(counter.count(*columns))
     sweep = np.asarray(result["path_count_sweep_by_d"].flatten().fill_null(0)).reshape(300, 2, 4).sum(axis=1)
-    found = {name: result[name] for name in ("status", "path_count", *region_names(SETTINGS))}
+    found = {name: result[name] for name in ("status", "path_count", *region_names(SETTINGS.chain))}
     # As it is where no nucleotide of any D gene occurs.
     with_d = pa.array([k % 9 > 0 for k in range(300)])
     for name in D_REGION_COLUMNS:
@@ -128,7 +128,7 @@ def test_chains_without_d() -> None:
     assert "d_match_length" not in predictors.names and "n1_length" in predictors.names
     assert list(model_groups(predictors))[1] == "n1_only"
     columns = ResultColumns(load_germline("mouse_tra"), MODEL, "vj", "null").schema.names
-    assert set(region_names(settings)) <= set(columns)
+    assert set(region_names("vj")) <= set(columns)
 
 
 def test_schemas_say_what_the_columns_are() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,13 @@ class PairBatch:
     def only(self, pairs: NDArray[np.int64]) -> PairBatch:
         """Some of the pairs."""
         return PairBatch(self.queries.take(pairs), self.targets.take(pairs))
+
+
+class CellProgress(NamedTuple):
+    """How far a run is: cells visited, and cells of all pairs; of FASTA files that are read, an estimate."""
+
+    cells: int
+    total_cells: int
 
 
 def ignore_progress(cells: int) -> None:

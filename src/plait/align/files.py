@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.align.aligner import Aligner
-from plait.align.batches import CodeList, PairBatch, code_list
+from plait.align.batches import CellProgress, CodeList, PairBatch, code_list
 from plait.align.scoring import ALPHABETS, Scoring, common_kind, count_sample, make_scoring, match_mismatch
 from plait.align.settings import Kind, Pairing
 from plait.align.statistics import KarlinAltschul, karlin_altschul
@@ -417,14 +417,6 @@ _PARTS_PER_THREAD: Final = 4
 _FEWEST_TARGETS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class AlignProgress:
-    """How far a run is: cells visited, and cells of all pairs."""
-
-    cells: int
-    total_cells: int
-
-
 class _Stopped(Exception):
     """Nobody waits for the results any more."""
 
@@ -432,7 +424,7 @@ class _Stopped(Exception):
 class _Meter:
     """Counts cells for several threads, and ends their work where it can be ended."""
 
-    def __init__(self, total: int, progress: Callable[[AlignProgress], None] | None) -> None:
+    def __init__(self, total: int, progress: Callable[[CellProgress], None] | None) -> None:
         self._lock = Lock()
         self._total = total
         self._progress = progress
@@ -446,7 +438,7 @@ class _Meter:
             # Tiles that an alignment passes through are visited twice.
             self._cells = min(self._cells + cells, self._total)
             if self._progress is not None:
-                self._progress(AlignProgress(self._cells, self._total))
+                self._progress(CellProgress(self._cells, self._total))
 
 
 _Batch = list[PairStretch]
@@ -485,7 +477,7 @@ class FileRun:
         scores_only: bool,
         statistics: KarlinAltschul | None,
         cells: int,
-        progress: Callable[[AlignProgress], None] | None,
+        progress: Callable[[CellProgress], None] | None,
     ) -> None:
         self._aligner = aligner
         self._names = names
@@ -669,7 +661,7 @@ def align_files(
     score_only: bool = False,
     md: bool = False,
     command: str = "",
-    progress: Callable[[AlignProgress], None] | None = None,
+    progress: Callable[[CellProgress], None] | None = None,
 ) -> AlignedFiles:
     """Align the sequences of two FASTA files, or those of one with each other, and write what is found.
 

@@ -136,15 +136,11 @@ def aligned_regions(alignment: Alignment, query: _Bytes, target: _Bytes) -> tupl
 _RUN_CHARACTERS = 20
 
 
-class DescribedPaths(NamedTuple):
-    """The CIGARs of n alignments, and (n, 7) `counts`: columns are `plait.dp.pairs.traceback.COUNTS`."""
+def describe(paths: Paths) -> tuple[list[str], NDArray[np.int64]]:
+    """CIGARs of n paths, and counts, (n, 7); `InvalidInput` if a path leaves its sequences.
 
-    counts: NDArray[np.int64]
-    cigars: list[str]
-
-
-def describe(paths: Paths) -> DescribedPaths:
-    """CIGARs and counts of paths; `InvalidInput` if a path leaves its sequences."""
+    Columns of the counts are `plait.dp.pairs.traceback.COUNTS`.
+    """
     n = len(paths.run_offsets) - 1
     # A run of pairs can fall apart into columns, each with a number of one digit.
     pairs = int(paths.runs[paths.runs[:, 0] == 0, 1].sum())
@@ -162,7 +158,7 @@ def describe(paths: Paths) -> DescribedPaths:
         )
         raise InvalidInput("runs", found=found, expected="a path inside its sequences")
     whole = out.cigars[: out.bounds[-1]].tobytes().decode("ascii")
-    return DescribedPaths(out.counts, [whole[a:b] for a, b in pairwise(out.bounds.tolist())])
+    return [whole[a:b] for a, b in pairwise(out.bounds.tolist())], out.counts
 
 
 _GAP = ord("-")
@@ -400,8 +396,8 @@ def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -
 
     Pairs may share sequences. `InvalidInput` if a path is longer than the sequences before its end.
     """
-    found = describe(Paths(*map(np.ascontiguousarray, paths)))
-    columns = (scores.tolist(), paths.query_ends.tolist(), paths.target_ends.tolist(), found.counts.tolist())
+    cigars, counts = describe(Paths(*map(np.ascontiguousarray, paths)))
+    columns = (scores.tolist(), paths.query_ends.tolist(), paths.target_ends.tolist(), counts.tolist())
     return [
         Alignment(
             score=score,
@@ -420,5 +416,5 @@ def make_alignments(paths: Paths, scoring: Scoring, scores: NDArray[np.int64]) -
         for (
             cigar, score, query_end, target_end,
             (query_start, target_start, matches, mismatches, similar, gaps, gap_openings),
-        ) in zip(found.cigars, *columns, strict=True)
+        ) in zip(cigars, *columns, strict=True)
     ]  # fmt: skip

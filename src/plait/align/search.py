@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait._version import __version__
-from plait.align.batches import PairBatch, PairSweep, code_list
+from plait.align.batches import CellProgress, PairBatch, PairSweep, code_list
 from plait.align.results import Alignment
 from plait.align.scoring import (
     SAMPLE,
@@ -38,7 +38,6 @@ from plait.align.sweeps import (
     Entry,
     Found,
     Ranking,
-    SearchProgress,
     SearchQuery,
     align_long_target,
     distinct,
@@ -215,7 +214,7 @@ class _Hit(NamedTuple):
 
 
 _Report = Callable[[int, Found], None]
-_Progress = Callable[[SearchProgress], None]
+_Progress = Callable[[CellProgress], None]
 
 
 def _checked(settings: SearchSettings) -> SearchSettings:
@@ -479,7 +478,7 @@ def search(
     settings: SearchSettings | None = None,
     *,
     scores: bool = False,
-    progress: Callable[[SearchProgress], None] | None = None,
+    progress: Callable[[CellProgress], None] | None = None,
 ) -> SearchResult:
     """Search a database for the sequences that are most similar to each query.
 
@@ -548,7 +547,7 @@ def search_files(
     *,
     format: str | None = None,
     columns: Sequence[str] | None = None,
-    progress: Callable[[SearchProgress], None] | None = None,
+    progress: Callable[[CellProgress], None] | None = None,
 ) -> SearchSummary:
     """Search a database for the queries of a FASTA file, and write the hits.
 

@@ -204,12 +204,9 @@ def count_optimal(
     >>> count.score, count.count
     (-1, 2)
     """
-    scoring = guess_scoring([query], [target]) if scoring is None else scoring
-    task = _task(query, target, scoring, mode, device)
+    task, how = _task(query, target, scoring, mode, device)
     (score, count), algebra = _counted(task, overflow, count_best)
-    provenance = _provenance(
-        task.interpreted, f"Optimal of {algebra}", scoring=scoring, mode=mode, overflow=overflow
-    )
+    provenance = _provenance(task.interpreted, f"Optimal of {algebra}", overflow=overflow, **how)
     return OptimalCount(score=score, count=count, mode=mode, provenance=provenance)
 
 
@@ -248,16 +245,13 @@ def log_partition(
     InvalidInput
         If an argument is wrong or a sequence has a letter that the matrix has not.
     """
-    scoring = guess_scoring([query], [target]) if scoring is None else scoring
-    task = _task(query, target, scoring, mode, device)
+    task, how = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     return LogPartition(
         value=log_sum(task, temperature),
         temperature=temperature,
         mode=mode,
-        provenance=_provenance(
-            task.interpreted, "LogSum", scoring=scoring, mode=mode, temperature=temperature
-        ),
+        provenance=_provenance(task.interpreted, "LogSum", temperature=temperature, **how),
     )
 
 
@@ -304,8 +298,7 @@ def match_posteriors(
     Unsupported
         If more than `memory` bytes are needed.
     """
-    scoring = guess_scoring([query], [target]) if scoring is None else scoring
-    task = _task(query, target, scoring, mode, device)
+    task, how = _task(query, target, scoring, mode, device)
     _check_temperature(task, temperature)
     needed = 8 * (task.query.size * task.target.size + COLUMNS * (task.target.size + 1))
     if needed > memory:
@@ -323,9 +316,7 @@ def match_posteriors(
         log_partition=total,
         temperature=temperature,
         mode=mode,
-        provenance=_provenance(
-            task.interpreted, "LogSum", scoring=scoring, mode=mode, temperature=temperature
-        ),
+        provenance=_provenance(task.interpreted, "LogSum", temperature=temperature, **how),
     )
 
 
@@ -337,7 +328,11 @@ def _interpreted(mode: str, device: str) -> bool:
     return device == "reference"
 
 
-def _task(query: str | bytes, target: str | bytes, scoring: Scoring, mode: str, device: str) -> SumTask:
+def _task(
+    query: str | bytes, target: str | bytes, scoring: Scoring | None, mode: str, device: str
+) -> tuple[SumTask, dict[str, Any]]:
+    """What is summed, by default with the scoring that suits the sequences; and how, for provenance."""
+    scoring = guess_scoring([query], [target]) if scoring is None else scoring
     interpreted = _interpreted(mode, device)
     codes = (scoring.encode(query, "query"), scoring.encode(target, "target"))
     scores = scoring.matrix.scores.astype(np.int64)
@@ -345,7 +340,8 @@ def _task(query: str | bytes, target: str | bytes, scoring: Scoring, mode: str, 
     if _largest(task) >= _EXACT:
         found = f"scores that may add up to {_largest(task)}"
         raise InvalidInput("scoring", found=found, expected="sums below 2^53")
-    return task
+    costs = {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return task, {"mode": mode, "matrix": scoring.matrix.name, **costs}
 
 
 def _largest(task: SumTask) -> int:
@@ -388,13 +384,6 @@ def _counted(task: SumTask, overflow: str, count: Any) -> tuple[Any, str]:
 
 
 def _provenance(interpreted: bool, algebra: str, **parameters: Any) -> Provenance:
-    scoring = parameters.pop("scoring", None)
-    if scoring is not None:
-        parameters |= {
-            "matrix": scoring.matrix.name,
-            "gap_open": scoring.gap_open,
-            "gap_extend": scoring.gap_extend,
-        }
     device = "reference" if interpreted else "cpu"
     return Provenance(
         version=__version__, device=device, schedule="state_sweep", algebra=algebra, parameters=parameters

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.align.batches import PairBatch, PairSweep, against, block_query, code_list
+from plait.align.batches import CellProgress, PairBatch, PairSweep, against, block_query, code_list
 from plait.align.database import SequenceDatabase, is_database, open_database, pack_sequences
 from plait.align.results import Alignment
 from plait.align.scoring import (
@@ -636,13 +636,6 @@ _TASKS: Final = 4
 _LONGEST_IN_LANES: Final = 1 << 20
 
 
-class SearchProgress(NamedTuple):
-    """How far a search is; while FASTA files are read, `total_cells` is an estimate."""
-
-    cells: int
-    total_cells: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchQuery:
     """A query, ready to be swept: `letters` as read, and `codes`, indices into the matrix.
@@ -817,7 +810,7 @@ def sweep_all(
     first: int = 0,
     swept: int = 0,
     report: Callable[[int, Found], None] | None = None,
-    progress: Callable[[SearchProgress], None] | None = None,
+    progress: Callable[[CellProgress], None] | None = None,
 ) -> int:
     """Sweep all queries against all targets, reading them once; returns the cells of all matrices so far.
 
@@ -843,7 +836,7 @@ def sweep_all(
             if progress is not None:
                 share = before + (task.share - before) * min(done / max(task.work, 1), 1.0)
                 total = max(round(cells / share), cells) if share else 0
-                progress(SearchProgress(swept + cells, swept + total))
+                progress(CellProgress(swept + cells, swept + total))
             if task.last:
                 wanted = [NOTHING.records, *(ranking.records() for ranking in rankings)]
                 source.keep(distinct(np.concatenate(wanted)))

@@ -44,35 +44,31 @@ def say(message: str) -> None:
 
 @contextmanager
 def compilation_told(words: Sequence[str] = ()) -> Iterator[None]:
-    """Compile in several processes what a command line needs; say when it begins, and what it took."""
+    """Compile what a command line needs, where it pays in several processes; say how much and how long."""
     before, seconds = len(compiled_kernels()), compiling_seconds()
-    said: list[str] = []
+    ahead: list[Ahead] = []
 
-    def begun(_: str) -> None:
-        if not said:
-            said.append("compiling for this machine")
-            say(said[0])
-
-    def shared_out(kernels: int, processes: int) -> None:
-        said.append(f"compiling {kernels} kernels for this machine in {processes} processes")
-        say(said[-1])
+    def begun(*_: str) -> None:
+        # The line that tells all comes over this one.
+        if sys.stderr.isatty():
+            print("plait: compiling for this machine", end="\r", file=sys.stderr, flush=True)
 
     def ask(kernel: str, types: str) -> Callable[[], bool] | None:
+        begun()
         if not ahead:
             from plait.lang.ahead import Ahead
 
-            ahead.append(processes.enter_context(Ahead(words, shared_out)))
+            ahead.append(processes.enter_context(Ahead(words)))
         return ahead[0](kernel, types)
 
-    ahead: list[Ahead] = []
     try:
         with listen(begun), ExitStack() as processes, helped(ask):
             yield
     finally:
-        count = len(compiled_kernels()) - before
-        if count:
-            kernels = f"{count} kernel{'' if count == 1 else 's'}"
-            say(f"compiled {kernels} in {compiling_seconds() - seconds:.1f} s, which are in no rate")
+        if count := len(compiled_kernels()) - before:
+            kernels = f"{count} kernel{'' if count == 1 else 's'} for this machine"
+            by = f" by {ahead[0].processes} processes" if ahead and ahead[0].processes else ""
+            say(f"compiled {kernels} in {compiling_seconds() - seconds:.1f} s{by}, which are in no rate")
 
 
 class Bar:

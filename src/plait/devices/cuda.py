@@ -94,7 +94,7 @@ class CudaKernel:
 
     def _folder(self, arguments: tuple[Any, ...]) -> Path:
         """Where numba-cuda keeps the kernel for these arguments, and for others of the same classes."""
-        sources = closure(self.py_func, arguments)
+        sources = closure(self.py_func, arguments, "cuda")
         # What this module says of operations may be said of any kernel.
         sources.add([Path(__file__)])
         folder = Path(stem_of(self.name, sources, metadata.version("numba-cuda"), repr(self.options)))

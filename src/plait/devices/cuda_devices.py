@@ -14,7 +14,6 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
-from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -177,29 +176,18 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
     """
     if not indices:
         raise TargetUnavailable("cuda", reason="no device was named", fix="name one, such as cuda:0")
-    waiting: SimpleQueue[tuple[int, T]] = SimpleQueue()
-    for place, item in enumerate(work):
-        waiting.put((place, item))
+    # To take from an iterator of a list is one step of the interpreter: threads share it.
+    waiting = iter(list(enumerate(work)))
     results: list[Any] = [None] * len(work)
-
-    def take() -> tuple[int, T] | None:
-        try:
-            return waiting.get_nowait()
-        except Empty:
-            return None
-
-    def give_up() -> None:
-        while take() is not None:
-            pass
 
     def serve(device: int) -> None:
         try:
             with on_device(device):
-                while (taken := take()) is not None:
-                    results[taken[0]] = run(device, taken[1])
+                for place, item in waiting:
+                    results[place] = run(device, item)
         except BaseException:
             # The others need not do what nobody will see.
-            give_up()
+            list(waiting)
             raise
 
     if len(indices) == 1:
@@ -209,7 +197,7 @@ def over_devices(indices: Sequence[int], work: Sequence[T], run: Callable[[int, 
         try:
             list(pool.map(serve, indices))
         except BaseException:
-            give_up()
+            list(waiting)
             raise
     return results
 
@@ -427,14 +415,14 @@ def kept(device: int, source: Any, make: Callable[[], T], *how: Any) -> T:
         return found
 
 
-def uploaded(value: Any) -> Any:
+def uploaded(value: Any, stream: Any = 0) -> Any:
     """Tables on the device, also within tuples; empty ones get an element that nobody reads."""
     if isinstance(value, tuple):
-        return type(value)(*map(uploaded, value))
+        return type(value)(*(uploaded(one, stream) for one in value))
     if not isinstance(value, np.ndarray):
         return value
     whole = value if value.size else np.zeros([max(n, 1) for n in value.shape], value.dtype)
-    return cuda.to_device(np.ascontiguousarray(whole))
+    return cuda.to_device(np.ascontiguousarray(whole), stream=stream)
 
 
 #: Bytes of a device that are left to the driver, its stacks and other kernels: a share, and so many at least.

@@ -25,7 +25,20 @@ _ELSE_CPU = "or use device='cpu'"
 _LIBRARIES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
 _FILES = Path("/dev/nvidiactl")
 
-_NO_DEVICE, _NOT_STARTED, _STUB, _OLDER = 100, 3, 34, 803
+_NO_DEVICE = 100
+#: Why the driver does not start, and what to do, by its error.
+_NOT_USABLE = {
+    3: ("CUDA was started before this process was forked", "start processes with the method 'spawn'"),
+    34: (
+        "the library found is CUDA's stub for linking, not the driver",
+        "take the stubs folder out of LD_LIBRARY_PATH",
+    ),
+    100: ("the driver finds no device", "look at what nvidia-smi says"),
+    803: (
+        "the driver's library and its kernel module are of different versions",
+        "restart the machine after an update of the driver",
+    ),
+}
 _MULTIPROCESSORS, _MAJOR, _MINOR, _SHARED_PER_BLOCK = 16, 75, 76, 97
 
 
@@ -144,18 +157,9 @@ def _why_not_started(status: int) -> tuple[str, str]:
     if status == _NO_DEVICE and sys.platform == "linux" and not _FILES.exists():
         reason = "the driver finds no device, and there are no device files (/dev/nvidia*)"
         return reason, f"start a container with --gpus all, load the driver's kernel module, {_ELSE_CPU}"
-    if status == _NO_DEVICE:
-        return "the driver finds no device", f"look at what nvidia-smi says, {_ELSE_CPU}"
-    if status == _NOT_STARTED:
-        reason = "CUDA was started before this process was forked"
-        return reason, f"start processes with the method 'spawn', {_ELSE_CPU}"
-    if status == _STUB:
-        reason = "the library found is CUDA's stub for linking, not the driver"
-        return reason, f"take the stubs folder out of LD_LIBRARY_PATH, {_ELSE_CPU}"
-    if status == _OLDER:
-        reason = "the driver's library and its kernel module are of different versions"
-        return reason, f"restart the machine after an update of the driver, {_ELSE_CPU}"
-    return f"the CUDA driver does not start (error {status})", f"look at what nvidia-smi says, {_ELSE_CPU}"
+    unknown = f"the CUDA driver does not start (error {status})", "look at what nvidia-smi says"
+    reason, fix = _NOT_USABLE.get(status, unknown)
+    return reason, f"{fix}, {_ELSE_CPU}"
 
 
 def device_problem(device: DriverDevice) -> str:

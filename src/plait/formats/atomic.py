@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
-from plait.errors import FormatError, InvalidInput, PlaitError
-from plait.formats.json_text import read_json
+from plait.errors import FormatError, InvalidInput, PlaitError, one_of
+from plait.formats.compression import read_json
 from plait.types import WholeOrNot
 
 _BUFFER_BYTES = 1 << 20
@@ -491,8 +491,8 @@ def output_format(
     file names they go with; those `by_name` only go into files whose names say so. InvalidInput if the format
     is unknown, the file name says none or another one, or it cannot go to standard output.
     """
-    if format is not None and format not in formats:
-        raise InvalidInput("format", found=repr(format), expected=f"one of {', '.join(formats)}")
+    if format is not None:
+        one_of("format", format, formats)
     path = file_or_standard_output(output)
     if path is None:
         if format == "parquet":

@@ -14,15 +14,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as arrow_ipc
+from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, PlaitError
 from plait.formats.atomic import AtomicFile, folder_or_nothing, output_errors, write_json
-from plait.formats.json_text import read_json
+from plait.formats.compression import read_json
 
 _MARKER: Final = "run.json"
 _KIND: Final = "plait checkpoint"
@@ -172,6 +173,24 @@ class Checkpoint:
         )
 
 
+class TextBytes(NamedTuple):
+    """A column of texts as bytes, not to be changed; `starts`, int64 (n + 1,), are offsets into `data`."""
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+
+def letters_of(column: pa.Array) -> TextBytes:
+    """A column of texts or bytes, large or not, as bytes; a null is an empty text."""
+    texts = column.cast(pa.large_binary()).fill_null(b"")
+    if len(texts) == 0:
+        return TextBytes(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    _, offsets, data = texts.buffers()
+    starts = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
+    letters = np.frombuffer(data or b"", np.uint8)
+    return TextBytes(letters[starts[0] : starts[-1]], starts - starts[0])
+
+
 def digest_of(*parts: Any) -> bytes:
     """Digest of rows, or of anything with bytes, that tells whether they are the same; 16 bytes.
 
@@ -194,11 +213,8 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[Any]:
             yield repr(column.to_pylist()).encode()
             continue
         yield np.packbits(np.asarray(column.is_valid())) if column.null_count else b""
-        _, buffer, text = column.buffers()
-        ends = np.frombuffer(buffer, np.int32 if pa.types.is_string(kind) else np.int64)
-        ends = ends[column.offset : column.offset + rows + 1]
-        yield ends - ends[0]
-        yield b"" if text is None else memoryview(text)[ends[0] : ends[-1]]
+        letters, starts = letters_of(column)
+        yield from (starts, letters)
 
 
 @contextmanager

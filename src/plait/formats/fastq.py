@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.alphabets import IUPAC_MASK, MASK_SYMBOL
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource
 
@@ -46,18 +47,14 @@ QUALITY_OFFSET: Final = 33
 #: Letters of a name that a message shows.
 LONGEST_NAME_SHOWN: Final = 60
 
-_IUPAC: Final = "ACGTRYSWKMBDHVN"
 _LAST_QUALITY: Final = 126
 
 
 def _translation() -> bytes:
     """What each byte of a sequence line stands for; 0 for those that stand for nothing."""
-    table = bytearray(256)
-    for letter in _IUPAC:
-        table[ord(letter)] = table[ord(letter.lower())] = ord(letter)
-    table[ord("U")] = table[ord("u")] = ord("T")
+    table = np.where(IUPAC_MASK, np.frombuffer(MASK_SYMBOL.encode(), np.uint8)[IUPAC_MASK], np.uint8(0))
     table[ord(".")] = ord("N")
-    return bytes(table)
+    return table.tobytes()
 
 
 _TRANSLATION: Final = _translation()

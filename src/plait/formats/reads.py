@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.compression import ByteSource, identify, unchanged
 from plait.formats.fasta import (
     RepeatedNames,
@@ -245,8 +245,7 @@ def open_reads(
             found=f"{len(others)} files of mates for {len(given)} files of reads",
             expected="one file of mates for each file of reads",
         )
-    if block_reads < 1:
-        raise InvalidInput("block_reads", found=block_reads, expected="at least 1")
+    in_range("block_reads", block_reads, 1)
     return ReadFiles(given, others or None, block_reads=block_reads)
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput, PlaitError, Unsupported
-from plait.formats.checkpoints import Checkpoint
+from plait.errors import FormatError, PlaitError, Unsupported, in_range
+from plait.formats.checkpoints import Checkpoint, letters_of
 from plait.types import WholeOrNot
 
 Direction = Literal["ascending", "descending"]
@@ -114,8 +114,7 @@ class SortedRuns:
         memory_bytes: int,
         combine: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> None:
-        if memory_bytes < 1:
-            raise InvalidInput("memory_bytes", found=memory_bytes, expected="at least 1")
+        in_range("memory_bytes", memory_bytes, 1)
         self._blocks = blocks
         self._order = dict(order)
         self._memory_bytes = memory_bytes
@@ -315,19 +314,35 @@ def text_hash(column: pa.Array) -> NDArray[np.uint64]:
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
 
+#: Of the columns beside the first one.
+_FACTORS: Final = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
+
+
+def row_hash(columns: Sequence[pa.Array], seed: int = 0) -> NDArray[np.uint64]:
+    """Hash values of rows of three texts, by `seed`, in an order that has nothing to do with what they are.
+
+    The first column is large_string; the others, with few distinct texts, are so, too.
+    """
+    found = text_hash(columns[0]) + np.uint64(seed) * _FACTORS[1]
+    for column, factor in zip(columns[1:], _FACTORS, strict=True):
+        encoded = column.dictionary_encode()
+        found += factor * text_hash(encoded.dictionary)[np.asarray(encoded.indices)]
+    found ^= found >> np.uint64(29)
+    found *= _FACTORS[0]
+    found ^= found >> np.uint64(32)
+    return found
+
+
 def _hashed(texts: pa.Array) -> NDArray[np.uint64]:
-    filled = texts.fill_null("") if texts.null_count else texts
-    _, offset_buffer, data = filled.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64)[filled.offset : filled.offset + len(filled) + 1]
-    lengths = np.diff(offsets)
-    found = np.zeros(len(filled), np.uint64)
-    if lengths.any():
-        letters = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].astype(np.uint64)
-        place = np.arange(letters.size) - np.repeat(offsets[:-1] - offsets[0], lengths)
+    letters, starts = letters_of(texts)
+    lengths = np.diff(starts)
+    found = np.zeros(len(texts), np.uint64)
+    if letters.size:
+        place = np.arange(letters.size) - np.repeat(starts[:-1], lengths)
         powers = np.cumprod(np.full(int(lengths.max()) + 1, _FACTOR))
-        terms = (letters + np.uint64(1)) * powers[place]
-        filled_ones = lengths > 0
-        found[filled_ones] = np.add.reduceat(terms, (offsets[:-1] - offsets[0])[filled_ones])
+        terms = (letters.astype(np.uint64) + np.uint64(1)) * powers[place]
+        filled = lengths > 0
+        found[filled] = np.add.reduceat(terms, starts[:-1][filled])
     found ^= found >> np.uint64(30)
     found *= _MIX[0]
     found ^= found >> np.uint64(27)

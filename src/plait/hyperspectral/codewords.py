@@ -199,7 +199,8 @@ class ResidualCoder(ABC):
     """Codewords of the residuals of an image in coding order; the hybrid ones are read in reverse order.
 
     Residuals of rows from `row` on are (rows, columns, bands); those of rows of bands, from `band` on, which
-    come in turn, (bands, rows, columns). `_stream` is written to or read from.
+    come in turn, (bands, rows, columns). `_stream` is written to or read from. What is read from its end has
+    no `state` to `resume` from.
     """
 
     _stream: Any
@@ -212,17 +213,17 @@ class ResidualCoder(ABC):
     def get(self, residuals: NDArray[np.int64], row: int, band: int | None = None) -> None:
         """Read residuals; changed in place."""
 
-    @abstractmethod
     def finish(self) -> None:
-        """Write what is still open."""
+        """Write what is still open, if anything may be."""
+        return
 
-    @abstractmethod
     def state(self, band: int | None) -> NDArray[np.int64]:
         """What reading goes on from, beside the place in the stream; of one band where they come in turn."""
+        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
 
-    @abstractmethod
     def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
         """Go on reading from a `state`, at a place of so many samples in coding order."""
+        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
 
 
 def body_reader(parameters: StreamParameters, body: Any) -> BodyReader:
@@ -291,9 +292,6 @@ class _SampleAdaptiveRows(ResidualCoder):
         own, sums = _stacks(residuals, self._sums, band)
         decode_rows_kernel(self._code, own, row, sums, self._stream.window(2 * residuals.size))
         self._stream.check()
-
-    def finish(self) -> None:
-        pass
 
     def state(self, band: int | None) -> NDArray[np.int64]:
         return self._sums[_of(band)].copy()
@@ -411,9 +409,3 @@ class _HybridRows(ResidualCoder):
         for total in self._sums:
             self._stream.put(int(total), self._size)
         self._stream.put(1, 1)
-
-    def state(self, band: int | None) -> NDArray[np.int64]:
-        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")
-
-    def resume(self, stream: BodyReader, state: NDArray[np.int64], samples: int, band: int | None) -> None:
-        raise Unsupported("going on in a stream of the hybrid coder", why="it is read from its end")

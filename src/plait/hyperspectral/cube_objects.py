@@ -32,6 +32,8 @@ class KeptParts:
 
     def __init__(self, cube: CompressedCube, most_bytes: int = _MOST_BYTES) -> None:
         self._cube = cube
+        self.rows, self.columns, self.bands = cube.shape
+        self.dtype = cube.dtype
         self._most = most_bytes
         self._lock = threading.Lock()
         self._locks = [threading.Lock() for _ in cube.windows]
@@ -39,10 +41,12 @@ class KeptParts:
         self._held = 0
         self._under_way: tuple[int, int, NDArray[Any], Iterator[NDArray[Any]]] | None = None
 
-    def read(self, window: Window) -> NDArray[Any]:
-        """Samples of a window that lies within the cube, shape (rows, columns, bands)."""
-        first, last, left, right = window
-        found = np.empty((last - first, right - left, self._cube.shape[2]), self._cube.dtype)
+    def read(
+        self, first: int, last: int, first_column: int = 0, last_column: int | None = None
+    ) -> NDArray[Any]:
+        """Samples of a window that lies within the cube; see `CubeSource.read`."""
+        window = Window(first, last, first_column, self.columns if last_column is None else last_column)
+        found = np.empty((last - first, window.last_column - first_column, self.bands), self.dtype)
         for part, own in enumerate(self._cube.windows):
             common = own.meets(window)
             if common is None:
@@ -144,21 +148,6 @@ class LazyArrayCube:
         return as_rows(found, self._axes)
 
 
-class _Compressed:
-    """A compressed cube as one to compress otherwise."""
-
-    def __init__(self, cube: CompressedCube) -> None:
-        self._kept = KeptParts(cube)
-        self.rows, self.columns, self.bands = cube.shape
-        self.dtype = cube.dtype
-
-    def read(
-        self, first: int, last: int, first_column: int = 0, last_column: int | None = None
-    ) -> NDArray[Any]:
-        columns = self.columns if last_column is None else last_column
-        return self._kept.read(Window(first, last, first_column, columns))
-
-
 def as_cube(cube: Any, axes: str | None = None) -> CubeSource:
     """Whatever holds a cube, as what `compress_cube` reads.
 
@@ -183,7 +172,7 @@ def as_cube(cube: Any, axes: str | None = None) -> CubeSource:
     if isinstance(cube, str | os.PathLike):
         return open_cube(cube).source
     if isinstance(cube, CompressedCube):
-        return _Compressed(cube)
+        return KeptParts(cube)
     if hasattr(cube, "data_vars"):
         cube = _only_variable(cube)
     if axes is None and hasattr(cube, "dims"):

@@ -22,22 +22,18 @@ class CubeSource(Protocol):
     @property
     def rows(self) -> int:
         """Rows, or lines: NY."""
-        ...
 
     @property
     def columns(self) -> int:
         """Columns, or samples of a line: NX."""
-        ...
 
     @property
     def bands(self) -> int:
         """Bands: NZ."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the samples."""
-        ...
 
     def read(
         self, first: int, last: int, first_column: int = 0, last_column: int | None = None
@@ -46,7 +42,6 @@ class CubeSource(Protocol):
 
         Ends are exclusive; None reads to the end.
         """
-        ...
 
 
 def image_of(cube: CubeSource, dynamic_range: int | None = None) -> ImageLayout:

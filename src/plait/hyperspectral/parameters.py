@@ -170,10 +170,7 @@ class SampleAdaptive:
         InvalidInput
             If one does not.
         """
-        check_number("unary_length_limit", self.unary_length_limit, 8, 32)
-        check_number("initial_count_exponent", self.initial_count_exponent, 1, 8)
-        least = max(4, self.initial_count_exponent + 1)
-        check_number("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+        _check_adaptive(self)
         most = min(image.dynamic_range - 2, 14)
         if (self.accumulator_constant is None) == (self.accumulator_table is None):
             found = "neither" if self.accumulator_table is None else "both"
@@ -250,15 +247,19 @@ class HybridCoder:
         InvalidInput
             If one is out of its range.
         """
-        check_number("unary_length_limit", self.unary_length_limit, 8, 32)
-        check_number("initial_count_exponent", self.initial_count_exponent, 1, 8)
-        least = max(4, self.initial_count_exponent + 1)
-        check_number("rescaling_counter_size", self.rescaling_counter_size, least, 11)
+        _check_adaptive(self)
         if self.initial_sums is not None:
             check_length("initial_sums", len(self.initial_sums), image.bands)
             for value in self.initial_sums:
                 most = (1 << (image.dynamic_range + self.initial_count_exponent)) - 1
                 check_number("initial_sums", value, 0, most)
+
+
+def _check_adaptive(coder: SampleAdaptive | HybridCoder) -> None:
+    check_number("unary_length_limit", coder.unary_length_limit, 8, 32)
+    check_number("initial_count_exponent", coder.initial_count_exponent, 1, 8)
+    least = max(4, coder.initial_count_exponent + 1)
+    check_number("rescaling_counter_size", coder.rescaling_counter_size, least, 11)
 
 
 Coder: TypeAlias = SampleAdaptive | BlockAdaptive | HybridCoder
@@ -529,9 +530,7 @@ class SupplementaryTable:
             "exponent_bias": (0, (1 << self.exponent_bits) - 1),
         }  # fmt: skip
         for name, (low, high) in ranges.items():
-            if not low <= getattr(self, name) <= high:
-                found, expected = repr(getattr(self, name)), f"a whole number from {low} to {high}"
-                raise InvalidInput(f"{name} of a supplementary table", found=found, expected=expected)
+            check_number(f"{name} of a supplementary table", getattr(self, name), low, high)
         if self.kind not in ("unsigned", "signed", "float"):
             expected = "unsigned, signed or float"
             raise InvalidInput("kind of a supplementary table", found=repr(self.kind), expected=expected)

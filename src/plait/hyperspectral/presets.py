@@ -9,7 +9,7 @@ from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.json_text import read_json
+from plait.formats.compression import read_json
 from plait.hyperspectral.parameters import (
     BlockAdaptive,
     HybridCoder,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
 from plait.formats.cubes.layout import load_package
-from plait.hyperspectral.containers import Window
 from plait.hyperspectral.cube_objects import KeptParts
 from plait.hyperspectral.cubes import CubeFacts
 from plait.hyperspectral.streams import CompressedCube, open_stream
@@ -127,8 +126,7 @@ class _Reading:
         bands: Sequence[int] | None = None,
         use_memmap: bool = True,
     ) -> NDArray[Any]:
-        window = Window(row_bounds[0], row_bounds[1], col_bounds[0], col_bounds[1])
-        found: NDArray[Any] = self._kept.read(window).astype(self.dtype, copy=False)
+        found: NDArray[Any] = self._kept.read(*row_bounds, *col_bounds).astype(self.dtype, copy=False)
         return found if bands is None else found[:, :, list(bands)]
 
     def read_subimage(

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.compression import parse_json
 from plait.formats.cubes.layout import CubeLayout
 from plait.formats.cubes.origin import CubeOrigin, StreamSeal, check_beside, origin_path
-from plait.formats.json_text import parse_json
 from plait.hyperspectral.codec import Checkpoint, Compressor, StreamDecoder, sample_type
 from plait.hyperspectral.codewords import BodyEnd, pieces
 from plait.hyperspectral.containers import (

@@ -77,7 +77,7 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
         return found
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        from plait.hyperspectral.containers import Window, span
+        from plait.hyperspectral.containers import span
 
         bands, rows, columns = key
         first, last, row_key = span(rows, self.shape[1])
@@ -87,7 +87,7 @@ class LazyCube(BackendArray):  # type: ignore[misc]  # xarray is not followed
         else:
             self.cube()
             assert self._kept is not None
-            window = self._kept.read(Window(first, last, left, right)).astype(self.dtype, copy=False)
+            window = self._kept.read(first, last, left, right).astype(self.dtype, copy=False)
         # One at a time, because arrays of several axes would be taken in pairs.
         found = window.transpose(2, 0, 1)[:, :, column_key][:, row_key][bands]
         # Of a single sample, `ascontiguousarray` would make a row.

@@ -1,7 +1,8 @@
 """Compilation ahead of need, in several processes.
 
-`specialisations.json` has kernels, each with the types of its arguments as `plait.lang.native` writes them,
-and which of them some command lines have used, for each width of vectors (`tools/build_wheel.py --record`).
+`specialisations.json` has kernels, each with the types of its arguments as `plait.lang.native` writes them
+and the size of its machine code, and which of them some command lines have used, for each width of vectors
+(`tools/build_wheel.py --list`).
 A kernel is compiled for arguments of these types without being run. What is not in the list is compiled when
 it is called, as ever.
 
@@ -20,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,23 +32,34 @@ from plait.settings import thread_count
 LIST = Path(__file__).with_name("specialisations.json")
 _ARRAY = re.compile(r"([<>|][iufb]\d)(\d)([wr])")
 _PLAIN: dict[str, Any] = {"q": 0, "d": 0.0, "?": False}
+#: KiB of machine code beside the largest kernel that are worth another process. A KiB takes 0.07 s to
+#: compile (211 kernels on a Zen 4, r = 0.94), and a process, which imports Numba, over a second to start.
+_WORTH = 64
+
+
+class _Listed(NamedTuple):
+    """Kernels with types, KiB of each, and for these vectors: commands with what their lines used."""
+
+    kernels: list[str]
+    kib: list[int]
+    commands: dict[str, list[list[int]]]
 
 
 @functools.cache
-def _listed() -> tuple[list[str], dict[str, list[list[int]]]]:
-    """Kernels with types, and for the vectors of this processor: commands with what their lines used."""
+def _listed() -> _Listed:
     content = json.loads(LIST.read_text(encoding="ascii"))
-    return content["kernels"], content["commands"].get(str(host_vector_bits()), {})
+    return _Listed(content["kernels"], content["kib"], content["commands"].get(str(host_vector_bits()), {}))
 
 
 def listed() -> list[int]:
-    """Numbers of all kernels of the list that commands have used with vectors of this width."""
-    return list(dict.fromkeys(k for lines in _listed()[1].values() for line in lines for k in line))
+    """Numbers of all kernels that commands have used with vectors of this width, the largest first."""
+    found = {k for lines in _listed().commands.values() for line in lines for k in line}
+    return sorted(found, key=lambda k: -_listed().kib[k])
 
 
 def text_of(number: int) -> str:
     """A kernel of the list: module, colon, name, and the types."""
-    return _listed()[0][number]
+    return _listed().kernels[number]
 
 
 def kernel_and_arguments(number: int) -> tuple[Any, tuple[Any, ...]]:
@@ -104,14 +116,21 @@ def start(numbers: Sequence[int], processes: int) -> list[subprocess.Popen[str]]
     ]
 
 
+def worth(numbers: Sequence[int]) -> int:
+    """Processes that are worth their start to compile these kernels of the list."""
+    sizes = [_listed().kib[number] for number in numbers]
+    beside = sum(sizes) - max(sizes)
+    return min(thread_count(), len(sizes), 1 + beside // _WORTH)
+
+
 class Ahead:
     """Compiles what a command is known to need beside the first kernel that is missing; a context manager.
 
-    `words` are those of the command line, and `begun` is told how many kernels in how many processes.
+    `words` are those of the command line; `processes` those that were started.
     """
 
-    def __init__(self, words: Sequence[str], begun: Callable[[int, int], None]) -> None:
-        self._words, self._begun = words, begun
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words, self.processes = words, 0
         self._lock = threading.Lock()
         self._at_work: list[subprocess.Popen[str]] = []
         self._asked: set[int] = set()
@@ -125,10 +144,9 @@ class Ahead:
                 # The list is of other sources.
                 return None
             if len(wanted) > 1:
-                processes = min(thread_count(), len(wanted))
-                if processes == 1:
+                if (processes := worth(wanted)) == 1:
                     return None
-                self._begun(len(wanted), processes)
+                self.processes += processes
                 self._asked.update(wanted)
                 self._at_work += start(wanted, processes)
             elif not self._asked.intersection(wanted):
@@ -143,12 +161,14 @@ class Ahead:
             if number is not None and number in self._asked:
                 return [number]
             if number is not None:
-                return [number, *(k for k in missing(line) if k != number and k not in self._asked)]
+                others = [k for k in missing(line) if k != number and k not in self._asked]
+                return [number, *sorted(others, key=lambda k: -_listed().kib[k])]
         return []
 
     def _lines(self) -> list[list[int]]:
-        names = [name for name in _listed()[1] if name.split() == list(self._words[: len(name.split())])]
-        return _listed()[1][max(names, key=len)] if names else []
+        commands = _listed().commands
+        names = [name for name in commands if name.split() == list(self._words[: len(name.split())])]
+        return commands[max(names, key=len)] if names else []
 
     @staticmethod
     def _number(line: list[int], kernel: str, types: str) -> int | None:

@@ -96,8 +96,11 @@ class Closure:
         names = function.__globals__
         for cell in function.__closure__ or ():
             self._later(cell.cell_contents)
-        # What replaces it was said of the function that the source calls.
-        self._later(*self._replacements(function))
+        # What replaces it was said of the function that the source calls. Modules that say how operations of
+        # a package compile are imported only when something has to be compiled: their files count already.
+        for made in self._replacements(function):
+            if made.__module__ == self._machinery or not self._whole(made.__module__):
+                self._later(made)
         if hasattr(function, "__wrapped__"):
             self._later(function.__wrapped__)
         module = str(names.get("__name__", ""))

@@ -109,7 +109,7 @@ class _Compiler:
     overloads: list[tuple[Callable[..., Any], _Select, str]] = []  # noqa: RUF012  # one for the process
     modules: list[str] = []  # noqa: RUF012
     packages: list[str] = []  # noqa: RUF012
-    replacements: dict[Callable[..., Any], list[_Select]] = {}  # noqa: RUF012
+    replacements: dict[tuple[Callable[..., Any], str], list[_Select]] = {}  # noqa: RUF012
 
 
 def prepare() -> None:
@@ -155,7 +155,7 @@ def specialise(function: Callable[..., Any], select: _Select, target: str = "gen
     imported its compiler.
     """
     with _Compiler.lock:
-        _Compiler.replacements.setdefault(function, []).append(select)
+        _Compiler.replacements.setdefault((function, target), []).append(select)
         if _Compiler.ready:
             _teach(function, select, target)
         else:
@@ -198,11 +198,15 @@ def by_type_of(table: Mapping[type, F]) -> F:
     return cast(F, dispatch)
 
 
-def closure(function: Callable[..., Any], args: tuple[Any, ...]) -> _closure.Closure:
-    """The sources of what a function compiles to for arguments."""
-    replaced = _Compiler.replacements
+def closure(function: Callable[..., Any], args: tuple[Any, ...], *targets: str) -> _closure.Closure:
+    """The sources of what a function compiles to for arguments, for the CPU or for other `targets`, too."""
+
+    def replacements(called: Any) -> Iterator[_Select]:
+        for target in ("generic", *targets):
+            yield from _Compiler.replacements.get((called, target), ())
+
     roots = (function, *_closure.classes_of(args))
-    return _closure.Closure(roots, __name__, _Compiler.packages, lambda called: replaced.get(called, ()))
+    return _closure.Closure(roots, __name__, _Compiler.packages, replacements)
 
 
 def stem_of(name: str, sources: _closure.Closure, *facts: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -146,8 +148,12 @@ def aligned_places(rows: HitRows, pam_side: int) -> tuple[NDArray[np.int64], NDA
 def _texts(table: NDArray[np.uint8]) -> list[str]:
     if not table.shape[1]:
         return [""] * table.shape[0]
-    whole = np.ascontiguousarray(table).view(f"S{table.shape[1]}").ravel()
-    return [text.decode("latin-1") for text in whole.tolist()]
+    return [text.rstrip(b"\0").decode("latin-1") for text in _bytes(table)]
+
+
+def _bytes(table: NDArray[np.uint8]) -> list[bytes]:
+    """Rows as bytes; there are columns."""
+    return list(np.ascontiguousarray(table).view(f"V{table.shape[1]}").ravel().tolist())
 
 
 def _oriented(table: NDArray[np.uint8], lengths: NDArray[np.int64], strand: NDArray[np.int64]) -> Any:
@@ -194,18 +200,17 @@ def queries(rows: HitRows, patterns: Sequence[Pattern]) -> list[str]:
     return _texts(np.where(used, letters, np.where(inside, np.uint8(ord("-")), np.uint8(0))).astype(np.uint8))
 
 
+@lru_cache(maxsize=1 << 14)
+def _cigar(steps: bytes) -> str:
+    own = steps.rstrip(bytes([NOTHING]))
+    return "".join(f"{len(list(run))}{_CIGAR[step]}" for step, run in groupby(own))
+
+
 def cigars(rows: HitRows) -> list[str]:
     """CIGAR of every hit along the text, with = and X; D for an extra letter of it, I for a missing one."""
-    if not len(rows) or not rows.steps.shape[1]:
+    if not rows.steps.size:
         return [""] * len(rows)
-    kinds, which = np.unique(rows.steps, axis=0, return_inverse=True)
-    made = []
-    for steps in kinds:
-        own = steps[steps != NOTHING]
-        cuts = np.flatnonzero(np.diff(own)) + 1
-        runs = np.split(own, cuts) if own.size else []
-        made.append("".join(f"{run.size}{_CIGAR[int(run[0])]}" for run in runs))
-    return [made[k] for k in which.ravel().tolist()]
+    return [_cigar(steps) for steps in _bytes(rows.steps)]
 
 
 def pam_texts(rows: HitRows) -> list[str]:

@@ -16,7 +16,7 @@ from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
 from plait.lang.lanes import host_lanes
 from plait.mapping.alignments import ENDS, Diagonals, Loci, Paths, loci_kernel, paths_kernel
-from plait.mapping.genome import CODE_OF_BYTE, LONGEST_READ, MOST_ERRORS, Genome, References
+from plait.mapping.genome import LONGEST_READ, MOST_ERRORS, Genome, References
 from plait.mapping.index import LONGEST_SEED, NEIGHBOURS, Index
 from plait.mapping.seeds import (
     MANY_PLACES,
@@ -24,7 +24,7 @@ from plait.mapping.seeds import (
     PackedReads,
     Seeds,
     diagonals_kernel,
-    pack_reads_kernel,
+    packed_reads,
     seeds_kernel,
 )
 from plait.mapping.verification import BEYOND, LaneScratch, check_kernel
@@ -217,16 +217,7 @@ class Mapper:
         statuses[lengths < SHORTEST_READ] = _SHORT
         statuses[lengths > LONGEST_READ] = _LONG
         used = np.where(statuses == _UNMAPPED, lengths, 0)
-        longest = int(used.max(initial=0))
-        rows = 2 * len(reads)
-        packed = PackedReads(
-            np.empty((rows, max(longest, 1)), np.uint8),
-            np.empty((rows, ((longest + 63) >> 6) + 1, 3), np.int64),
-            np.repeat(used, 2),
-            np.repeat(np.where(used > 0, errors, 0), 2),
-        )
-        pack_reads_kernel(reads.letters, reads.starts, CODE_OF_BYTE, packed)
-        return statuses, packed
+        return statuses, packed_reads(reads.letters, reads.starts, used, np.where(used > 0, errors, 0))
 
     def _hits(self, packed: PackedReads, keys: NDArray[np.int64]) -> HitRows:
         words = self.index.arrays.words
@@ -332,6 +323,8 @@ class Mapper:
         if self.settings.max_hits is not None:
             statuses[counts > self.settings.max_hits] = _MANY
             hits = hits.taken(statuses[hits.read] == _MAPPED)
+        if bool(np.all(hits.read[1:] > hits.read[:-1])):
+            return statuses, counts, hits
         order = np.lexsort((hits.strand, hits.start, hits.contig, hits.distance, hits.read))
         return statuses, counts, hits.taken(order)
 

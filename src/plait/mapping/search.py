@@ -58,7 +58,7 @@ _MANY_HITS: Final = 1 << 20
 _LOOKED_AT: Final = 1 << 16
 #: Letters of the smallest block and, as long as nothing is known of the hits, of the first one.
 _FEWEST_LETTERS: Final = 1 << 16
-_FIRST_LETTERS: Final = 1 << 22
+_FIRST_LETTERS: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +270,7 @@ class Finder:
     # --- a block ------------------------------------------------------------------------------------
 
     def block(self, block: TextBlock) -> HitRows:
-        """Hits that the block completes, in order."""
+        """Hits that the block completes, in no order."""
         self.letters += int((block.ends - block.begins - block.seen).sum())
         start = block.letters[:_LOOKED_AT]
         self.strange |= set(start[(IUPAC_MASK[start] == 0) & (start > 0)].tobytes().decode("latin-1"))
@@ -283,7 +283,7 @@ class Finder:
                     parts.append(self._edit_hits(block, group, side))
                 else:
                     parts.append(self._mismatch_hits(block, group, side))
-        return joined(parts).in_order()
+        return joined(parts)
 
     def _owned(self, block: TextBlock, record: Any, last: Any) -> Any:
         """Which windows are complete here and were not before; `last` is behind their last letter."""
@@ -468,7 +468,7 @@ class Finder:
         codes = block.codes[MARGIN + np.clip(window, 0, block.letters.size - 1)] & 15
         sets = np.arange(side.sets.shape[1]) < lengths[:, None]
         matrix = np.where(np.arange(16)[:, None] & np.arange(16), 0, -1).astype(np.int32)
-        free = FreeEnds(0, 0, 1, 0, 0, 0)
+        free = FreeEnds(False, False, True, False, False, False)
         pairs = PairList(
             side.sets[found][sets],
             np.concatenate([[0], np.cumsum(lengths)]),

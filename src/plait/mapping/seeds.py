@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plait.lang.compile import kernel, shared
-from plait.mapping.genome import OTHER
+from plait.lang.lanes import equal, lanes_of, load, lookup, mask_bits, splat, store
+from plait.mapping.genome import CODE_OF_BYTE, OTHER
 from plait.mapping.index import NEIGHBOURS, entries_of, keys_of, narrowed
 
 #: Places of a read on one strand from which on better borders of its pieces are looked for.
@@ -25,7 +27,7 @@ GROUP: Final = 16
 class PackedReads(NamedTuple):
     """Reads on both strands: row 2 i is read i, row 2 i + 1 its reverse complement.
 
-    `codes` uint8 (rows, letters); `words` int64 (rows, words, 3) are their planes, one word more than the
+    `codes` uint8 (rows, 64 * words); `words` int64 (rows, words, 3) are their planes, one word more than the
     longest needs; `lengths` and `errors` int64 (rows,). A row of length 0 is not looked at.
     """
 
@@ -51,27 +53,55 @@ class BorderScratch(NamedTuple):
     choice: Any
 
 
+#: Codes of letters by their lowest five bits; these, and the bits of a code, for lanes. Shape (2, 32).
+LETTER_TABLE: Final = np.zeros((2, 32), np.uint8)
+LETTER_TABLE[0] = CODE_OF_BYTE[64:96]
+LETTER_TABLE[1, :4] = 31, 1, 2, OTHER
+
+
 @kernel
-def pack_reads_kernel(letters: Any, starts: Any, table: Any, out: Any) -> None:
-    """Codes and planes of reads, letters uint8, on both strands; `table` uint8 (256,) has the codes."""
+def pack_reads_kernel(octets: Any, letters: Any, starts: Any, table: Any, out: Any) -> None:
+    """Codes and planes of reads on both strands, 64 letters at a time.
+
+    `octets` are groups of 64 lanes of 8 bits; `letters` uint8 (1, letters) with as many behind as there are
+    columns of codes, a multiple of 64 that the planes have, too; `table` is `LETTER_TABLE`.
+    """
     for read in range(starts.size - 1):
-        length = out.lengths[2 * read]
-        begin = starts[read]
+        row, length = 2 * read, out.lengths[2 * read]
+        for first in range(0, length, 64):
+            own = load(octets, letters, 0, starts[read] + first) & splat(octets, table[1, 0])
+            store(octets, out.codes, row, first, lookup(octets, table, 0, own))
         for k in range(length):
-            code = table[letters[begin + k]]
-            out.codes[2 * read, k] = code
-            out.codes[2 * read + 1, length - 1 - k] = code if code == OTHER else 3 - code
-        for row in range(2 * read, 2 * read + 2):
+            code = out.codes[row, k]
+            out.codes[row + 1, length - 1 - k] = code if code == OTHER else 3 - code
+        for strand in range(row, row + 2):
             for word in range(out.words.shape[1]):
-                low = high = other = 0
-                for bit in range(max(0, min(64, length - 64 * word))):
-                    code = out.codes[row, 64 * word + bit]
-                    low |= (code & 1) << bit
-                    high |= ((code >> 1) & 1) << bit
-                    other |= (code >> 2) << bit
-                out.words[row, word, 0] = low
-                out.words[row, word, 1] = high
-                out.words[row, word, 2] = other
+                codes = load(octets, out.codes, strand, 64 * word)
+                free = length - 64 * word
+                used = -1 if free >= 64 else ~(-1 << max(free, 0))
+                for plane in range(3):
+                    bit = splat(octets, table[1, 1 + plane])
+                    out.words[strand, word, plane] = mask_bits(equal(codes & bit, bit)) & used
+
+
+def packed_reads(
+    letters: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    errors: NDArray[np.int64],
+) -> PackedReads:
+    """Reads of capital letters as they are looked up, with the letters and errors that count of each."""
+    rows, words = 2 * lengths.size, ((int(lengths.max(initial=0)) + 63) >> 6) + 1
+    padded = np.zeros((1, letters.size + 64 * words), np.uint8)
+    padded[0, : letters.size] = letters
+    packed = PackedReads(
+        np.empty((rows, 64 * words), np.uint8),
+        np.empty((rows, words, 3), np.int64),
+        np.repeat(lengths, 2),
+        np.repeat(errors, 2),
+    )
+    pack_reads_kernel(lanes_of(64), padded, starts, LETTER_TABLE, packed)
+    return packed
 
 
 @kernel

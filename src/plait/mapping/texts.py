@@ -150,7 +150,7 @@ class TextBlocks:
     def __iter__(self) -> Iterator[TextBlock]:
         """The blocks, in order; none is empty."""
         ends = True
-        for piece in text_pieces(self._texts):
+        for piece in self._pieces():
             if piece.continues:
                 self._go_on(piece.letters)
             else:
@@ -163,6 +163,19 @@ class TextBlocks:
                 else:
                     self._begin()
         yield from self._block(ends)
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The pieces of the texts, those of long sequences cut to the letters of a block."""
+        for piece in text_pieces(self._texts):
+            at = 0
+            while len(piece.names) == 1 and piece.letters.size - at > self.most:
+                part = piece.letters[at : at + self.most]
+                yield Piece(piece.names, part, np.array([0, part.size]), piece.continues or at > 0, False)
+                at += part.size
+            if at:
+                rest = piece.letters[at:]
+                piece = Piece(piece.names, rest, np.array([0, rest.size]), True, piece.ends)
+            yield piece
 
     def _add(self, piece: Piece) -> None:
         """Append new sequences: rows of number, begin, end, offset, letters seen."""

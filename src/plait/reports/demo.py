@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as arrow_parquet
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, in_range
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.lang.compiling import work_time
 from plait.reports.figure import check_report_drawing
@@ -72,8 +72,8 @@ def run_demo(
     than 1, or the folder holds something else or an earlier demo; TargetUnavailable if figures cannot be
     drawn.
     """
-    if rows is not None and rows < 1:
-        raise InvalidInput("rows", found=rows, expected="at least 1")
+    if rows is not None:
+        in_range("rows", rows, 1)
     check_report_drawing()
     source = demo_repertoires()
     out = Path(folder)

@@ -13,6 +13,7 @@ import os
 import pickle
 import platform
 import re
+import signal
 import threading
 import time
 import uuid
@@ -37,6 +38,15 @@ from plait.settings import package_digest, show_tracebacks, thread_count
 
 _FEW = 4
 _lock = threading.Lock()
+
+
+def dask_setup(worker: object) -> None:
+    """What a worker process that was started here does first: what it is preloaded for.
+
+    Leave Ctrl-C, which reaches all processes of a terminal, to the one that has started this one.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +248,7 @@ def _local_cluster(distributed: Any, options: ClusterOptions, folder: str) -> It
             local_directory=folder,
             silence_logs=_level(),
             env={"PLAIT_THREADS": str(threads)},
-            preload=["plait.run.dask_worker"],
+            preload=["plait.run.dask"],
         )
     except (OSError, RuntimeError) as error:
         raise TargetUnavailable(

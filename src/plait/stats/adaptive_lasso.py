@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -437,7 +437,7 @@ class PathChoice(NamedTuple):
     Arrays are (lambdas,), with the meaning they have in `AdaptiveLassoFit`.
     """
 
-    explained: NDArray[np.float64]
+    deviance_explained: NDArray[np.float64]
     bic: NDArray[np.float64]
     cv_deviance: NDArray[np.float64]
     cv_se: NDArray[np.float64]
@@ -624,6 +624,9 @@ def _fit(data: RegressionData) -> AdaptiveLassoFit:
     coefficients = np.zeros((lambdas.size, p))
     coefficients[:, data.kept] = own
     varies = data.moments.sd > 0
+    told: dict[str, Any] = choice._asdict() | {"warnings": tuple(warnings)}
+    told |= {name: _spread(data, getattr(initial, name)) for name in ("mle", "mle_low", "mle_high")}
+    told |= zip(("auc", "auc_low", "auc_high"), area, strict=True)
     return AdaptiveLassoFit(
         predictors=data.design.predictors,
         notes=data.collinearity.notes,
@@ -638,21 +641,10 @@ def _fit(data: RegressionData) -> AdaptiveLassoFit:
         intercepts=paths[0].coefficients[:, 0],
         coefficients=coefficients,
         nonzero=(own != 0).sum(axis=1),
-        deviance_explained=choice.explained,
-        bic=choice.bic,
-        cv_deviance=choice.cv_deviance,
-        cv_se=choice.cv_se,
-        chosen=choice.chosen,
-        mle=_spread(data, initial.mle),
-        mle_low=_spread(data, initial.mle_low),
-        mle_high=_spread(data, initial.mle_high),
+        **told,
         stability=_spread(data, stability),
-        auc=area.area,
-        auc_low=area.low,
-        auc_high=area.high,
         calibration=calibration,
         roc=roc,
-        warnings=tuple(warnings),
     )
 
 

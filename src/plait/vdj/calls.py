@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK, reverse_complement
 from plait.dp.chain.tables import Junctions
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, one_of
+from plait.formats.checkpoints import letters_of
 from plait.run.rows import RunningSums
 from plait.vdj.germline import GermlineSet
 from plait.vdj.germline.bundled import bundled_germlines, load_germline
@@ -68,10 +69,7 @@ class CallResolver:
     """
 
     def __init__(self, germline: GermlineSet, segment: Literal["V", "J"], policy: Ambiguity) -> None:
-        if policy not in AMBIGUITY_POLICIES:
-            raise InvalidInput(
-                "ambiguous", found=repr(policy), expected="one of " + ", ".join(AMBIGUITY_POLICIES)
-            )
+        one_of("ambiguous", policy, AMBIGUITY_POLICIES)
         self._germline = germline
         self._segment: Literal["V", "J"] = segment
         self._policy = policy
@@ -139,8 +137,8 @@ def encode_column(
     junctions: pa.Array, code: NDArray[np.uint8], invalid: int, shortest: int, longest: int
 ) -> EncodedJunctions:
     """Encode a string array by the `code` (256,) of each byte, which is `invalid` for those that are."""
-    raw, start, length = text_bytes(junctions)
-    symbols = code[raw]
+    raw, starts = letters_of(junctions)
+    start, length, symbols = starts[:-1], np.diff(starts), code[raw]
     wrong = np.flatnonzero(symbols == invalid)
     status = np.zeros(length.size, np.uint8)
     if wrong.size:
@@ -165,18 +163,6 @@ def as_column(values: Any, name: str = "junctions") -> pa.Array:
         return values.cast(pa.large_string())
     except (TypeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(name, found=f"{type(values).__name__}: {error}", expected="texts") from error
-
-
-def text_bytes(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The bytes of n texts, of which null is none, with the start and the length of each, (n,)."""
-    texts = column.cast(pa.large_string()).fill_null("")
-    n = len(texts)
-    _, ends, data = texts.buffers()
-    if not n or data is None:
-        return np.zeros(0, np.uint8), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + n + 1]
-    raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return raw, offsets[:-1] - offsets[0], np.diff(offsets)
 
 
 def length_statuses(
@@ -317,10 +303,12 @@ class RowTotals(RunningSums):
 CLONOTYPE = ("junction", "v_gene", "j_gene")
 #: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
 _MOST_COPIES = 1 << 40
+#: Distinct calls whose genes are remembered.
+_MOST_CALLS = 1 << 16
 
 
 class GeneNames:
-    """First genes of calls, as they are written; every distinct call is looked at once."""
+    """First genes of calls, as they are written; every distinct call is looked at once, if they are few."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -329,22 +317,26 @@ class GeneNames:
         """The gene of every V or J call as text, empty where there is no call."""
         encoded = text_of(calls).dictionary_encode()
         texts = encoded.dictionary.to_pylist()
+        if len(self._known) > _MOST_CALLS:
+            self._known.clear()
         for call in texts:
             if call not in self._known:
                 self._known[call] = first_gene(call)
         return pa.array([self._known[call] for call in texts], pa.large_string()).take(encoded.indices)
 
 
-def named_rows(columns: Mapping[str, pa.Array], left_out: Counter[str]) -> NDArray[np.bool_]:
+def named_rows(
+    columns: Mapping[str, pa.Array], left_out: Counter[str], word: str = "missing"
+) -> NDArray[np.bool_]:
     """Which rows have names in all text columns; the others are added to `left_out` by reason.
 
-    The first column that is blank is the reason.
+    The first column that is blank, behind `word`, is the reason.
     """
     kept: NDArray[np.bool_] = np.ones(len(next(iter(columns.values()))), np.bool_)
     for name, column in columns.items():
         blank = kept & ~np.asarray(pc.fill_null(pc.not_equal(column, ""), False))
         if blank.any():
-            left_out[f"missing_{name}"] += int(blank.sum())
+            left_out[f"{word}_{name}"] += int(blank.sum())
         kept &= ~blank
     return kept
 

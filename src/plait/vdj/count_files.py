@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import product
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,12 +193,8 @@ class CountPlan(NamedTuple):
 
 def plan_on(executor: Executor, counter: PathCounter) -> CountPlan:
     """How a counter counts on the workers of an executor: what this machine has may be something else."""
-    provenance, on_gpu = asked_where_done(executor, _provenance_and_gpu, counter)
+    provenance, on_gpu = asked_where_done(executor, attrgetter("provenance", "on_gpu"), counter)
     return CountPlan(counter, provenance, on_gpu)
-
-
-def _provenance_and_gpu(counter: PathCounter) -> tuple[Provenance, bool]:
-    return counter.provenance, counter.on_gpu
 
 
 @dataclass(frozen=True)

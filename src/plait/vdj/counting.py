@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plait._version import __version__
 from plait.devices.target import Target, resolve
 from plait.dp.chain.tables import REGION_FIELDS, ChainOutput
-from plait.errors import CountOverflow, InvalidInput, Unsupported
+from plait.errors import CountOverflow, InvalidInput, Unsupported, one_of
 from plait.types import Provenance
 from plait.vdj.calls import STATUSES, Ambiguity, CallResolver, Items, as_column, make_items
 from plait.vdj.chain import ChainCounter, Overflow, checked_sum
@@ -136,6 +136,12 @@ D_REGION_COLUMNS = frozenset(
 )
 
 
+def region_names(chain: Chain) -> list[str]:
+    """Names of the region columns that a chain has."""
+    of_d = {*D_REGION_COLUMNS, "d_match_length"} if chain == "vj" else ()
+    return [name for name in REGION_COLUMNS if name not in of_d]
+
+
 def region_columns(
     germline: GermlineSet, model: PathModel, chain: Chain, regions: NDArray[np.int64], items: Items
 ) -> dict[str, NDArray[np.int32]]:
@@ -194,18 +200,14 @@ class ResultColumns:
         self._germline = germline
         self._overflow = overflow
         self._number = _COUNT_TYPE[overflow]
-        self._lists = _list_columns(model, chain)
-        self.axes = {name: _axes(germline, model, kind) for name, (_, kind) in self._lists.items()}
+        self._lists = _lists_of(model, chain)
+        self.axes = {f"path_count_{name}": _axes(germline, model, kind) for name, kind in self._lists.items()}
         fields = [pa.field("status", pa.string()), pa.field("path_count", self._number)]
         fields.append(pa.field("path_count_no_d", self._number))
         for name, axes in self.axes.items():
             items = int(np.prod([len(values) for _, values in axes]))
             fields.append(pa.field(name, pa.list_(pa.field("item", self._number), items)))
-        self._regions = [
-            name
-            for name in REGION_COLUMNS
-            if chain != "vj" or not name.startswith(("d_match", "vd_", "dj_", "n2_", "p5d", "p3d"))
-        ]
+        self._regions = region_names(chain)
         if chain != "vj":
             fields.append(pa.field("d_match_call", pa.string()))
         fields += [pa.field(name, pa.int32()) for name in self._regions]
@@ -224,8 +226,8 @@ class ResultColumns:
             "path_count": self._numbers(counts.path_count, ok),
             "path_count_no_d": self._numbers(counts.no_d, ok),
         }
-        for name, (attribute, kind) in self._lists.items():
-            values = getattr(counts, attribute)
+        for attribute, kind in self._lists.items():
+            name, values = f"path_count_{attribute}", getattr(counts, attribute)
             allowed = {"d": counts.allowed, "dd": counts.pair_allowed}.get(kind[0])
             columns[name] = self._list(values, ok, allowed, self.schema.field(name).type)
         has_d = counts.regions["d_match_length"] > 0
@@ -260,33 +262,33 @@ class ResultColumns:
         return pa.array(calls.to_numpy(zero_copy_only=False), pa.string(), mask=~known)
 
     def _too_wide(self, counts: PathCounts) -> NDArray[np.bool_]:
-        largest = [counts.path_count, counts.no_d]
-        largest += [getattr(counts, attribute) for attribute, _ in self._lists.values()]
         flags = np.zeros(len(counts), np.bool_)
-        for values in largest:
-            flags |= (values > _WIDEST).astype(np.bool_).reshape(len(counts), -1).any(axis=1)
+        for name in ("path_count", "no_d", *self._lists):
+            flags |= (getattr(counts, name) > _WIDEST).astype(np.bool_).reshape(len(counts), -1).any(axis=1)
         return flags
 
 
-def _list_columns(model: PathModel, chain: Chain) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Column name to attribute of `PathCounts` and the axes of its lists."""
-    with_d = {"vj": (), "vdj": (("d", "by_d"),), "vddj": (("d", "by_d"), ("dd", "by_dd"))}[chain]
-    columns: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for axis, suffix in with_d:
-        columns[f"path_count_{suffix}"] = (suffix, (axis,))
-        if axis == "d":
-            columns["path_count_zero_d_by_d"] = ("zero_d_by_d", (axis,))
-    if model.name != "dp2":
-        for axis, suffix in with_d:
-            columns[f"path_count_by_n_{suffix}"] = (f"by_n_{suffix}", (axis, "n"))
-        columns["path_count_no_d_by_n"] = ("no_d_by_n", ("n",))
-    if model.is_sweep:
-        for axis, suffix in with_d:
-            columns[f"path_count_sweep_{suffix}"] = (f"sweep_{suffix}", (axis, "pi", "nu"))
-            if axis == "d":
-                columns["path_count_zero_d_sweep_by_d"] = ("zero_d_sweep_by_d", (axis, "pi", "nu"))
-        columns["path_count_no_d_sweep"] = ("no_d_sweep", ("pi", "nu"))
-    return columns
+#: Attributes of `PathCounts` that are columns of lists, named ``path_count_...``, with the axes of the lists.
+_LISTS: Mapping[str, tuple[str, ...]] = {
+    "by_d": ("d",),
+    "zero_d_by_d": ("d",),
+    "by_dd": ("dd",),
+    "by_n_by_d": ("d", "n"),
+    "by_n_by_dd": ("dd", "n"),
+    "no_d_by_n": ("n",),
+    "sweep_by_d": ("d", "pi", "nu"),
+    "zero_d_sweep_by_d": ("d", "pi", "nu"),
+    "sweep_by_dd": ("dd", "pi", "nu"),
+    "no_d_sweep": ("pi", "nu"),
+}
+
+
+def _lists_of(model: PathModel, chain: Chain) -> dict[str, tuple[str, ...]]:
+    """Those of `_LISTS` whose axes there are."""
+    there = {"vj": set[str](), "vdj": {"d"}, "vddj": {"d", "dd"}}[chain]
+    there |= {"pi", "nu"} if model.is_sweep else set()
+    there |= {"n"} if model.name != "dp2" else set()
+    return {name: axes for name, axes in _LISTS.items() if there.issuperset(axes)}
 
 
 def _axes(germline: GermlineSet, model: PathModel, kind: tuple[str, ...]) -> list[tuple[str, list[Any]]]:
@@ -524,8 +526,7 @@ class PathCounter:
         self.model = model or PathModel()
         self.chain: Chain = _chain_of(self.germline, chain, self.model)
         self.overflow = overflow
-        if overflow not in ("null", "float", "wide"):
-            raise InvalidInput("overflow", found=repr(overflow), expected="one of null, float, wide")
+        one_of("overflow", overflow, ("null", "float", "wide"))
         self._v = CallResolver(self.germline, "V", ambiguous)
         self._j = CallResolver(self.germline, "J", ambiguous)
         self._ambiguous, self._device, self._threads = ambiguous, device, threads
@@ -662,8 +663,7 @@ class PathCounter:
 
 def _chain_of(germline: GermlineSet, chain: Chain | Literal["auto"], model: PathModel) -> Chain:
     chosen: Chain = germline.chain if chain == "auto" else chain
-    if chosen not in ("vj", "vdj", "vddj"):
-        raise InvalidInput("chain", found=repr(chain), expected="one of auto, vj, vdj, vddj")
+    one_of("chain", chain, ("auto", "vj", "vdj", "vddj"))
     if chosen != "vj" and not germline.d:
         raise InvalidInput("chain", found=repr(chosen), expected="'vj': the germline set has no D alleles")
     if chosen == "vddj" and model.name == "exhaustive":

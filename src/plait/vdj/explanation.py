@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -256,11 +256,6 @@ class Explanation:
         }
 
 
-class _Counts(NamedTuple):
-    total: int
-    sweep: list[int]
-
-
 def explain(
     junction: str,
     v_call: str,
@@ -363,8 +358,8 @@ class _Case:
             no_d_paths=int(counts.no_d[0]),
             vj_gap=len(self.junction) - v.matched - j.matched,
             lifted=tuple(self._lifted(v, j)),
-            smallest_nu=_first(self._count(anywhere).sweep) if zero else None,
-            smallest_pi=_first(self._count(replace(self.model, sweep_pi=pis)).sweep) if zero else None,
+            smallest_nu=_first(self._count(anywhere)[1]) if zero else None,
+            smallest_pi=_first(self._count(replace(self.model, sweep_pi=pis))[1]) if zero else None,
         )
 
     def _largest_pi(self) -> int:
@@ -377,7 +372,7 @@ class _Case:
         first, second, third = (pa.array([text], pa.large_string()) for text in texts)
         return first, second, third
 
-    def _count(self, model: PathModel, germline: GermlineSet | None = None) -> _Counts:
+    def _count(self, model: PathModel, germline: GermlineSet | None = None) -> tuple[int, list[int]]:
         """The count, and the counts of the sweep in the order of its one axis."""
         counter = PathCounter(
             germline or self.germline, model, chain=self.chain, overflow="wide", device="reference"
@@ -386,7 +381,7 @@ class _Case:
         sweeps = {"vj": counts.no_d_sweep, "vdj": counts.sweep_by_d, "vddj": counts.sweep_by_dd}
         grid = np.asarray(sweeps[self.chain][0])
         summed = grid if self.chain == "vj" else grid.sum(axis=0)
-        return _Counts(int(counts.path_count[0]), [int(value) for value in summed.ravel()])
+        return int(counts.path_count[0]), [int(value) for value in summed.ravel()]
 
     def _lifted(self, v: EndMatch, j: EndMatch) -> list[Lifted]:
         model, nus = self.model, tuple(range(self.room + 1))
@@ -403,21 +398,16 @@ class _Case:
         found = []
         for limit, (before, lifted) in ways.items():
             if before < self.room:
-                counts = self._count(lifted)
-                found.append(
-                    Lifted(
-                        limit=limit,
-                        before=before,
-                        after=self.room,
-                        path_count=counts.total,
-                        smallest=_first(counts.sweep),
-                    )
+                count, sweep = self._count(lifted)
+                of_limit = Lifted(
+                    limit=limit, before=before, after=self.room, path_count=count, smallest=_first(sweep)
                 )
+                found.append(of_limit)
         for limit, match, allele in (("v_mismatch", v, self.v), ("j_mismatch", j, self.j)):
             if match.mismatch is not None and not match.complete:
                 symbol = match.symbol_at(match.mismatch)
-                counts = self._count(model, self._forgiving(match, allele))
-                found.append(Lifted(limit=limit, before=symbol, after="N", path_count=counts.total))
+                count, _ = self._count(model, self._forgiving(match, allele))
+                found.append(Lifted(limit=limit, before=symbol, after="N", path_count=count))
         return found
 
     def _forgiving(self, match: EndMatch, allele: Allele) -> GermlineSet:

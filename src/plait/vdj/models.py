@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, one_of
 
 ModelName = Literal["dp2", "dp1", "exhaustive"]
 EmptyD = Literal["positions", "once", "none"]
@@ -92,9 +92,9 @@ class PathModel:
             object.__setattr__(self, what, _whole(getattr(self, what)))
         for what in ("sweep_pi", "sweep_nu"):
             object.__setattr__(self, what, _swept(what, getattr(self, what)))
-        _one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
-        _one_of("strands", self.strands, (1, 2))
-        _one_of("empty_d", self.empty_d, ("positions", "once", "none"))
+        one_of("model", self.name, ("dp2", "dp1", "exhaustive"))
+        one_of("strands", self.strands, (1, 2))
+        one_of("empty_d", self.empty_d, ("positions", "once", "none"))
         _limits("pi", (self.pi,), _MAX_PI)
         _limits("nu", (self.nu,), _MAX_NU)
         _limits("sweep_pi", self.sweep_pi, _MAX_PI)
@@ -187,11 +187,6 @@ def _swept(what: str, values: Any) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(what, found=repr(values), expected="several whole numbers")
     return tuple(_whole(value) for value in values)
-
-
-def _one_of(what: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
-        raise InvalidInput(what, found=repr(value), expected="one of " + ", ".join(map(str, allowed)))
 
 
 def _limits(what: str, values: Sequence[int], most: int) -> None:

@@ -8,8 +8,8 @@ from support.mapping_truth import edit_distances
 
 from plait.devices.target import interpreted
 from plait.lang.lanes import host_lanes, lanes_of
-from plait.mapping.genome import CODE_OF_BYTE, read_genome
-from plait.mapping.seeds import PackedReads, pack_reads_kernel
+from plait.mapping.genome import read_genome
+from plait.mapping.seeds import packed_reads
 from plait.mapping.verification import BEYOND, LaneScratch, check_kernel, transpose
 
 ERRORS = 3
@@ -44,15 +44,11 @@ def problem(seed):
         lengths.append(len(read))
         starts.append(at + int(rng.integers(-1, 2)))
     longest = max(lengths)
-    both = np.repeat(np.array(lengths, np.int64), 2)
-    packed = PackedReads(
-        np.zeros((both.size, longest), np.uint8),
-        np.zeros((both.size, -(-longest // 64) + 1, 3), np.int64),
-        both,
-        np.full(both.size, ERRORS, np.int64),
+    letters = np.frombuffer("".join(reads).encode(), np.uint8)
+    sizes = np.array(lengths, np.int64)
+    packed = packed_reads(
+        letters, np.concatenate([[0], np.cumsum(sizes)]), sizes, np.full(sizes.size, ERRORS)
     )
-    letters = np.frombuffer(bytearray("".join(reads).encode()), np.uint8)
-    pack_reads_kernel(letters, np.concatenate([[0], np.cumsum(lengths)]), CODE_OF_BYTE, packed)
     keys = np.array([(2 * k << 32) | (1024 + at) for k, at in enumerate(starts)])
     banded = [
         _banded(read, text[at - ERRORS : at + len(read) + ERRORS])

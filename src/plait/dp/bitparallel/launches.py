@@ -35,7 +35,7 @@ _WIDTH: Final = 1024
 #: Letters that are looked through for a PAM in one go.
 _SITE_LETTERS: Final = 1 << 20
 #: Groups of sites that are looked at together.
-_GROUPS: Final = 32
+_GROUPS: Final = 64
 #: Longest pattern with its errors.
 LONGEST: Final = 128
 #: Codes of nothing that stand before and behind a text.
@@ -140,9 +140,9 @@ def numbered(batch: TextBatch, multiple: int) -> PatternSets:
     sets = np.full((batch.lengths.size, longest), ALWAYS, np.uint8)
     beside = np.arange(longest) < batch.lengths[:, None]
     sets[beside] = batch.patterns[beside[:, : batch.patterns.shape[1]]]
-    kinds, rows = np.unique(np.append(sets.ravel(), np.uint8(ALWAYS)), return_inverse=True)
+    kinds, rows = np.unique(sets, return_inverse=True)
     lengths = -(-batch.lengths // multiple) * multiple
-    numbers = rows[:-1].reshape(sets.shape).astype(np.int64)
+    numbers = rows.reshape(sets.shape).astype(np.int64)
     return PatternSets(PatternRows(numbers, lengths, batch.limits.astype(np.int64)), kinds)
 
 

@@ -34,6 +34,7 @@ from plait.lang.lanes import (
     lookup,
     lowest_bit,
     mask_bits,
+    population,
     select,
     splat,
     store,
@@ -270,11 +271,13 @@ class ErrorLimits(NamedTuple):
 @shared
 def _begin_levels(lanes: Any, alg: Any, limits: Any, levels: int, state: Any) -> None:
     """Before the first letter of the pattern: only extra letters may have come. The last row is nothing."""
-    rows = (limits.extra + 1) * (limits.missing + 1) * levels
-    for at in range(rows):
-        missing = at // levels % (limits.missing + 1)
-        store(lanes, state, at, 0, alg.one if missing == 0 else alg.zero)
-    store(lanes, state, rows, 0, alg.zero)
+    at = 0
+    for _ in range(limits.extra + 1):
+        for missing in range(limits.missing + 1):
+            for k in range(at, at + levels):
+                store(lanes, state, k, 0, alg.one if missing == 0 else alg.zero)
+            at += levels
+    store(lanes, state, at, 0, alg.zero)
 
 
 @shared
@@ -308,37 +311,76 @@ def _next_levels(lanes: Any, alg: Any, planes: Any, row: int, limits: Any, level
 
 
 @shared
-def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, state: Any) -> None:
-    """The same for at most one extra and one missing letter: what they share stays in registers."""
-    p = ErrorLevels()
-    beside = load(lanes, planes.words, row, 0)
-    before = load(lanes, planes.words, max(row - planes.sets, 0), 0)
-    behind = load(lanes, planes.words, row + planes.sets, 0)
-    none = load(lanes, state, levels - 1, 0)
-    missing = load(lanes, state, 2 * levels - 1, 0)
-    extra = load(lanes, state, 3 * levels - 1, 0)
-    both = load(lanes, state, 4 * levels - 1, 0)
-    planes_of_row = (beside, before, behind)
-    old = (none, missing, extra, both)
-    for k in range(levels - 1, 0, -1):
-        less = (
-            load(lanes, state, k - 1, 0),
-            load(lanes, state, levels + k - 1, 0),
-            load(lanes, state, 2 * levels + k - 1, 0),
-            load(lanes, state, 3 * levels + k - 1, 0),
-        )
-        _store_levels(lanes, state, levels, k, few_levels(p, alg, old, less, planes_of_row))
-        old = less
-    nothing = (alg.zero, alg.zero, alg.zero, alg.zero)
-    _store_levels(lanes, state, levels, 0, few_levels(p, alg, old, nothing, planes_of_row))
+def _letter(lanes: Any, planes: Any, row: int) -> Any:
+    """Mismatches of a letter of the pattern with that of the text beside it, the one before, and behind."""
+    return (
+        load(lanes, planes.words, row, 0),
+        load(lanes, planes.words, max(row - planes.sets, 0), 0),
+        load(lanes, planes.words, row + planes.sets, 0),
+    )
 
 
 @shared
-def _store_levels(lanes: Any, state: Any, levels: int, k: int, new: Any) -> None:
+def _level(lanes: Any, alg: Any, levels: int, k: int, state: Any) -> Any:
+    """Where k mismatches are reached without bulges, with a letter missing, an extra one, and both."""
+    if k < 0:
+        return alg.zero, alg.zero, alg.zero, alg.zero
+    return (
+        load(lanes, state, k, 0),
+        load(lanes, state, levels + k, 0),
+        load(lanes, state, 2 * levels + k, 0),
+        load(lanes, state, 3 * levels + k, 0),
+    )
+
+
+@shared
+def _store_level(lanes: Any, levels: int, k: int, state: Any, new: Any) -> None:
     store(lanes, state, k, 0, new[0])
     store(lanes, state, levels + k, 0, new[1])
     store(lanes, state, 2 * levels + k, 0, new[2])
     store(lanes, state, 3 * levels + k, 0, new[3])
+
+
+@shared
+def _next_few_levels(lanes: Any, alg: Any, planes: Any, row: int, levels: int, state: Any) -> None:
+    """The same for at most one extra and one missing letter: what they share stays in registers."""
+    p = ErrorLevels()
+    letter = _letter(lanes, planes, row)
+    old = _level(lanes, alg, levels, levels - 1, state)
+    for k in range(levels - 1, -1, -1):
+        less = _level(lanes, alg, levels, k - 1, state)
+        _store_level(lanes, levels, k, state, few_levels(p, alg, old, less, letter))
+        old = less
+
+
+@shared
+def _two_few_levels(lanes: Any, alg: Any, planes: Any, row: int, after: int, levels: int, state: Any) -> None:
+    """The same for two letters, from rows `row` and `after` on, in one pass over the levels."""
+    p = ErrorLevels()
+    letter, following = _letter(lanes, planes, row), _letter(lanes, planes, after)
+    less = _level(lanes, alg, levels, levels - 2, state)
+    new = few_levels(p, alg, _level(lanes, alg, levels, levels - 1, state), less, letter)
+    for k in range(levels - 1, 0, -1):
+        old = less
+        less = _level(lanes, alg, levels, k - 2, state)
+        fewer = few_levels(p, alg, old, less, letter)
+        _store_level(lanes, levels, k, state, few_levels(p, alg, new, fewer, following))
+        new = fewer
+    nothing = (alg.zero, alg.zero, alg.zero, alg.zero)
+    _store_level(lanes, levels, 0, state, few_levels(p, alg, new, nothing, following))
+
+
+@shared
+def _all_few_levels(
+    lanes: Any, alg: Any, planes: Any, at: int, sets: Any, length: int, levels: int, state: Any
+) -> None:
+    """Levels after all letters of a pattern that begins at row `at`, two at a time."""
+    for i in range(0, length - 1, 2):
+        row, after = at + i * planes.sets + sets[i], at + (i + 1) * planes.sets + sets[i + 1]
+        _two_few_levels(lanes, alg, planes, row, after, levels, state)
+    if length & 1:
+        last = length - 1
+        _next_few_levels(lanes, alg, planes, at + last * planes.sets + sets[last], levels, state)
 
 
 @shared
@@ -374,11 +416,14 @@ def find_levels(
             seen = alg.zero
             for w in range(first, last):
                 _begin_levels(lanes, alg, own, levels, state)
-                for i in range(patterns.lengths[g]):
-                    row = w * planes.step + i * planes.sets + patterns.sets[g, i]
-                    if few:
-                        _next_few_levels(lanes, alg, planes, row, levels, state)
-                    else:
+                at = w * planes.step
+                if few:
+                    _all_few_levels(
+                        lanes, alg, planes, at, patterns.sets[g], patterns.lengths[g], levels, state
+                    )
+                else:
+                    for i in range(patterns.lengths[g]):
+                        row = at + i * planes.sets + patterns.sets[g, i]
                         _next_levels(lanes, alg, planes, row, own, levels, state)
                 good = _within(lanes, alg, limits, own.missing + 1, levels - 1, state)
                 store(lanes, found.piece, w - first, 0, good)
@@ -403,21 +448,37 @@ def encode(octets: Any, letters: Any, table: Any, codes: Any) -> None:
 
 
 @shared
-def _swap_blocks(lanes: Any, tile: Any, first: int, size: int) -> None:
-    """A step of a transposition of 64 words: blocks of so many bits beside the diagonal change places."""
+def _swap_blocks(lanes: Any, tile: Any, first: int, rows: int, size: int) -> None:
+    """A step of a transposition of so many words: blocks of some bits beside the diagonal change places."""
     low = (1 << size) - 1
     mask = low
     for shift in range(2 * size, 64, 2 * size):
         mask |= low << shift
     kept = splat(lanes, mask)
     by = splat(lanes, size)
-    for begin in range(0, 64, 2 * size):
-        for row in range(first + begin, first + begin + size):
+    for begin in range(first, first + rows, 2 * size):
+        for row in range(begin, begin + size):
             upper = load(lanes, tile, row, 0)
             lower = load(lanes, tile, row + size, 0)
             differ = ((upper >> by) ^ lower) & kept
             store(lanes, tile, row, 0, upper ^ (differ << by))
             store(lanes, tile, row + size, 0, lower ^ differ)
+
+
+@shared
+def _transpose(lanes: Any, tile: Any, first: int, columns: int, onward: int) -> int:
+    """Transpose 64 words from row `first` on, as far as the first or last `columns` ask; where they begin."""
+    _swap_blocks(lanes, tile, first, 64, 32)
+    rows = 64
+    if columns <= 32:
+        rows = 32
+        first += 0 if onward == 1 else 32
+    _swap_blocks(lanes, tile, first, rows, 16)
+    _swap_blocks(lanes, tile, first, rows, 8)
+    _swap_blocks(lanes, tile, first, rows, 4)
+    _swap_blocks(lanes, tile, first, rows, 2)
+    _swap_blocks(lanes, tile, first, rows, 1)
+    return first if onward == 1 else first + rows - 1
 
 
 @shared
@@ -458,14 +519,10 @@ def stripe(
             shift = begin if onward == 1 else -begin - 63
             _masks(octets, codes, starts[group], shift, sets, tile)
             for k in range(sets.size):
-                _swap_blocks(lanes, tile, k * 64, 32)
-                _swap_blocks(lanes, tile, k * 64, 16)
-                _swap_blocks(lanes, tile, k * 64, 8)
-                _swap_blocks(lanes, tile, k * 64, 4)
-                _swap_blocks(lanes, tile, k * 64, 2)
-                _swap_blocks(lanes, tile, k * 64, 1)
-                for c in range(min(64, columns - begin)):
-                    bits = load(lanes, tile, k * 64 + (c if onward == 1 else 63 - c), 0)
+                own = min(64, columns - begin)
+                at = _transpose(lanes, tile, k * 64, own, onward)
+                for c in range(own):
+                    bits = load(lanes, tile, at + onward * c, 0)
                     store(lanes, words, row + (begin + c) * sets.size + k, 0, bits)
 
 
@@ -486,12 +543,18 @@ def find_sites(octets: Any, codes: Any, first: int, last: int, pam: Any, numbers
             own = load(octets, codes, 0, place + j) & splat(octets, pam[j])
             bad = bad + select(equal(own, nothing), one, nothing)
         bits = ~mask_bits(greater(bad, most))
-        while bits != 0:
-            site = place + lowest_bit(bits)
+        if last - place < 64:
+            bits &= ~(-1 << (last - place))
+        found = population(bits)
+        # Mostly there are a few, and to write four whether there are or not is faster than to ask at each.
+        few = min(4, sites.size - count)
+        for k in range(few):
+            sites[count + k] = place + lowest_bit(bits)
             bits = without_lowest(bits)
-            if site < last:
-                sites[count] = site
-                count += 1
+        for k in range(few, found):
+            sites[count + k] = place + lowest_bit(bits)
+            bits = without_lowest(bits)
+        count += found
     return count
 
 

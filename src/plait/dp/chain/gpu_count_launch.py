@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -209,25 +210,23 @@ def _count(
     ends = slot.upload("ends", np.stack([part.length, part.v, part.j]).astype(np.uint16))
     start = slot.upload("start", part.start.astype(np.int32))
     symbols = slot.upload("symbols", part.symbols if part.symbols.size else np.zeros(1, np.uint8))
-    wanted = {name: getattr(out, name)[first:last] for name in DeviceCounts._fields}
+    names = [name for name in DeviceCounts._fields if name != "bound"]
+    wanted = [getattr(out, name)[first:last] for name in names]
     # All integers are copied back at once: threads that wait for each other at every call copy little.
-    sizes = {name: values.size for name, values in wanted.items() if name != "bound"}
-    counts = slot.room("counts", sum(sizes.values()), np.int64)
-    found, begin = {}, 0
-    for name, size in sizes.items():
-        shape = wanted[name].shape
-        part_of = counts[begin : begin + size].reshape(shape) if size else cuda.device_array(shape, np.int64)
-        found[name], begin = part_of, begin + size
-    bound = slot.room("bound", last - first, np.float64)
+    edges = list(accumulate((values.size for values in wanted), initial=0))
+    counts, bound = slot.room("counts", edges[-1], np.int64), slot.room("bound", last - first, np.float64)
+    found = [
+        counts[a:b].reshape(values.shape) if a < b else cuda.device_array(values.shape, np.int64)
+        for values, (a, b) in zip(wanted, pairwise(edges), strict=True)
+    ]
     there = DeviceJunctions(symbols, start, ends[0], ends[1], ends[2])
-    launch.launch(there, DeviceCounts(**found, bound=bound), int(part.length.max(initial=0)), slot.stream)
+    counted = DeviceCounts(**dict(zip(names, found, strict=True)), bound=bound)
+    launch.launch(there, counted, int(part.length.max(initial=0)), slot.stream)
     here, bounds = slot.download("counts", counts), slot.download("bound", bound)
     slot.wait()
-    begin = 0
-    for name, size in sizes.items():
-        np.copyto(wanted[name], here[begin : begin + size].reshape(wanted[name].shape))
-        begin += size
-    np.copyto(wanted["bound"], bounds)
+    for values, (a, b) in zip(wanted, pairwise(edges), strict=True):
+        np.copyto(values, here[a:b].reshape(values.shape))
+    out.bound[first:last] = bounds
 
 
 def _piece_of(texts: Junctions, first: int, last: int) -> Junctions:

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from plait.devices.cuda import SIMULATED, CudaKernel, cuda
-from plait.devices.cuda_devices import device_facts, free_memory, over_devices
+from plait.devices.cuda_devices import device_facts, free_memory, over_devices, uploaded
 from plait.devices.cuda_target import CudaTarget
 from plait.dp.chain.gpu_enumerate import (
     BYTE_ENTRY,
@@ -466,8 +466,8 @@ class _Enumerator:
             packed = isinstance(group.letters, PackedLetters)
             self._loaded[number] = _Loaded(
                 group.items,
-                _on_device(group.letters, self._aside),
-                _on_device(group.d_parts, self._aside),
+                uploaded(group.letters, self._aside),
+                uploaded(group.d_parts, self._aside),
                 compare_packed if packed else compare_bytes,
                 PACKED_ENTRY if packed else BYTE_ENTRY,
             )
@@ -552,12 +552,6 @@ class _Enumerator:
         if self._observe is not None:
             stream.synchronize()
             self._observe(n, compared, time.perf_counter() - begin)
-
-
-def _on_device(fields: Any, stream: Any) -> Any:
-    """A named tuple with its arrays in device memory."""
-    moved = [cuda.to_device(x, stream=stream) if isinstance(x, np.ndarray) else x for x in fields]
-    return type(fields)(*moved)
 
 
 def _spread() -> NDArray[np.int32]:

@@ -169,8 +169,7 @@ def run_blocks(
     """
     # A block may be wider than its longest target: the border has to be as wide.
     longest = max(int(blocks.lengths.max(initial=0)), int(np.diff(blocks.first_columns).max(initial=0)))
-    setups = (block_setup(query, longest, kind) for kind in kinds)
-    setup = next((own for own in setups if own is not None), None)
+    setup = _setup(query, longest, kinds)
     if setup is None:
         why = "they could reach 2^31; scale scores and gap costs down"
         raise Unsupported("these scores", why=why)
@@ -331,8 +330,9 @@ _KINDS = (np.int16, np.int32)
 _SHARES_PER_THREAD = 4
 
 
-def _setup(query: BlockQuery, longest: int) -> BlockSetup | None:
-    found = (block_setup(query, longest, kind) for kind in _KINDS)
+def _setup(query: BlockQuery, longest: int, kinds: tuple[Any, ...] = _KINDS) -> BlockSetup | None:
+    """For the first of these types of scores that serves."""
+    found = (block_setup(query, longest, kind) for kind in kinds)
     return next((setup for setup in found if setup is not None), None)
 
 
@@ -348,17 +348,10 @@ def trace_bytes(query: BlockQuery, longest: int) -> int | None:
     return int(columns * query.rows.size * 4 * choice_type(setup.lanes).itemsize)
 
 
-class _Share(NamedTuple):
-    """Targets of one thread, the longest first."""
-
-    targets: NDArray[np.int64]
-    results: PairResults
-
-
 def _run_share(
     call: Callable[..., Any], setup: BlockSetup, task: PairList, targets: NDArray[np.int64]
-) -> _Share:
-    """Align the targets of a share."""
+) -> PairResults:
+    """Align the targets of a share, the longest first."""
     width = setup.lanes.width
     kind = setup.border.top.dtype
     rows = setup.query.size
@@ -380,7 +373,7 @@ def _run_share(
         np.zeros(targets.size, np.int64),
     )
     used = call(setup, task, targets, memory, results, PAD)
-    return _Share(targets, results._replace(runs=results.runs[:used]))
+    return results._replace(runs=results.runs[:used])
 
 
 def trace_targets(call: Callable[..., Any], batch: TraceBatch, target: Target) -> PairResults:
@@ -402,24 +395,20 @@ def trace_targets(call: Callable[..., Any], batch: TraceBatch, target: Target) -
     size = -(-order.size // (shares * setup.lanes.width)) * setup.lanes.width
     parts = [order[k : k + size] for k in range(0, order.size, size)]
     found = over_threads(threads, parts, lambda part: _run_share(call, setup, task, part))
-    return _in_order(found, task, int(query.rows.size))
+    return _in_order(found, order, task, int(query.rows.size))
 
 
-def _in_order(found: list[_Share], task: PairList, rows: int) -> PairResults:
-    targets = np.concatenate([share.targets for share in found])
-    counts = np.concatenate([share.results.run_counts for share in found])
-    runs = np.concatenate([share.results.runs for share in found])
-    starts = np.cumsum(counts) - counts
-    place = np.empty(targets.size, np.int64)
-    place[targets] = np.arange(targets.size)
-    counts, starts = counts[place], starts[place]
-    scores = np.concatenate([share.results.scores for share in found])[place]
-    offsets = np.cumsum(counts) - counts
-    rows_of_runs = np.repeat(starts - offsets, counts) + np.arange(int(counts.sum()))
-    ends = np.zeros((targets.size, 4), np.int64)
-    ends[:, 1] = rows
-    ends[:, 3] = np.diff(task.target_starts)
-    return PairResults(scores, ends, runs[rows_of_runs], counts)
+def _in_order(found: list[PairResults], order: NDArray[np.int64], task: PairList, rows: int) -> PairResults:
+    """Results of the targets in `order` as those of all targets in theirs."""
+    scores, counts, starts = np.zeros((3, order.size), np.int64)
+    scores[order] = np.concatenate([share.scores for share in found])
+    own = np.concatenate([share.run_counts for share in found])
+    counts[order], starts[order] = own, np.cumsum(own) - own
+    before = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    runs = np.concatenate([share.runs for share in found])[before + np.arange(before.size)]
+    ends = np.zeros((order.size, 4), np.int64)
+    ends[:, 1], ends[:, 3] = rows, np.diff(task.target_starts)
+    return PairResults(scores, ends, runs, counts)
 
 
 class SweepShape(NamedTuple):

@@ -584,14 +584,10 @@ def shape_of(
         alone = _cost(shape, max(columns, cut if shape.stripes == 1 else longest))
         return shape.pairs * max(_cost(shape, columns) * units / warps, alone)
 
-    shapes = [Shape(threads, rows, 1) for threads in _THREADS for rows in _ROWS if threads * rows >= query]
-    shapes += [
-        Shape(threads, rows, -(-query // (threads * rows)))
-        for threads in _THREADS
-        for rows in _ROWS
-        if threads * rows < query
+    shapes = [
+        Shape(threads, rows, max(-(-query // (threads * rows)), 1)) for threads in _THREADS for rows in _ROWS
     ]
-    return min(shapes, key=lambda shape: (time(shape), shape.threads))
+    return min(shapes, key=lambda shape: (time(shape), shape.threads, shape.stripes > 1))
 
 
 def shared_bytes(shape: Shape) -> int:

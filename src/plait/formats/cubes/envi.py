@@ -240,16 +240,7 @@ def new_envi_header(layout: CubeLayout, text: str | None = None) -> str:
 
 #: Suffixes of data files; programs write others, too, but look for these.
 DATA_SUFFIXES: Final = (
-    ".img",
-    ".dat",
-    ".raw",
-    ".bin",
-    ".bsq",
-    ".bil",
-    ".bip",
-    ".cube",
-    ".sli",
-    ".hyspex",
+    *[".img", ".dat", ".raw", ".bin", ".bsq", ".bil", ".bip", ".cube", ".sli", ".hyspex"],
     "",
 )
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats.checkpoints import letters_of
 from plait.lang.compile import kernel, shared
 from plait.vdj.alleles.sites import (
     BASE_CODE,
@@ -25,7 +26,7 @@ from plait.vdj.alleles.sites import (
 )
 from plait.vdj.calls import CallResolver
 from plait.vdj.germline import GermlineSet
-from plait.vdj.reads.columns import booleans, integers, letters_of, read_cigars, texts
+from plait.vdj.reads.columns import booleans, integers, read_cigars, texts
 
 UNKNOWN = 4
 

@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.alphabets import IUPAC_MASK, encode
+from plait.errors import InvalidInput, in_range
+from plait.formats.checkpoints import TextBytes, letters_of
 from plait.vdj.germline import Allele, GermlineSet
-from plait.vdj.reads.columns import Rows, TextBytes, letters_of
+from plait.vdj.reads.columns import Rows
 
 BASES = "ACGT"
 #: Code of a base that is not known, or of a place that an allele does not have.
@@ -27,17 +29,11 @@ NO_BASE = 4
 _FARTHEST = 0.2
 
 
-def _codes() -> NDArray[np.int8]:
-    table = np.full(256, NO_BASE, np.int8)
-    for code, base in enumerate(BASES):
-        table[ord(base)] = table[ord(base.lower())] = code
-    table[ord("U")] = table[ord("u")] = BASES.index("T")
-    return table
-
-
 #: Code of every byte: its place in `BASES`, or `NO_BASE`; int8, shape (256,). That of the complement is
 #: 3 minus the code.
-BASE_CODE = _codes()
+BASE_CODE = np.full(16, NO_BASE, np.int8)
+BASE_CODE[encode(BASES)] = range(4)
+BASE_CODE = BASE_CODE[IUPAC_MASK]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -473,8 +469,7 @@ class AlleleLimits:
 
     def __post_init__(self) -> None:
         for name in ("min_clonotypes", "min_partners"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(name, found=getattr(self, name), expected="at least 1")
+            in_range(name, getattr(self, name), 1)
         for name in ("min_share", "max_q"):
             if not 0 < getattr(self, name) <= 1:
                 raise InvalidInput(name, found=getattr(self, name), expected="more than 0, at most 1")

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, in_range
+from plait.formats.checkpoints import letters_of
 from plait.formats.rearrangements import is_text, reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, Spilling, run_starts, whole_runs
-from plait.vdj.calls import first_gene
+from plait.vdj.calls import GeneNames, named_rows
 from plait.vdj.clonotypes.error_clonotypes import LowQualityRows, merge_satellites, split_low_quality
-from plait.vdj.reads.columns import edges_of, letters_of, owners, text_array
+from plait.vdj.reads.columns import edges_of, owners, text_array
 
 #: Between V gene, J gene and repertoire in the column ``group``.
 SEPARATOR: Final = "\x1f"
@@ -39,8 +40,6 @@ FLAGS: Final = ("productive", "vj_in_frame", "stop_codon")
 IDENTITY_UNITS: Final = 1_000_000
 
 _IDENTITIES: Final = ("v_identity", "j_identity")
-#: Distinct calls whose genes are remembered.
-_MOST_CALLS: Final = 1 << 16
 
 
 class ClonotypeRows:
@@ -53,7 +52,7 @@ class ClonotypeRows:
     def __init__(self) -> None:
         self.rows = 0
         self.left_out: Counter[str] = Counter()
-        self._genes: dict[str, str] = {}
+        self._genes = GeneNames()
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One row for each AIRR row that has a junction, a V and a J gene.
@@ -67,14 +66,8 @@ class ClonotypeRows:
         self.rows += batch.num_rows
         columns = {"junction": pc.utf8_upper(_text(batch, "junction"))}
         v, j = _text(batch, "v_call"), _text(batch, "j_call")
-        v_gene, j_gene = self._gene(v), self._gene(j)
-        kept = np.ones(batch.num_rows, np.bool_)
-        needed = (("no_junction", columns["junction"]), ("no_v_gene", v_gene), ("no_j_gene", j_gene))
-        for reason, column in needed:
-            blank = kept & np.asarray(pc.equal(column, ""))
-            if blank.any():
-                self.left_out[reason] += int(blank.sum())
-            kept &= ~blank
+        v_gene, j_gene = (self._genes.of(calls).cast(pa.string()) for calls in (v, j))
+        kept = named_rows({**columns, "v_gene": v_gene, "j_gene": j_gene}, self.left_out, "no")
         columns["group"] = _joined(v_gene, j_gene, _text(batch, "repertoire_id"))
         columns["length"] = pc.binary_length(columns["junction"]).cast(pa.int32())
         columns |= {"v_call": v, "d_call": _text(batch, "d_call"), "j_call": j}
@@ -85,18 +78,6 @@ class ClonotypeRows:
         columns |= _quality(batch, columns["length"])
         rows = pa.record_batch(columns)
         return rows if kept.all() else rows.filter(pa.array(kept))
-
-    def _gene(self, calls: pa.Array) -> pa.Array:
-        """First gene of each call."""
-        encoded = calls.dictionary_encode()
-        if len(self._genes) > _MOST_CALLS:
-            self._genes.clear()
-        genes = []
-        for call in encoded.dictionary.to_pylist():
-            if call not in self._genes:
-                self._genes[call] = first_gene(call)
-            genes.append(self._genes[call])
-        return pa.array(genes, pa.string()).take(encoded.indices)
 
 
 def combine(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -355,10 +336,8 @@ class ClonotypeSettings:
         if ratio is not None and not 1 < ratio < float("inf"):
             raise InvalidInput("satellite_ratio", found=ratio, expected="a number above 1, such as 20")
         for name in ("satellite_quality", "min_quality"):
-            if not 0 <= getattr(self, name) <= 94:
-                raise InvalidInput(name, found=getattr(self, name), expected="0 to 94")
-        if self.memory_bytes < 1:
-            raise InvalidInput("memory_bytes", found=self.memory_bytes, expected="at least 1")
+            in_range(name, getattr(self, name), 0, 94)
+        in_range("memory_bytes", self.memory_bytes, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

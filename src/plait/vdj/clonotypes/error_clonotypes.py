@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plait.formats.checkpoints import letters_of
 from plait.formats.sorted_runs import run_starts
-from plait.vdj.reads.columns import edges_of, letters_of, take_groups, text_array
+from plait.vdj.reads.columns import edges_of, owners, take_groups, text_array
 
 #: Texts with one letter changed that are looked up at a time.
 _PROBES: Final = 1 << 20
@@ -120,9 +121,7 @@ def merge_satellites(clonotypes: pa.RecordBatch, ratio: float, max_quality: int)
 
 
 def _texts(clonotypes: pa.RecordBatch, max_quality: int) -> Texts:
-    n = clonotypes.num_rows
-    new = np.zeros(n, np.int64)
-    new[run_starts(clonotypes, ("group", "length"))] = 1
+    groups = owners(run_starts(clonotypes, _GROUP), clonotypes.num_rows)
     letters, starts = letters_of(clonotypes["junction"])
     doubtful = None
     if "quality" in clonotypes.schema.names:
@@ -131,7 +130,7 @@ def _texts(clonotypes: pa.RecordBatch, max_quality: int) -> Texts:
         scores = letters_of(clonotypes["quality"])[0]
         doubtful[np.repeat(known, np.diff(starts))] = scores < max_quality + _OFFSET
     counts = clonotypes["duplicate_count"].to_numpy()
-    return Texts(letters, starts, np.cumsum(new) - 1, counts, doubtful)
+    return Texts(letters, starts, groups, counts, doubtful)
 
 
 def _pairs(texts: Texts, ratio: float) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

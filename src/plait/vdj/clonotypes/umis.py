@@ -19,13 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, in_range
+from plait.formats.checkpoints import letters_of
 from plait.formats.fastq import ReadBlock
 from plait.formats.rearrangements import reblock
 from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, Spilling, run_starts, whole_runs
 from plait.lang.compile import kernel, shared
 from plait.vdj.clonotypes.error_clonotypes import Texts, find_parents
-from plait.vdj.reads.columns import edges_of, letters_of, owners, text_array
+from plait.vdj.reads.columns import edges_of, owners, text_array
 
 #: Code of a letter that is not known.
 NO_LETTER = 4
@@ -251,10 +252,7 @@ class UmiSettings:
             ("max_molecules", 1, 1 << 30),
             ("memory_bytes", 1, math.inf),
         ):
-            value = getattr(self, name)
-            if not least <= value <= most:
-                wanted = f"at least {least}" if most == math.inf else f"{least} to {most}"
-                raise InvalidInput(name, found=value, expected=wanted)
+            in_range(name, getattr(self, name), least, most)
         if self.umi_ratio is not None and not 1 < self.umi_ratio < math.inf:
             raise InvalidInput("umi_ratio", found=self.umi_ratio, expected="a number above 1, such as 10")
 
@@ -419,10 +417,9 @@ class UmiCorrector:
         wrong, right = [self._wrong], [self._right]
         for known in whole_runs(self._counts.drain(), ("repertoire",)):
             letters, starts = letters_of(known["umi"])
-            new = np.zeros(known.num_rows, np.int64)
-            new[run_starts(known, _KEY[:2])] = 1
+            groups = owners(run_starts(known, _KEY[:2]), known.num_rows)
             counts = known["reads"].to_numpy()
-            parents = find_parents(Texts(letters, starts, np.cumsum(new) - 1, counts), self._ratio)
+            parents = find_parents(Texts(letters, starts, groups, counts), self._ratio)
             places = np.flatnonzero(parents != np.arange(parents.size))
             self.umis += places.size
             self.reads += int(counts[places].sum())

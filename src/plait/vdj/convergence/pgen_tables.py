@@ -22,6 +22,7 @@ import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
 from plait.formats.atomic import AtomicFile, output_errors
+from plait.formats.checkpoints import letters_of
 from plait.stats.contingency import ContingencyTable, Pairs, Stratum, Tally, student_quantile
 from plait.stats.rank_correlation import (
     PAIRED_MEASURES,
@@ -406,18 +407,10 @@ class PgenColumns:
         facts = effective_facts(engine.provenance("nt", used, used).as_dict(), "model")
         found = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16)
         for name in CLONOTYPE:
-            for data in _content(clonotypes[name].combine_chunks()):
-                found.update(data)
+            letters, starts = letters_of(clonotypes[name].combine_chunks())
+            found.update(np.diff(starts).tobytes())
+            found.update(letters.data)
         return found.hexdigest()
-
-
-def _content(column: Any) -> Iterator[bytes | memoryview]:
-    """Lengths and letters of texts, none of which is null."""
-    _, offsets, letters = column.buffers()
-    ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    yield np.diff(ends).tobytes()
-    if letters is not None and len(ends):
-        yield memoryview(letters)[int(ends[0]) : int(ends[-1])]
 
 
 def _stored(path: Path, rows: int) -> pa.Table | None:

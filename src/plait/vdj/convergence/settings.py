@@ -20,8 +20,15 @@ import pyarrow.parquet as arrow_parquet
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.compression import FileKind, check_readable, content_digest, sniff, unchanged
-from plait.formats.json_text import parse_json, read_json
+from plait.formats.compression import (
+    FileKind,
+    check_readable,
+    content_digest,
+    parse_json,
+    read_json,
+    sniff,
+    unchanged,
+)
 from plait.formats.rearrangements import assign_roles, layout_named, open_rearrangements
 from plait.run.executor import Executor
 from plait.run.rows import Progress

@@ -32,7 +32,7 @@ from plait.errors import FormatError
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
 from plait.formats.compression import content_digest
-from plait.formats.sorted_runs import text_hash
+from plait.formats.sorted_runs import row_hash
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Progress, RunningSums
 from plait.settings import source_digest
@@ -43,7 +43,7 @@ from plait.vdj.convergence.pgen_tables import PGEN_FIELDS, FigureSettings, PgenC
 from plait.vdj.convergence.regression import PredictorSet
 from plait.vdj.convergence.settings import OF_PGEN, CountedSample, PlannedSample, StudySettings, count_sample
 from plait.vdj.count_files import CountPlan
-from plait.vdj.counting import D_REGION_COLUMNS, REGION_COLUMNS
+from plait.vdj.counting import region_names
 
 #: Rows of a task, about.
 _STRETCH_ROWS = 1 << 17
@@ -155,14 +155,6 @@ def _ranks(column: pa.Array) -> NDArray[np.int64]:
     return found
 
 
-def region_names(settings: StudySettings) -> list[str]:
-    """Names of the region columns that there are."""
-    if settings.with_d:
-        return list(REGION_COLUMNS)
-    left_out = {*D_REGION_COLUMNS, "d_match_length"}
-    return [name for name in REGION_COLUMNS if name not in left_out]
-
-
 def clonotype_schema(settings: StudySettings, *, duplicate_count: bool = True) -> pa.Schema:
     """Columns of the table of clonotypes.
 
@@ -182,7 +174,7 @@ def _counted_fields(settings: StudySettings) -> list[pa.Field]:
     """Status, path count, regions and sweep."""
     number = pa.float64() if settings.overflow == "float" else pa.int64()
     fields = [pa.field("status", pa.string()), pa.field("path_count", number)]
-    fields += [pa.field(name, pa.int32()) for name in region_names(settings)]
+    fields += [pa.field(name, pa.int32()) for name in region_names(settings.chain)]
     models = len(settings.sweep_models)
     if models:
         fields.append(pa.field("path_count_sweep", pa.list_(pa.field("item", number), models)))
@@ -214,7 +206,7 @@ class StretchRows:
         self._stretch = stretch
         self._sample = stretch.sample
         self._genes = GeneNames()
-        self._regions = region_names(settings)
+        self._regions = region_names(settings.chain)
         self._sweep = _sweep_column(settings)
         self.dealt = Dealt()
 
@@ -322,7 +314,7 @@ _PIECE_BYTES = 96 << 20
 _PLAIN_BYTES = 240
 #: Share of distinct (clonotype, subject) among rows up to which the others are not kept.
 _WORTH_COLLAPSING = 0.9
-_GENE_HASHES = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
+_OF_SUBJECT = np.uint64(0xA0761D6478BD642F)
 
 
 def row_width(settings: StudySettings) -> int:
@@ -366,7 +358,7 @@ class Dealer:
         return work.dealt
 
     def _write(self, path: Path, rows: pa.Table) -> None:
-        hashed = _clonotype_hash(rows)
+        hashed = row_hash([rows[name].combine_chunks() for name in CLONOTYPE])
         rows, kept = _collapsed(rows, hashed)
         part = (hashed[kept] % np.uint64(self.parts)).astype(np.int64)
         order = np.argsort(part, kind="stable")
@@ -401,21 +393,10 @@ def part_rows(pieces: Sequence[Path], part: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(found, schema=schema)
 
 
-def _clonotype_hash(rows: pa.Table) -> NDArray[np.uint64]:
-    found = text_hash(rows["junction"].combine_chunks())
-    for factor, name in zip(_GENE_HASHES, CLONOTYPE[1:], strict=True):
-        encoded = rows[name].combine_chunks().dictionary_encode()
-        found += factor * text_hash(encoded.dictionary)[np.asarray(encoded.indices)]
-    found ^= found >> np.uint64(29)
-    found *= _GENE_HASHES[0]
-    found ^= found >> np.uint64(32)
-    return found
-
-
 def _collapsed(rows: pa.Table, hashed: NDArray[np.uint64]) -> tuple[pa.Table, NDArray[np.int64]]:
     """Rows of one clonotype and subject made one, where there are many such; and what each stands for."""
     subject = np.asarray(rows["subject"].combine_chunks().dictionary_encode().indices).astype(np.uint64)
-    distinct = np.unique(hashed + subject * _GENE_HASHES[1]).size
+    distinct = np.unique(hashed + subject * _OF_SUBJECT).size
     if distinct > _WORTH_COLLAPSING * len(hashed):
         return rows, np.arange(len(hashed))
     groups = RowGroups(rows, [*CLONOTYPE, "subject"])

@@ -136,7 +136,6 @@ def read_olga_model(
         name=name or where.resolve().name,
         species=species,
         locus=locus,
-        version="",
         source=f"model {where.resolve().name}",
         strict=strict,
         notes=notes,

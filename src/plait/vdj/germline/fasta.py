@@ -209,7 +209,6 @@ def read_fasta_trio(
         name=name or stem[:-1].rstrip("._-") or Path(v).resolve().parent.name,
         species=species,
         locus=locus,
-        version="",
         source="FASTA " + ", ".join(Path(path).name for path in files.values() if path is not None),
         strict=strict,
     )
@@ -246,7 +245,6 @@ def read_fasta(
         name=name or fasta_stem(Path(path).name) or Path(path).name,
         species=species,
         locus=locus,
-        version="",
         source=f"FASTA {Path(path).name}",
         strict=strict,
     )

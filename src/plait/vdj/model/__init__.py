@@ -71,34 +71,18 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "evidence": ("EvidenceChoice",),
-        "expectations": ("Evidence", "Expectation", "PosteriorFinder", "Posteriors"),
-        "inference": (
-            "InferenceProgress",
-            "InferredFiles",
-            "Iteration",
-            "infer_files",
-            "infer_model",
-            "observable_model",
-            "uniform_model",
-        ),
-        "pgen": ("PGEN_STATUSES", "GenerationProbability", "Pgen"),
-        "recombination_model": (
-            "ModelGene",
-            "RecombinationModel",
-            "bundled_model",
-            "bundled_models",
-            "entropies",
-            "load_model",
-            "model_from_germline",
-            "read_model",
-            "write_model",
-        ),
-        "sampling": ("Draws", "JunctionSampler"),
-        "scenarios": ("Scenario", "ScenarioFinder"),
-        "junctions": ("JunctionEncoder",),
+        "evidence": "EvidenceChoice",
+        "expectations": "Evidence Expectation PosteriorFinder Posteriors",
+        "inference": "InferenceProgress InferredFiles Iteration infer_files infer_model observable_model "
+        "uniform_model",
+        "junctions": "JunctionEncoder",
+        "pgen": "PGEN_STATUSES GenerationProbability Pgen",
+        "recombination_model": "ModelGene RecombinationModel bundled_model bundled_models entropies "
+        "load_model model_from_germline read_model write_model",
+        "sampling": "Draws JunctionSampler",
+        "scenarios": "Scenario ScenarioFinder",
     }.items()
-    for name in names
+    for name in names.split()
 }
 
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.ipc as arrow_ipc
 from numpy.typing import NDArray
 
-from plait.errors import FormatError, InvalidInput
+from plait.errors import FormatError, InvalidInput, in_range, one_of
 from plait.formats.atomic import AtomicFile, output_errors
 from plait.formats.compression import content_digest
 from plait.formats.rearrangements import reblock
-from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, text_hash, whole_runs
+from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, row_hash, run_starts, whole_runs
 from plait.run.executor import Executor
 from plait.run.rows import Progress
 from plait.types import Closing
@@ -64,7 +64,6 @@ _MOST_EXAMPLES: Final = 3
 _MOST_CALLS: Final = 1000
 _STOPS: Final = (48, 50, 56)
 _FALSE: Final = frozenset(("f", "false", "0", "no"))
-_FACTORS: Final = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +102,9 @@ class EvidenceChoice:
         """Check values."""
         known = {"rows": tuple(_CHOSEN), "calls": ("use", "ignore"), "weights": ("once", "count")}
         for name, values in known.items():
-            if getattr(self, name) not in values:
-                found = repr(getattr(self, name))
-                raise InvalidInput(name, found=found, expected=f"one of {', '.join(values)}")
-        if self.max_rows is not None and self.max_rows < 1:
-            raise InvalidInput("max_rows", found=self.max_rows, expected="at least 1")
+            one_of(name, getattr(self, name), values)
+        if self.max_rows is not None:
+            in_range("max_rows", self.max_rows, 1)
         if not 0 <= self.seed < 1 << 63:
             raise InvalidInput("seed", found=self.seed, expected="0 to 2^63 - 1")
 
@@ -189,7 +186,7 @@ class EvidenceRows:
         self._explain(tally, status, first, junctions, calls)
         kept = pa.array(np.flatnonzero(status == "ok"))
         taken = {name: column.take(kept) for name, column in columns.items()}
-        taken["hash"] = pa.array(self._hash(taken))
+        taken["hash"] = pa.array(row_hash(list(taken.values()), self._choice.seed))
         taken["repertoire"] = self._repertoires(block).take(kept)
         taken["count"] = self._counts(block).take(kept)
         rows = pa.record_batch([taken[name] for name in EVIDENCE_COLUMNS.names], schema=EVIDENCE_COLUMNS)
@@ -236,17 +233,6 @@ class EvidenceRows:
                 f"{Path(self._name).name}, record {first + int(row)}: {text!r:.80}"
                 for row, text in zip(rows[:_MOST_EXAMPLES], shown, strict=True)
             ]
-
-    def _hash(self, columns: Mapping[str, pa.Array]) -> NDArray[np.uint64]:
-        """Equal for equal rows, and in an order that has nothing to do with what they are."""
-        found = text_hash(columns["junction"]) + np.uint64(self._choice.seed) * _FACTORS[1]
-        for name, factor in zip(("v_call", "j_call"), _FACTORS, strict=True):
-            encoded = columns[name].dictionary_encode()
-            found += factor * text_hash(encoded.dictionary)[np.asarray(encoded.indices)]
-        found ^= found >> np.uint64(29)
-        found *= _FACTORS[0]
-        found ^= found >> np.uint64(32)
-        return found
 
     def _repertoires(self, block: pa.RecordBatch) -> pa.Array:
         own = pa.array([f"file {self._name}"], pa.large_string())

@@ -11,7 +11,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.atomic import AtomicFile, output_errors
-from plait.vdj.germline.files import read_text
+from plait.formats.atomic import output_errors
+from plait.vdj.germline.files import read_text, write_texts
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
 #: Names of the files in a model folder.
@@ -452,12 +451,7 @@ def write_igor_model(model: RecombinationModel, folder: str | os.PathLike[str]) 
     texts = ("".join(_parameters(model)), "".join(_marginals(model)), _anchors(model.v), _anchors(model.j))
     with output_errors(place):
         place.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        for name, text in zip(MODEL_FILES, texts, strict=True):
-            path = place / name
-            file = stack.enter_context(AtomicFile(path))
-            with output_errors(path):
-                file.stream.write(text.encode("utf-8"))
+    write_texts({place / name: text for name, text in zip(MODEL_FILES, texts, strict=True)})
 
 
 def _anchors(genes: Sequence[ModelGene]) -> str:

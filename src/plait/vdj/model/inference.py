@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.dp.chain.graphs import CodedJunctions, GraphParts
-from plait.errors import FormatError, InvalidInput, PlaitError
+from plait.errors import FormatError, InvalidInput, PlaitError, in_range
 from plait.formats.atomic import AtomicFile, check_replaceable, claim_folder, output_errors
 from plait.formats.checkpoints import Checkpoint
-from plait.formats.compression import content_digest
-from plait.formats.json_text import parse_json
+from plait.formats.compression import content_digest, parse_json
 from plait.run.executor import LocalExecutor
 from plait.settings import package_digest
 from plait.vdj.model.evidence import EvidenceChoice, EvidenceFile, collect_evidence, open_evidence
@@ -209,8 +208,7 @@ def infer_model(
     for name, value in (("tolerance", tolerance), ("pseudocount", pseudocount)):
         if not value >= 0:
             raise InvalidInput(name, found=value, expected="a number of at least 0")
-    if iterations < 1:
-        raise InvalidInput("iterations", found=iterations, expected="at least 1")
+    in_range("iterations", iterations, 1)
     shapes = model_shapes(start)
     model, before = start, -np.inf
     for number in range(1, iterations + 1):
@@ -694,8 +692,7 @@ def _write(
 def _check(inputs: Sequence[object], iterations: int, tolerance: float, pseudocount: float) -> None:
     if not inputs:
         raise InvalidInput("inputs", found="no file", expected="at least one file")
-    if iterations < 1:
-        raise InvalidInput("iterations", found=iterations, expected="at least 1")
+    in_range("iterations", iterations, 1)
     for what, number in (("tolerance", tolerance), ("pseudocount", pseudocount)):
         if not 0 <= number < math.inf:
             raise InvalidInput(what, found=number, expected="0 or more")

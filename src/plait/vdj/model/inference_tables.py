@@ -22,32 +22,16 @@ _Floats = NDArray[np.float64]
 FEW: Final = 100
 _BASES: Final = "ACGT"
 #: Columns of every table.
-INFERENCE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "iterations": ("iteration", "log_likelihood", "gain", "junctions", "impossible"),
-    "genes": (
-        "segment",
-        "gene",
-        "function",
-        "probability",
-        "standard_error",
-        "expected_count",
-        "mean_deletion",
-        "few",
-        "alike",
-    ),
-    "evidence": (
-        "event",
-        "given",
-        "value",
-        "probability",
-        "standard_error",
-        "expected_count",
-        "total",
-        "few",
-    ),
-    "entropy": ("choice", "bits"),
-    "left_out": ("reason", "rows", "meaning", "examples"),
-    "inputs": ("file", "digest", "rows", "evidence_rows"),
+INFERENCE_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    table: columns.split()
+    for table, columns in {
+        "iterations": "iteration log_likelihood gain junctions impossible",
+        "genes": "segment gene function probability standard_error expected_count mean_deletion few alike",
+        "evidence": "event given value probability standard_error expected_count total few",
+        "entropy": "choice bits",
+        "left_out": "reason rows meaning examples",
+        "inputs": "file digest rows evidence_rows",
+    }.items()
 }
 
 

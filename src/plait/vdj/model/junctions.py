@@ -24,10 +24,11 @@ from plait.dp.chain.insertions import Insertion
 from plait.dp.chain.tables import EndTrees
 from plait.dp.chain.weigh import PairScratch, WeightedChain, WeightedScratch
 from plait.errors import InvalidInput
+from plait.formats.checkpoints import letters_of
 from plait.formats.rearrangements import Layout, RearrangementReader, layout_named
 from plait.lang.lanes import PADDING, padded
 from plait.run.rows import rows_per_block
-from plait.vdj.calls import STATUSES, as_column, encode_column, length_statuses, text_bytes
+from plait.vdj.calls import STATUSES, as_column, encode_column, length_statuses
 from plait.vdj.germline.germline_set import Allele, NameIndex, canonical, split_call
 from plait.vdj.model.recombination_model import RecombinationModel
 
@@ -803,7 +804,8 @@ def _translations(column: pa.Array) -> pa.Array:
     >>> _translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
     ['CAS', None, 'C?', None]
     """
-    raw, start, sizes = text_bytes(column)
+    raw, starts = letters_of(column)
+    start, sizes = starts[:-1], np.diff(starts)
     framed = (sizes % 3 == 0) & (sizes > 0)
     acids = np.where(framed, sizes // 3, 0)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(acids)])

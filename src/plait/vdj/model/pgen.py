@@ -407,16 +407,20 @@ class PgenTotals(dict[TextKind, PgenSummary]):
 
 @dataclass(frozen=True)
 class PgenWork(RowWork[PgenTotals]):
-    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are."""
+    """Work whose result has probabilities of `kinds`; `places` is what the columns of a block are.
+
+    `device` is one of the machine that computes, as for `plait.vdj.model.GenerationProbability`.
+    """
 
     model: RecombinationModel
     places: JunctionColumns
     kinds: tuple[TextKind, ...] = ("nt",)
+    device: str = "cpu"
 
     @cached_property
     def engine(self) -> GenerationProbability:
         """What computes, in one thread: blocks are what runs in parallel."""
-        return GenerationProbability(self.model, threads=1)
+        return GenerationProbability(self.model, threads=1, device=self.device)
 
     @cached_property
     def _finders(self) -> dict[bool, CauseFinder]:
@@ -494,19 +498,9 @@ class PgenWork(RowWork[PgenTotals]):
 
 @dataclass(frozen=True)
 class BlockPgen(PgenWork):
-    """Generation probabilities of blocks.
-
-    `log10` adds columns of common logarithms, `device` is one of the machine that computes, as for
-    `plait.vdj.model.GenerationProbability`.
-    """
+    """Generation probabilities of blocks; `log10` adds columns of common logarithms."""
 
     log10: bool = False
-    device: str = "cpu"
-
-    @cached_property
-    def engine(self) -> GenerationProbability:
-        """What computes, in one thread: blocks are what runs in parallel."""
-        return GenerationProbability(self.model, threads=1, device=self.device)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -702,7 +696,7 @@ def pgen_files(
         block_rows=_block_rows(device, executor),
         fewest_rows=_FEWEST_ROWS,
     )
-    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), log10, device)
+    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, log10)
     return _run(table, work, inputs, output, executor, resume, progress)
 
 

@@ -19,29 +19,8 @@ from numpy.typing import NDArray
 from plait.alphabets import AMINO_ACID_OF_MASKS, IUPAC_MASK
 from plait.dp.pairs.paths import put_run
 from plait.errors import FormatError, Unsupported
+from plait.formats.checkpoints import letters_of
 from plait.lang.compile import kernel, shared
-
-
-class TextBytes(NamedTuple):
-    """A column of texts as bytes, not to be changed; `starts`, int64 (n + 1,), are offsets into `data`."""
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-
-
-def letters_of(column: pa.Array) -> TextBytes:
-    """A column of texts or bytes, large or not, as bytes; a null is an empty text."""
-    if column.null_count:
-        column = pc.coalesce(column, pa.scalar("", column.type))
-    if len(column) == 0:
-        return TextBytes(np.zeros(0, np.uint8), np.zeros(1, np.int64))
-    _, offsets, data = column.buffers()
-    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    ends = np.frombuffer(offsets, np.int64 if large else np.int32)[column.offset :][: len(column) + 1]
-    starts = ends.astype(np.int64)
-    letters = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    return TextBytes(letters[starts[0] : starts[-1]], starts - starts[0])
-
 
 #: Offsets of a column are 32-bit.
 _MOST_LETTERS = 2**31 - 1
