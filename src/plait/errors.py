@@ -88,8 +88,7 @@ def one_of(parameter: str, value: object, allowed: Iterable[object]) -> None:
     InvalidInput
         If it is none of these.
     """
-    known = list(allowed)
-    if value not in known:
+    if value not in (known := list(allowed)):
         raise InvalidInput(parameter, found=repr(value), expected=f"one of {', '.join(map(str, known))}")
 
 

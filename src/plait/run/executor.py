@@ -64,8 +64,7 @@ class LocalExecutor:
     """
 
     def __init__(self, threads: int | None = None, *, waiting: int = 1) -> None:
-        if threads is None:
-            threads = thread_count()
+        threads = thread_count() if threads is None else threads
         if threads < 1:
             raise InvalidInput("threads", found=repr(threads), expected="a whole number of at least 1")
         self.threads = threads

@@ -404,9 +404,8 @@ class ChainCounter:
         d = self._tables.words.length.size
         batch = self._batch(texts, totals=True)
         self._target.launch(PATH_COUNTS, batch)
-        out = batch.out
-        total, overflow = out.full[:, 0] if d else out.none, np.zeros(texts.start.size, np.bool_)
-        suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
+        total, overflow = batch.out.full[:, 0] if d else batch.out.none, np.zeros(texts.start.size, np.bool_)
+        suspects = np.flatnonzero(batch.out.bound * max(d, 1) >= _SAFE)
         if suspects.size:
             total[suspects], overflow[suspects] = self._summed(texts.take(suspects))
         return total, overflow
