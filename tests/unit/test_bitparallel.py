@@ -11,6 +11,7 @@ from plait.dp.bitparallel.launches import (
     MARGIN,
     MISMATCH_STARTS,
     SITE_MATCHES,
+    PamSites,
     SiteBatch,
     TextBatch,
     encoded,
@@ -134,8 +135,14 @@ def test_sites_of_pams() -> None:
             for place in range(700 - letters.size + 1)
             if ((text[place : place + letters.size] & letters) == 0).sum() <= mismatches
         ]
-        for threads in (1, 2):
-            assert pam_sites(batch.codes, 700, letters, mismatches, threads).tolist() == want
+        for ranges in ([[0, 700 - letters.size]], [[3, 50], [51, 51], [60, 699 - letters.size]], []):
+            own = PamSites(letters, mismatches, np.array(ranges, np.int64).reshape(-1, 2))
+            inside = [place for place in want if any(low <= place <= high for low, high in ranges)]
+            for threads in (1, 2):
+                found = pam_sites(batch.codes, own, 1, threads) - MARGIN
+                assert found.tolist() == [place + letters.size for place in inside]
+            found = pam_sites(batch.codes, own, -1, 1) - MARGIN
+            assert found.tolist() == [place - 1 for place in inside]
 
 
 def test_letters_to_codes() -> None:

@@ -67,6 +67,26 @@ class MismatchSum(NamedTuple):
         passed = choice(alg, passed, extend(alg, sixteens, sixteen))
         return ones, twos, fours, eights ^ eight, sixteens ^ sixteen, passed
 
+    @staticmethod
+    def add_eight(p: MismatchSum, alg: Any, total: Any, x: Any) -> Any:
+        ones, twos, fours, eights, sixteens, passed = total
+        first = majority(ones, x[0], x[1])
+        ones = parity(ones, x[0], x[1])
+        second = majority(ones, x[2], x[3])
+        ones = parity(ones, x[2], x[3])
+        four = majority(twos, first, second)
+        twos = parity(twos, first, second)
+        first = majority(ones, x[4], x[5])
+        ones = parity(ones, x[4], x[5])
+        second = majority(ones, x[6], x[7])
+        ones = parity(ones, x[6], x[7])
+        other = majority(twos, first, second)
+        twos = parity(twos, first, second)
+        eight = majority(fours, four, other)
+        sixteen = extend(alg, eights, eight)
+        passed = choice(alg, passed, extend(alg, sixteens, sixteen))
+        return ones, twos, parity(fours, four, other), eights ^ eight, sixteens ^ sixteen, passed
+
 
 @by_type
 def begin_sum(p: Any, alg: Any, start: Any) -> Any:
@@ -76,6 +96,11 @@ def begin_sum(p: Any, alg: Any, start: Any) -> Any:
 @by_type
 def add_four(p: Any, alg: Any, total: Any, x: Any) -> Any:
     """The sum after four more words of mismatches."""
+
+
+@by_type
+def add_eight(p: Any, alg: Any, total: Any, x: Any) -> Any:
+    """The sum after eight more words of mismatches."""
 
 
 class UnitEdits(NamedTuple):
