@@ -19,6 +19,7 @@ import pytest
 import plait.devices
 import plait.dp.bitparallel
 import plait.dp.chain
+import plait.dp.intervals
 import plait.dp.pairs
 import plait.mapping
 
@@ -41,7 +42,14 @@ if SIMULATED:
 
 #: A100, H100 and H200, B200.
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-for room in (plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs, plait.mapping):
+for room in (
+    plait.devices,
+    plait.dp.bitparallel,
+    plait.dp.chain,
+    plait.dp.intervals,
+    plait.dp.pairs,
+    plait.mapping,
+):
     for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
         if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
             importlib.import_module(found.name)

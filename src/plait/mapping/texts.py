@@ -20,6 +20,7 @@ from plait.formats.compression import ByteSource
 from plait.formats.fasta import fasta_pieces, first_text, sequence_file_kind
 from plait.formats.reads import ReadFile
 from plait.formats.twobit import is_two_bit, read_two_bit
+from plait.mapping.index import Index, is_index
 
 _Path = str | os.PathLike[str]
 #: Files, or sequences in memory, with their names or numbered.
@@ -100,6 +101,13 @@ def _of_file(path: _Path) -> Iterator[Piece]:
         for part in read_two_bit(path):
             offsets = np.array([0, part.letters.size])
             yield Piece([part.name], part.letters, offsets, part.start > 0, part.last)
+        return
+    if is_index(path):
+        genome = Index.open(path).genome
+        for contig, (name, size) in enumerate(zip(genome.names, genome.lengths.tolist(), strict=True)):
+            for at in range(0, max(size, 1), _BLOCK_BASES):
+                letters = genome.letters_of(contig, at, _BLOCK_BASES)
+                yield Piece([name], letters, np.array([0, letters.size]), at > 0, at + letters.size >= size)
         return
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         text, line = first_text(source, 1 << 10, _EXPECTED)

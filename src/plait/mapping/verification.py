@@ -124,12 +124,6 @@ def _word_from(read: Any, plane: int, at: int) -> Any:
 
 
 @shared
-def differ(a: Any, b: Any) -> Any:
-    """Bits in which two groups of words differ: those of either less those of both, which borrows nothing."""
-    return (a | b) - (a & b)
-
-
-@shared
 def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
     """Exchange bits and rows of 64 rows of groups from `first` on: bit i of row k becomes bit k of row i."""
     step = 32
@@ -138,9 +132,9 @@ def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
         for block in range(first, first + 64, 2 * step):
             for row in range(block, block + step):
                 a, b = load(lanes, rows, row, 0), load(lanes, rows, row + step, 0)
-                moved = differ((a >> bits) & mask, b & mask)
-                store(lanes, rows, row, 0, differ(a, moved << bits))
-                store(lanes, rows, row + step, 0, differ(b, moved))
+                moved = ((a >> bits) ^ b) & mask
+                store(lanes, rows, row, 0, a ^ (moved << bits))
+                store(lanes, rows, row + step, 0, b ^ moved)
         step >>= 1
 
 
@@ -190,8 +184,8 @@ def error_levels(lanes: Any, letters: int, errors: int, scratch: Any) -> None:
         high, low = load(lanes, scratch.read[1], i, 0), load(lanes, scratch.read[0], i, 0)
         before = load(lanes, scratch.before, i, 0)
         for d in range(1, band + 1):
-            same = differ(high, load(lanes, scratch.text[1], i + d - 1, 0))
-            same = (same & differ(low, load(lanes, scratch.text[0], i + d - 1, 0))) | before
+            same = high ^ load(lanes, scratch.text[1], i + d - 1, 0)
+            same = (same & (low ^ load(lanes, scratch.text[0], i + d - 1, 0))) | before
             own = d * width
             fewer = load(lanes, levels, own, 0)
             store(lanes, levels, own, 0, fewer & same)
