@@ -25,6 +25,7 @@ from plait.devices.driver import probe
 from plait.devices.target import CpuTarget, resolve
 from plait.mapping.index import Index
 from plait.mapping.mapper import Mapper, MapSettings, mapped_blocks
+from plait.mapping.seeds import packed_reads
 from plait.mapping.verification import BEYOND, DIAGONALS, DiagonalBatch
 
 _LETTERS = np.frombuffer(b"ACGT", np.uint8)
@@ -44,12 +45,9 @@ def reads_of(rng: np.random.Generator, text: Any, count: int, errors: int) -> tu
 
 def kernel_alone(mapper: Mapper, reads: Any, places: Any, pairs: int, device: str) -> None:
     """Diagonals a second of the kernel, with the answers checked."""
-    from plait.formats.fastq import RawReads, checked_reads
-
-    count = len(reads)
-    starts = np.arange(count + 1, dtype=np.int64) * _SIZE
-    raw = RawReads("reads", 0, ["r"] * count, reads.ravel().copy(), starts, None, np.zeros(count, np.int64))
-    _, packed = mapper._packed(checked_reads(raw)[0])
+    count, errors = len(reads), mapper.settings.errors
+    starts, lengths = np.arange(count + 1, dtype=np.int64) * _SIZE, np.full(count, _SIZE)
+    packed = packed_reads(reads.ravel(), starts, lengths, np.full(count, errors))
     rng = np.random.default_rng(5)
     rows = rng.integers(0, count, pairs)
     beside = np.where(rng.random(pairs) < 0.5, places[rng.integers(0, count, pairs)], places[rows])
@@ -82,7 +80,7 @@ def kernel_alone(mapper: Mapper, reads: Any, places: Any, pairs: int, device: st
     cpu = time.process_time() - begin
     assert np.array_equal(found[: 1 << 18], expected)
     print(
-        f"diagonals: {pairs:,}, {(found != BEYOND).mean():.2f} within {mapper.settings.errors} errors; "
+        f"diagonals: {pairs:,}, {(found != BEYOND).mean():.2f} within {errors} errors; "
         f"kernel {pairs / seconds / 1e9:.2f} G/s, with copies {pairs / wall / 1e6:.0f} M/s, one processor "
         f"{(1 << 18) / cpu / 1e6:.1f} M/s",
         flush=True,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.mapping_truth import changed
 
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
 from plait.mapping import gpu_verification
-from plait.mapping.genome import CODE_OF_BYTE, read_genome
-from plait.mapping.seeds import PackedReads, pack_reads_kernel
+from plait.mapping.genome import read_genome
+from plait.mapping.seeds import packed_reads
 from plait.mapping.verification import BEYOND, DIAGONALS, WITHIN, DiagonalBatch
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
@@ -22,27 +23,13 @@ def batch_of(seed: int, errors: list[int], *, edits: bool) -> DiagonalBatch:
     reads, keys = [], []
     for k in range(24):
         at, size = int(rng.integers(1, 500)), int(rng.choice([30, 63, 64, 65, 128, 150]))
-        read = list(text[at : at + size])
-        for _ in range(int(rng.integers(0, min(2 * max(errors) + 2, size // 2)))):
-            place = int(rng.integers(len(read)))
-            if k % 3 == 0:
-                read[place] = "A"
-            elif k % 3 == 1:
-                read.insert(place, "C")
-            else:
-                del read[place]
-        reads.append("".join(read))
+        changes = int(rng.integers(0, min(2 * max(errors) + 2, size // 2)))
+        reads.append(changed(rng, list(text[at : at + size]), changes, k % 3))
         keys += [2 * k << 32 | 1024 + at + beside for beside in (0, int(rng.integers(-2, 3)))]
     lengths = np.array([len(read) for read in reads], np.int64)
-    rows = 2 * len(reads)
-    packed = PackedReads(
-        np.zeros((rows, int(lengths.max())), np.uint8),
-        np.zeros((rows, -(-int(lengths.max()) // 64) + 1, 3), np.int64),
-        np.repeat(lengths, 2),
-        np.repeat(rng.choice(errors, len(reads)), 2),
-    )
-    letters = np.frombuffer(bytearray("".join(reads).encode()), np.uint8)
-    pack_reads_kernel(letters, np.concatenate([[0], np.cumsum(lengths)]), CODE_OF_BYTE, packed)
+    letters = np.frombuffer("".join(reads).encode(), np.uint8)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    packed = packed_reads(letters, starts, lengths, rng.choice(errors, len(reads)))
     words = read_genome({"c": "".join(text)}).words
     return DiagonalBatch(words, packed, np.array(keys, np.int64), edits)
 

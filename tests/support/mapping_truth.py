@@ -96,3 +96,17 @@ def _packed(text: str) -> np.ndarray:
     codes += [0] * (-len(codes) % 4)
     quads = np.array(codes, np.uint8).reshape(-1, 4)
     return quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6
+
+
+def changed(rng: np.random.Generator, letters: list[str], changes: int, kind: int) -> str:
+    """Letters with so many changes: one that is A instead, an extra C, or one that is left out."""
+    read = list(letters)
+    for _ in range(changes):
+        place = int(rng.integers(len(read)))
+        if kind == 0:
+            read[place] = "A"
+        elif kind == 1:
+            read.insert(place, "C")
+        else:
+            del read[place]
+    return "".join(read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.mapping_truth import edit_distances
+from support.mapping_truth import changed, edit_distances
 
 from plait.devices.target import interpreted
 from plait.lang.lanes import host_lanes, lanes_of
@@ -31,16 +31,8 @@ def problem(seed):
     for k in range(70):
         size = int(rng.choice([30, 63, 64, 70]))
         at = int(rng.integers(10, 500))
-        read = list(text[at : at + size])
-        for _ in range(rng.integers(0, 7)):
-            place = int(rng.integers(len(read)))
-            if k % 3 == 0:
-                read[place] = "A"
-            elif k % 3 == 1:
-                read.insert(place, "C")
-            else:
-                del read[place]
-        reads.append("".join(read))
+        read = changed(rng, list(text[at : at + size]), int(rng.integers(0, 7)), k % 3)
+        reads.append(read)
         lengths.append(len(read))
         starts.append(at + int(rng.integers(-1, 2)))
     longest = max(lengths)
