@@ -23,7 +23,6 @@ import argparse
 import importlib.util
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -37,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from mapping_reads import processor
 from support.mapping import bulge_limits, reverse_complement
 
 from plait.formats.fasta import read_fasta
@@ -282,7 +282,7 @@ def main() -> None:
     rng = np.random.default_rng(16)
     text, report, rate = text_of(options, rng), Report(), logic_rate()
     about = f"{host_vector_bits()} bits, {rate / _GIGA:.1f} G logic instructions/s, {len(text):,} letters"
-    print(f"{platform.processor() or platform.machine()}, {about}, load {os.getloadavg()[0]:.1f}")
+    print(f"{processor()}, {about}, load {os.getloadavg()[0]:.1f}")
     dense(report, text, options, rng, rate)
     guides(report, text, options, rng)
     command(report, rng)

@@ -14,8 +14,10 @@ from support.cuda_build import build
 from support.cuda_examples import examples_of
 
 import plait.devices
+import plait.dp.bitparallel
 import plait.dp.chain
 import plait.dp.pairs
+import plait.mapping
 from plait.devices.cuda import KERNELS
 
 
@@ -26,7 +28,7 @@ def main() -> None:
     parser.add_argument("--capability", default="9.0")
     options = parser.parse_args()
     major, _, minor = options.capability.partition(".")
-    for room in (plait.devices, plait.dp.chain, plait.dp.pairs):
+    for room in (plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs, plait.mapping):
         for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
             if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
                 importlib.import_module(found.name)

@@ -19,7 +19,9 @@ import pytest
 import plait.devices
 import plait.dp.bitparallel
 import plait.dp.chain
+import plait.dp.intervals
 import plait.dp.pairs
+import plait.mapping
 
 if importlib.util.find_spec("numba_cuda") is None:
     pytest.skip(
@@ -40,7 +42,14 @@ if SIMULATED:
 
 #: A100, H100 and H200, B200.
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-for room in (plait.devices, plait.dp.bitparallel, plait.dp.chain, plait.dp.pairs):
+for room in (
+    plait.devices,
+    plait.dp.bitparallel,
+    plait.dp.chain,
+    plait.dp.intervals,
+    plait.dp.pairs,
+    plait.mapping,
+):
     for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
         if found.name.rpartition(".")[2].startswith(("cuda", "gpu")):
             importlib.import_module(found.name)

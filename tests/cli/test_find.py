@@ -167,6 +167,14 @@ def test_texts_of_every_kind(plait: Any, here: Path, kind: str) -> None:
     assert plait("find", GUIDE, "in", *words).out == plait("find", GUIDE, "t.fa", *words).out
 
 
+@pytest.mark.parametrize("words", [("--errors", 3, "--edits"), ("--pam", "NGG", "--mismatches", 5)])
+def test_an_index_is_a_text(plait: Any, here: Path, words: tuple[object, ...]) -> None:
+    (here / "u.fa").write_text((here / "t.fa").read_text() + ">empty\n>last\n" + "ACGTN" * 9 + SITE)
+    assert plait("index", "u.fa", "-o", "u.plait-index").status == 0
+    found = [plait("find", GUIDE, name, *words, "--format", "paf").out for name in ("u.fa", "u.plait-index")]
+    assert found[0] == found[1] and found[0].count("\n") >= 1
+
+
 def test_standard_input(plait: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Input:
         buffer = io.BytesIO((here / "t.fa").read_bytes())

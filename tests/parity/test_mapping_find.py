@@ -58,6 +58,18 @@ def test_mismatches(k: int) -> None:
     check_alignments(found, own)
 
 
+@pytest.mark.parametrize("k", [7, 8, 9])
+def test_many_mismatches(k: int) -> None:
+    pattern = "ACGTTGCATGCATTGACCATGGAC"
+    text = planted(np.random.default_rng(k), [pattern], 400, k + 1)
+    found = find({"p": pattern}, {"t": text}, mismatches=k, strands="+")
+    want = [
+        ("p", "t", start, start + len(pattern), "+", count)
+        for start, count in mismatch_hits(pattern, text, k)
+    ]
+    assert rows(found) == want and len(want) > 2
+
+
 def check_alignments(found, own: dict[str, str]) -> None:
     """Counts, CIGARs and targets say of each hit what its letters say."""
     for row in found.to_arrow().to_pylist():

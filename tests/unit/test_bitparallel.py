@@ -11,16 +11,18 @@ from plait.dp.bitparallel.launches import (
     MARGIN,
     MISMATCH_STARTS,
     SITE_MATCHES,
+    PamSites,
     SiteBatch,
     TextBatch,
     encoded,
     pam_sites,
 )
 from plait.dp.bitparallel.recurrences import (
+    LARGEST_FEW,
     LARGEST_SUM,
+    FewMismatches,
     MismatchSum,
     UnitEdits,
-    add_eight,
     add_four,
     begin_sum,
     cell,
@@ -39,14 +41,16 @@ def test_sums_of_mismatches_on_python_integers(size: int) -> None:
     rng = np.random.default_rng(size)
     planes = rng.integers(0, 2, (size, 200)) * rng.integers(0, 2, 200)
     words = [int("".join(map(str, row[::-1].tolist())), 2) for row in planes]
-    for limit in (0, 1, 6, 7, 8, 30):
-        total = begin_sum(MismatchSum(), PYTHON, LARGEST_SUM - limit)
-        for k in range(0, size & -8, 8):
-            total = add_eight(MismatchSum(), PYTHON, total, words[k : k + 8])
-        if size % 8:
-            total = add_four(MismatchSum(), PYTHON, total, words[size & -8 :])
-        passed = [(total[5] >> lane) & 1 for lane in range(200)]
-        assert passed == (planes.sum(axis=0) > limit).astype(int).tolist()
+    for p, largest, limits in (
+        (FewMismatches(), LARGEST_FEW, (0, 1, 6, 7)),
+        (MismatchSum(), LARGEST_SUM, (0, 1, 6, 7, 8, 30)),
+    ):
+        for limit in limits:
+            total = begin_sum(p, PYTHON, largest - limit)
+            for k in range(0, size, 4):
+                total = add_four(p, PYTHON, total, words[k : k + 4])
+            passed = [(total[-1] >> lane) & 1 for lane in range(200)]
+            assert passed == (planes.sum(axis=0) > limit).astype(int).tolist()
 
 
 @pytest.mark.interpreted(alone=True)
@@ -131,8 +135,14 @@ def test_sites_of_pams() -> None:
             for place in range(700 - letters.size + 1)
             if ((text[place : place + letters.size] & letters) == 0).sum() <= mismatches
         ]
-        for threads in (1, 2):
-            assert pam_sites(batch.codes, 700, letters, mismatches, threads).tolist() == want
+        for ranges in ([[0, 700 - letters.size]], [[3, 50], [51, 51], [60, 699 - letters.size]], []):
+            own = PamSites(letters, mismatches, np.array(ranges, np.int64).reshape(-1, 2))
+            inside = [place for place in want if any(low <= place <= high for low, high in ranges)]
+            for threads in (1, 2):
+                found = pam_sites(batch.codes, own, 1, threads) - MARGIN
+                assert found.tolist() == [place + letters.size for place in inside]
+            found = pam_sites(batch.codes, own, -1, 1) - MARGIN
+            assert found.tolist() == [place - 1 for place in inside]
 
 
 def test_letters_to_codes() -> None:

@@ -103,6 +103,13 @@ def test_the_definition_gives_the_same() -> None:
     assert found.energies.tolist() == plain.energies.tolist()
 
 
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.folding.folds.free_bytes", lambda: 10_000)
+    assert len(mfe(["ACGU"]).structures) == 1
+    with pytest.raises(Unsupported, match=r"a sequence of 300 bases.*bytes of memory, 10,000 are free"):
+        mfe(["ACGU", "A" * 300])
+
+
 def test_letters() -> None:
     assert mfe(["gggaaaccc", "GGGAAACCC", "NNNN", "", "GGGNNNNCCC", "TGGGAAACCCT"]).structures == [
         "(((...)))",

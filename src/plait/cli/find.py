@@ -65,8 +65,8 @@ def find(
         A file (FASTA, FASTQ, a table of name, sequence and, if any, PAM, one sequence a line, or
         Cas-OFFinder's input), or one sequence. IUPAC codes match any of their letters.
     texts
-        FASTA, FASTQ or 2bit files, FASTA and FASTQ also .gz or .zst; - for standard input. Without any, the
-        one that Cas-OFFinder's input names.
+        FASTA, FASTQ or 2bit files, FASTA and FASTQ also .gz or .zst; indexes made by plait index; - for
+        standard input. Without any, the one that Cas-OFFinder's input names.
     output
         The file to write: .tsv, .jsonl, .bed, .paf, .sam, .txt (Cas-OFFinder's columns), each also .gz or
         .zst, .bam or .parquet; otherwise, and for -, a table on standard output.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from plait.cli.options import Bar, Flag, OptionalOutput, Signed, WholeNumber, files_of, say
+from plait.cli.options import Bar, DeviceOption, Flag, OptionalOutput, Signed, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -29,6 +29,7 @@ def map_reads(
     format: FormatOption | None = None,
     mapq: Literal["none", "unique"] = "none",
     threads: WholeNumber | None = None,
+    device: DeviceOption = "cpu",
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
 
@@ -64,6 +65,9 @@ def map_reads(
         probability.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    device
+        Where places of pieces of reads are checked: cpu; cuda, cuda:N or cuda:all for GPUs, which help where
+        there are few processors; auto takes a GPU for many places; reference is plain Python.
     """
     given = locals()
     if len(files) < 2:
@@ -72,7 +76,7 @@ def map_reads(
     from plait.mapping.map_files import map_files
     from plait.mapping.mapper import MapSettings
 
-    names = ("errors", "error_rate", "substitutions_only", "report", "max_hits", "threads")
+    names = ("errors", "error_rate", "substitutions_only", "report", "max_hits", "threads", "device")
     settings = MapSettings(**{name: given[name] for name in names})
     start = work_time()
     with files_of([*files, *mate]) as every, Bar("mapping", "{task.fields[done]:,} reads") as bar:

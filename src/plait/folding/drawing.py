@@ -109,8 +109,8 @@ def structure_svg(drawn: Drawn) -> str:
         parts.append(_base(drawn.sequence, partners, k, (x, y), likely[k]))
     low, high = (places.min(axis=0), places.max(axis=0)) if n else (np.zeros(2), np.zeros(2))
     # Words of a large drawing are larger, so that they can be read where it is shown as a whole.
-    size = max(1.0, float(np.max(high - low)) / (50 * _UNIT))
-    for k in (tick - 1 for tick in (range(10, n + 1, 10) if size < 2 else _ticks(n))):
+    size = max(1.0, float(np.max(high - low)) / (26 * _UNIT))
+    for k in (tick - 1 for tick in (range(10, n + 1, 10) if size < 3 else _ticks(n))):
         # To the left of the way along a loop or a stem there is nothing of it.
         way = places[min(k + 1, n - 1)] - places[k - 1]
         away = np.array([way[1], -way[0]]) / max(float(np.hypot(*way)), 1e-9) * _UNIT * (0.3 + size)

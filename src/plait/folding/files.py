@@ -212,7 +212,7 @@ def _drawings(row: Mapping[str, Any], found: Ensemble, settings: FoldSettings) -
         "bases": f"{len(drawn.sequence):,}",
         "least energy": f"{row['energy']:.2f} kcal/mol",
         "of the ensemble": f"{found.ensemble_energy:.2f} kcal/mol",
-        "share of the structure": f"{found.frequency:.2%}",
+        "share of the structure": f"{found.frequency:.3g}",
         "diversity": f"{found.diversity:.2f}",
     }
     model = settings.model

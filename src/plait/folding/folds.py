@@ -10,8 +10,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Target, resolve
-from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch, Folded, Summed
+from plait.devices.target import Target, free_bytes, resolve
+from plait.dp.intervals.launches import (
+    ENSEMBLES,
+    FOLDS,
+    EnsembleBatch,
+    FoldBatch,
+    Folded,
+    Summed,
+    bytes_needed,
+)
 from plait.dp.intervals.loops import (
     BULGE,
     CLOSING,
@@ -20,7 +28,10 @@ from plait.dp.intervals.loops import (
     LARGEST_LOOP,
     ONE_SIDED,
     STEM,
+    asymmetry,
+    bulge,
     hairpin_weight,
+    interior,
     inward_row,
     loop_weight,
     outward_row,
@@ -28,7 +39,7 @@ from plait.dp.intervals.loops import (
 )
 from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
 from plait.dp.intervals.tables import SPECIAL_SIZES, Strand, strands_of
-from plait.errors import InvalidInput
+from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, longer_loop, weigh
 from plait.folding.parameters import LETTERS, Parameters, codes_of
@@ -191,6 +202,8 @@ def mfe(
     ------
     InvalidInput
         If a sequence has other letters or is too long, or a restraint does not fit it or cannot be met.
+    Unsupported
+        If there is too little memory for the longest one.
     """
     settings = settings or FoldSettings()
     found = _folded(molecules_of(sequences, settings, restraints), settings, resolve(device, threads))
@@ -241,9 +254,11 @@ def partition(
     ------
     InvalidInput
         If a sequence has other letters or is too long, or a restraint does not fit it or cannot be met.
+    Unsupported
+        If there is too little memory for the longest one.
     """
     settings, target = settings or FoldSettings(), resolve(device, threads)
-    molecules = molecules_of(sequences, settings, restraints)
+    molecules = molecules_of(sequences, settings, restraints, ensemble=True)
     best = _folded(molecules, settings, target)
     return sum_molecules(molecules, best, settings, EnsembleRequest(probabilities, samples, seed), target)
 
@@ -406,13 +421,27 @@ def codes_checked(sequence: str | bytes, number: int | str) -> NDArray[np.int8]:
     return codes
 
 
+def check_memory(what: str, longest: Sequence[int], *, ensemble: bool) -> int:
+    """Bytes that sequences of so many bases need at a time; Unsupported if there are fewer."""
+    need, free = sum(bytes_needed(bases, ensemble=ensemble) for bases in longest), free_bytes()
+    if need > free:
+        raise Unsupported(
+            f"{what} of {max(longest):,} bases",
+            why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
+        )
+    return need
+
+
 def energy_of(score: float) -> float:
     """kcal/mol of a score in hundredths of it."""
     return (0.0 - score) / 100
 
 
 def molecules_of(
-    sequences: Sequence[str], settings: FoldSettings, restraints: Sequence[Restraints | None] | None
+    sequences: Sequence[str],
+    settings: FoldSettings,
+    restraints: Sequence[Restraints | None] | None,
+    ensemble: bool = False,
 ) -> list[Molecule]:
     """Sequences with what is known of them; InvalidInput names what is wrong by its number, from 1 on."""
     if restraints is not None and len(restraints) != len(sequences):
@@ -428,6 +457,8 @@ def molecules_of(
             raise InvalidInput(
                 f"{wrong.what} of sequence {number}", found=wrong.found, expected=wrong.expected
             ) from None
+    longest = max((one.codes.size for one in found), default=0)
+    check_memory("a sequence", [longest], ensemble=ensemble or settings.enforce)
     return found
 
 
@@ -714,8 +745,8 @@ def _long_loop(weighing: Any, strands: Any, outer: tuple[int, int], inner: tuple
     within = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
     if 0 in (left, right):
         ends = float(loops.inward[within, BULGE]) + _outward(loops, strands, p, q, BULGE)
-        return ends + float(loops.bulge[LARGEST_LOOP])
+        return ends + float(bulge(loops, LARGEST_LOOP))
     column = ONE_SIDED if 1 in (left, right) else GENERIC
     ends = float(loops.inward[within, column]) + _outward(loops, strands, p, q, column)
     difference = min(abs(left - right), LARGEST_LOOP)
-    return ends + float(loops.interior[LARGEST_LOOP]) + float(loops.asymmetry[difference])
+    return ends + float(interior(loops, LARGEST_LOOP)) + float(asymmetry(loops, difference))

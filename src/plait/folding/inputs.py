@@ -10,9 +10,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from plait.devices.target import free_bytes
-from plait.dp.intervals.launches import bytes_needed
-from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.errors import FormatError, InvalidInput
 from plait.folding.constraints import (
     SIGNS,
     Molecule,
@@ -22,7 +20,15 @@ from plait.folding.constraints import (
     reactivities_of,
     read_reactivities,
 )
-from plait.folding.folds import LONGEST, FoldSettings, Loop, codes_checked, evaluate, molecule_of
+from plait.folding.folds import (
+    LONGEST,
+    FoldSettings,
+    Loop,
+    check_memory,
+    codes_checked,
+    evaluate,
+    molecule_of,
+)
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
@@ -181,14 +187,7 @@ def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: i
             raise FormatError(
                 inputs.shape, line=told.line, found=repr(name), expected=f"a sequence of {inputs.path}"
             )
-    wide = ensemble or settings.enforce
-    need = sum(bytes_needed(bases, ensemble=wide) for bases in longest if bases <= LONGEST)
-    free = free_bytes()
-    if need > free:
-        raise Unsupported(
-            f"{inputs.path}: a sequence of {longest[0]:,} bases",
-            why=f"{len(longest)} at a time need {need:,} bytes of memory, {free:,} are free",
-        )
+    need = check_memory(f"{inputs.path}: a sequence", longest, ensemble=ensemble or settings.enforce)
     return Survey(count, longest[0] if longest else 0, need)
 
 

@@ -265,7 +265,7 @@ def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
     size, begins, last = 0, True, 0
     for text in pieces:
         # The line end before a header may be the last byte of the piece before.
-        first = 0 if text[0] == _HEADER and last == _LINE_END else text.find(b"\n>") + 1 or None
+        first = 0 if text[0] == _HEADER and last == _LINE_END else _next_record(text)
         last = text[-1]
         if first is not None:
             cut = text.rfind(b"\n>") + 1
@@ -285,6 +285,14 @@ def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
             held, size, begins = [joined[cut:]], len(joined) - cut, False
     rest = b"".join(held)
     yield rest if rest.endswith(b"\n") else rest + b"\n", begins, True
+
+
+def _next_record(text: bytes) -> int | None:
+    """Place of the first header behind a line end; headers are fewer than lines."""
+    place = text.find(b">", 1)
+    while place > 0 and text[place - 1] != _LINE_END:
+        place = text.find(b">", place + 1)
+    return place if place > 0 else None
 
 
 class _Headers(NamedTuple):

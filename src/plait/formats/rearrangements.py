@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.types as kinds
 
-from plait.errors import FormatError, InvalidInput, in_range, one_of
+from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource, FileKind, foreign_content, identify, sniff, unchanged
 from plait.formats.parquet import ParquetInput
 from plait.types import Closing
@@ -368,7 +368,8 @@ LAYOUTS: Final[Mapping[str, Layout]] = {layout.name: layout for layout in _layou
 
 def layout_named(name: str) -> Layout:
     """The layout of that name, one of `LAYOUTS`; InvalidInput if there is none."""
-    one_of("layout", name, LAYOUTS)
+    if name not in LAYOUTS:
+        raise InvalidInput("layout", found=repr(name), expected=f"one of {', '.join(LAYOUTS)}")
     return LAYOUTS[name]
 
 
@@ -607,7 +608,8 @@ def open_rearrangements(
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise InvalidInput("paths", found="no input file", expected="at least one")
-    in_range("block_rows", block_rows, 1)
+    if block_rows < 1:
+        raise InvalidInput("block_rows", found=block_rows, expected="at least 1")
     return RearrangementReader(
         given, layout=layout_named(layout), block_rows=block_rows, block_bytes=block_bytes
     )

@@ -114,11 +114,12 @@ class Genome:
         """The contig that begins last, not behind each place, int64; 0 before the first."""
         return np.maximum(np.searchsorted(self.starts, places, "right") - 1, 0)
 
-    def sequence(self, contig: int) -> str:
-        """Letters of a contig; N for those other than A, C, G and T."""
-        out = np.empty(int(self.lengths[contig]), np.uint8)
-        letters_kernel(self.words, int(self.starts[contig]), np.frombuffer(b"ACGTN", np.uint8).copy(), out)
-        return out.tobytes().decode()
+    def letters_of(self, contig: int, first: int = 0, most: int = _MOST_LETTERS) -> NDArray[np.uint8]:
+        """Letters of a contig from one on as bytes, at most so many; N for others than A, C, G and T."""
+        out = np.empty(min(int(self.lengths[contig]) - first, most), np.uint8)
+        start = int(self.starts[contig]) + first
+        letters_kernel(self.words, start, np.frombuffer(b"ACGTN", np.uint8).copy(), out)
+        return out
 
 
 def read_genome(reference: References) -> Genome:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from plait.devices.target import resolve
 from plait.errors import InvalidInput
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads
 from plait.formats.reads import join_reads, open_reads, slice_reads
-from plait.lang.lanes import host_lanes
 from plait.mapping.alignments import ENDS, Diagonals, Loci, Paths, loci_kernel, paths_kernel
 from plait.mapping.genome import LONGEST_READ, MOST_ERRORS, Genome, References
 from plait.mapping.index import LONGEST_SEED, NEIGHBOURS, Index
@@ -27,7 +27,7 @@ from plait.mapping.seeds import (
     packed_reads,
     seeds_kernel,
 )
-from plait.mapping.verification import BEYOND, LaneScratch, check_kernel
+from plait.mapping.verification import BEYOND, DIAGONALS, DiagonalBatch
 from plait.run.executor import LocalExecutor
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class MapSettings:
         no limit.
     threads
         Number of threads; otherwise ``PLAIT_THREADS``, or the processors there are.
+    device
+        Where places that pieces of a read give are checked; GPUs are named as for `plait.mapping.find`.
     """
 
     errors: int | None = None
@@ -79,6 +81,7 @@ class MapSettings:
     report: str = "all"
     max_hits: int | None = None
     threads: int | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if self.errors is not None and self.error_rate is not None:
@@ -171,7 +174,8 @@ class Mapper:
         starts = genome.starts if genome.starts.size else np.full(1, 1024, np.int64)
         lengths = genome.lengths if genome.starts.size else np.zeros(1, np.int64)
         self._contigs = np.ascontiguousarray(np.stack([starts, starts + lengths], axis=1))
-        self._lanes = host_lanes()
+        # Blocks are what threads share.
+        self._target = resolve(settings.device, 1)
 
     def map_block(self, reads: ReadBlock, mates: NDArray[np.int64]) -> list[MappedReads]:
         """Map reads, all of them, in as many parts as keep memory bounded."""
@@ -221,7 +225,8 @@ class Mapper:
 
     def _hits(self, packed: PackedReads, keys: NDArray[np.int64]) -> HitRows:
         words = self.index.arrays.words
-        found = self._checked(packed, keys)
+        edits = not self.settings.substitutions_only
+        found = self._target.launch(DIAGONALS, DiagonalBatch(words, packed, keys, edits))
         good = found != BEYOND
         keys, found = keys[good], found[good]
         # Without errors, or with substitutions alone, each place is a locus.
@@ -257,33 +262,6 @@ class Mapper:
             out.sizes[:, 0],
             out.differences,
             out.sizes[:, 1],
-        )
-
-    def _checked(self, packed: PackedReads, keys: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """What `check_kernel` finds of diagonals; those of reads with as many errors together."""
-        found = np.empty(keys.size, np.uint8)
-        errors = packed.errors[keys >> 32]
-        for most in np.unique(errors).tolist():
-            which = errors == most
-            own = keys if which.all() else keys[which]
-            longest = int(packed.lengths[own >> 32].max(initial=1))
-            out = np.empty(own.size, np.uint8)
-            scratch = self._lane_scratch(longest, most)
-            check_kernel(self._lanes, self.index.arrays.words, packed, own, longest, most, scratch, out)
-            found[which] = out
-        return found
-
-    def _lane_scratch(self, longest: int, errors: int) -> LaneScratch:
-        width = self._lanes.width
-        rows = 64 * ((longest + 63) >> 6)
-        window = 64 * ((longest + 2 * errors + 63) >> 6)
-        pairs = 0 if self.settings.substitutions_only or errors == 0 else 64 * width
-        return LaneScratch(
-            np.zeros((2, rows, width), np.int64),
-            np.zeros((2, window, width), np.int64),
-            np.zeros((rows, width), np.int64),
-            np.zeros(((2 * errors + 3) * (errors + 1), width), np.int64),
-            np.zeros(pairs, np.int64),
         )
 
     def _inside(self, packed: PackedReads, keys: NDArray[np.int64], found: NDArray[np.uint8]) -> Loci:

@@ -16,9 +16,9 @@ from plait.dp.bitparallel.launches import (
     MARGIN,
     MISMATCH_STARTS,
     SITE_MATCHES,
+    PamSites,
     SiteBatch,
     TextBatch,
-    pam_sites,
 )
 from plait.dp.bitparallel.paths import (
     EXTRA,
@@ -44,13 +44,12 @@ from plait.mapping.patterns import (
     read_patterns,
     status_of,
 )
-from plait.mapping.texts import BLOCK_LETTERS, TextBlock, TextBlocks, Texts
+from plait.mapping.texts import BLOCK_LETTERS, BLOCKS_AHEAD, TextBlock, TextBlocks, Texts, ahead
 
 Strands = Literal["both", "+", "-"]
 Report = Literal["loci", "ends", "best"]
 #: Most letters of the text that are left out of an alignment, or added to it.
 _MOST_BULGES: Final = 8
-_SITES_AT_A_TIME: Final = 1 << 20
 #: Hits that are aligned together, and those of a block above which the next ones are smaller.
 _HITS_AT_A_TIME: Final = 1 << 17
 _MANY_HITS: Final = 1 << 20
@@ -515,22 +514,17 @@ class Finder:
         if s.edits and s.errors is not None:
             extra = missing = min(int(group.errors.max()), _MOST_BULGES)
         reach = int(group.lengths.max()) + extra
-        sites, record = self._sites(block, side, reach)
-        self.sites += sites.size
-        parts = [no_hits()]
-        for first in range(0, sites.size, _SITES_AT_A_TIME):
-            own = sites[first : first + _SITES_AT_A_TIME]
-            whose = record[first : first + _SITES_AT_A_TIME]
-            for errors in np.unique(group.errors).tolist():
-                among = np.flatnonzero(group.errors == errors)
-                limits = ErrorLimits(extra, missing, errors)
-                parts.append(self._at(block, group, side, among, (own, whose), limits))
+        sites = self._sites(block, side, reach)
+        parts = []
+        for errors in np.unique(group.errors).tolist():
+            among = np.flatnonzero(group.errors == errors)
+            found, count = self._at(block, group, side, among, sites, ErrorLimits(extra, missing, errors))
+            parts.append(found)
+        self.sites += count
         return joined([part for part in parts if len(part)] or parts[:1])
 
-    def _sites(
-        self, block: TextBlock, side: _Side, reach: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First letters beside the PAMs of a block that are its own, and their records."""
+    def _sites(self, block: TextBlock, side: _Side, reach: int) -> NDArray[np.int64] | PamSites:
+        """Sites that are a block's own: beside its PAMs, or the ends of its sequences."""
         if self.settings.anchored:
             first = (
                 block.offsets == 0 if side.onward == 1 else np.arange(block.begins.size) < block.begins.size
@@ -541,24 +535,15 @@ class Finder:
             own = self._owned(block, record, last)
             if side.onward == -1 and not block.complete:
                 own &= record < block.begins.size - 1
-            return place[own], record[own]
+            return np.asarray(place[own] + MARGIN)
         size = side.pam.size
         after = size + (reach if side.onward == 1 else 0)
-        pams = pam_sites(
-            block.codes, block.letters.size, side.pam, self.settings.pam_mismatches, self.target.threads
-        )
-        if block.begins.size == 1:
-            # All of them are within the sequence; those that are its own stand one behind the other.
-            begin = int(block.begins[0]) + max(int(block.seen[0]) - after + 1, 0)
-            end = int(block.ends[0]) - (size if block.complete else after)
-            pams = pams[np.searchsorted(pams, begin) : np.searchsorted(pams, end, "right")]
-            record = np.zeros(pams.size, np.int64)
-        else:
-            record = block.records_of(pams)
-            own = (pams >= block.begins[record]) & (pams + size <= block.ends[record])
-            own &= self._owned(block, record, pams + after)
-            pams, record = pams[own], record[own]
-        return (pams + size if side.onward == 1 else pams - 1), record
+        begins = block.begins + np.maximum(block.seen - after + 1, 0)
+        lasts = block.ends - size
+        if not block.complete:
+            lasts[-1:] = block.ends[-1:] - after
+        ranges = np.stack([begins, lasts], axis=1)
+        return PamSites(side.pam, self.settings.pam_mismatches, ranges[begins <= lasts])
 
     def _at(
         self,
@@ -566,23 +551,21 @@ class Finder:
         group: _Group,
         side: _Side,
         among: NDArray[np.int64],
-        sites: tuple[NDArray[np.int64], NDArray[np.int64]],
+        sites: NDArray[np.int64] | PamSites,
         limits: ErrorLimits,
-    ) -> HitRows:
-        """Hits of some patterns at sites, with their best alignments."""
-        places, record = sites
+    ) -> tuple[HitRows, int]:
+        """Hits of some patterns at sites, with their best alignments, and how many sites there are."""
         sets = np.ascontiguousarray(side.sets[among])
         text = TextBatch(block.codes, block.letters.size, sets, group.lengths[among], group.mismatches[among])
-        batch = SiteBatch(text, places + MARGIN, side.onward, limits)
-        found, which = self.target.launch(SITE_MATCHES, batch)
-        return joined(
-            [
-                self._best_paths(
-                    block, group, side, among, (found[own], places[which[own]], record[which[own]]), batch
-                )
-                for own in _parts(found.size)
-            ]
-        )
+        batch = SiteBatch(text, sites, side.onward, limits)
+        found, place, count = self.target.launch(SITE_MATCHES, batch)
+        place = place - MARGIN
+        whose = block.records_of(place)
+        parts = [
+            self._best_paths(block, group, side, among, (found[own], place[own], whose[own]), batch)
+            for own in _parts(found.size)
+        ]
+        return joined(parts), count
 
     def _best_paths(
         self,
@@ -611,9 +594,8 @@ class Finder:
         call(block.codes, at, sets, text.lengths, text.limits, limits, late, best, out)
         good = out.errors[:, 0] >= 0
         kept = SitePaths(*(column[good] for column in out))
-        return self._site_rows(
-            block, group.numbers[among[found[good]]], side, (place[good], whose[good]), kept
-        )
+        numbers = group.numbers[among[found[good]]]
+        return self._site_rows(block, numbers, side, (place[good], whose[good]), kept)
 
     def _site_rows(
         self,
@@ -663,10 +645,11 @@ class Finder:
 
         They are counted in `totals` before. No hits come last.
         """
-        iupac, first = self.settings.text_iupac, min(most, _FIRST_LETTERS)
-        blocks = TextBlocks(texts, context=self.context, gap=self.gap, iupac=iupac, most=first)
+        iupac, first, threads = self.settings.text_iupac, min(most, _FIRST_LETTERS), self.target.threads
+        how = {"context": self.context, "gap": self.gap, "most": first, "threads": threads}
+        blocks = TextBlocks(texts, iupac=iupac, **how)
         held: list[HitRows] = []
-        for block in blocks:
+        for block in ahead(blocks, BLOCKS_AHEAD, threads):
             rows = self.block(block)
             np.add.at(self.totals, (rows.pattern, rows.distance), 1)
             fit = block.letters.size * _MANY_HITS // max(len(rows), 1)

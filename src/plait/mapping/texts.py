@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import IUPAC_MASK
+from plait.devices.target import over_threads
 from plait.dp.bitparallel.launches import MARGIN, encoded
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import fasta_pieces, first_text, sequence_file_kind
 from plait.formats.reads import ReadFile
 from plait.formats.twobit import is_two_bit, read_two_bit
+from plait.mapping.index import Index, is_index
 
 _Path = str | os.PathLike[str]
 #: Files, or sequences in memory, with their names or numbered.
 Texts = _Path | bytes | Mapping[str, str | bytes] | Iterable[_Path | tuple[str, str | bytes]]
 
+T = TypeVar("T")
+
 _EXPECTED: Final = "FASTA, FASTQ or 2bit, FASTA and FASTQ plain or compressed with gzip or zstd"
 _BLOCK_READS: Final = 1 << 16
 _BLOCK_BASES: Final = 1 << 22
-#: Letters of a block.
+#: Letters of a block, and pieces and blocks of texts that wait where they are read while others are searched.
 BLOCK_LETTERS: Final = 1 << 25
+_WAITING: Final = 16
+BLOCKS_AHEAD: Final = 3
+#: Threads that make a block.
+_COPYING: Final = 4
 
 
 class Piece(NamedTuple):
@@ -59,6 +69,24 @@ def text_pieces(texts: Texts) -> Iterator[Piece]:
         yield from _of_file(path)
 
 
+def ahead(items: Iterable[T], most: int, threads: int) -> Iterator[T]:
+    """The items; with several threads `most` of them are made by another one while those before are used."""
+    if threads == 1:
+        yield from items
+        return
+    source, end = iter(items), object()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="plait")
+    try:
+        waiting: deque[Any] = deque(pool.submit(next, source, end) for _ in range(most))
+        while (item := waiting.popleft().result()) is not end:
+            waiting.append(pool.submit(next, source, end))
+            yield item
+            # What has been used is not held while the next one is waited for.
+            del item
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def _in_memory(items: Iterable[tuple[str, str | bytes]]) -> Iterator[Piece]:
     for name, sequence in items:
         raw = sequence.encode("utf-8", "replace") if isinstance(sequence, str) else bytes(sequence)
@@ -73,6 +101,13 @@ def _of_file(path: _Path) -> Iterator[Piece]:
         for part in read_two_bit(path):
             offsets = np.array([0, part.letters.size])
             yield Piece([part.name], part.letters, offsets, part.start > 0, part.last)
+        return
+    if is_index(path):
+        genome = Index.open(path).genome
+        for contig, (name, size) in enumerate(zip(genome.names, genome.lengths.tolist(), strict=True)):
+            for at in range(0, max(size, 1), _BLOCK_BASES):
+                letters = genome.letters_of(contig, at, _BLOCK_BASES)
+                yield Piece([name], letters, np.array([0, letters.size]), at > 0, at + letters.size >= size)
         return
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         text, line = first_text(source, 1 << 10, _EXPECTED)
@@ -130,16 +165,24 @@ class TextBlocks:
     """Blocks of texts, each with the last `context` letters of a sequence that goes on.
 
     `names` and `lengths` of the sequences that have begun are kept. `gap` codes of nothing come between. A
-    block is given as soon as it has `most` letters.
+    block is given as soon as it has `most` letters. With several threads, texts are read while blocks are
+    made.
     """
 
     def __init__(
-        self, texts: Texts, *, context: int, gap: int, iupac: bool, most: int = BLOCK_LETTERS
+        self,
+        texts: Texts,
+        *,
+        context: int,
+        gap: int,
+        iupac: bool,
+        most: int = BLOCK_LETTERS,
+        threads: int = 1,
     ) -> None:
         self.names: list[str] = []
         self.lengths: list[int] = []
         self._texts, self._context, self._gap, self.most = texts, context, gap, most
-        self._sets = letter_sets(iupac)
+        self._sets, self._threads = letter_sets(iupac), threads
         self._begin()
 
     def _begin(self) -> None:
@@ -150,7 +193,7 @@ class TextBlocks:
     def __iter__(self) -> Iterator[TextBlock]:
         """The blocks, in order; none is empty."""
         ends = True
-        for piece in self._pieces():
+        for piece in ahead(self._pieces(), _WAITING, self._threads):
             if piece.continues:
                 self._go_on(piece.letters)
             else:
@@ -225,10 +268,14 @@ class TextBlocks:
             return
         size = self._size + self._gap
         whole = np.zeros(2 * MARGIN + (size + 63 & -64), np.uint8)
-        place = MARGIN
-        for part in self._parts:
+        places = MARGIN + np.cumsum([0, *(part.size for part in self._parts)])
+
+        def copy(place: int, part: NDArray[np.uint8]) -> None:
             whole[place : place + part.size] = part
-            place += part.size
-        codes, letters = encoded(whole, self._sets), whole[MARGIN : MARGIN + size]
+
+        # Most of the time goes into memory that is touched for the first time.
+        threads = min(self._threads, _COPYING)
+        over_threads(threads, list(zip(places.tolist(), self._parts, strict=False)), lambda own: copy(*own))
+        codes, letters = encoded(whole, self._sets, threads), whole[MARGIN : MARGIN + size]
         number, begins, ends, offsets, seen = np.ascontiguousarray(np.concatenate(self._records).T)
         yield TextBlock(codes, letters, number, begins, ends, offsets, seen, complete)

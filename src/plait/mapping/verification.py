@@ -6,15 +6,22 @@ stands in `plait.mapping.alignments`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.target import Problem, Target, interpreted
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import load, population, splat, store
+from plait.lang.lanes import host_lanes, load, population, splat, store
 
 #: A distance that is not known yet, and no more than the errors.
 WITHIN = 254
 #: More than the errors.
 BEYOND = 255
+#: Diagonals that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 18
 
 
 class LaneScratch(NamedTuple):
@@ -117,12 +124,6 @@ def _word_from(read: Any, plane: int, at: int) -> Any:
 
 
 @shared
-def differ(a: Any, b: Any) -> Any:
-    """Bits in which two groups of words differ: those of either less those of both, which borrows nothing."""
-    return (a | b) - (a & b)
-
-
-@shared
 def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
     """Exchange bits and rows of 64 rows of groups from `first` on: bit i of row k becomes bit k of row i."""
     step = 32
@@ -131,9 +132,9 @@ def transpose(lanes: Any, rows: Any, first: int, masks: Any) -> None:
         for block in range(first, first + 64, 2 * step):
             for row in range(block, block + step):
                 a, b = load(lanes, rows, row, 0), load(lanes, rows, row + step, 0)
-                moved = differ((a >> bits) & mask, b & mask)
-                store(lanes, rows, row, 0, differ(a, moved << bits))
-                store(lanes, rows, row + step, 0, differ(b, moved))
+                moved = ((a >> bits) ^ b) & mask
+                store(lanes, rows, row, 0, a ^ (moved << bits))
+                store(lanes, rows, row + step, 0, b ^ moved)
         step >>= 1
 
 
@@ -183,8 +184,8 @@ def error_levels(lanes: Any, letters: int, errors: int, scratch: Any) -> None:
         high, low = load(lanes, scratch.read[1], i, 0), load(lanes, scratch.read[0], i, 0)
         before = load(lanes, scratch.before, i, 0)
         for d in range(1, band + 1):
-            same = differ(high, load(lanes, scratch.text[1], i + d - 1, 0))
-            same = (same & differ(low, load(lanes, scratch.text[0], i + d - 1, 0))) | before
+            same = high ^ load(lanes, scratch.text[1], i + d - 1, 0)
+            same = (same & (low ^ load(lanes, scratch.text[0], i + d - 1, 0))) | before
             own = d * width
             fewer = load(lanes, levels, own, 0)
             store(lanes, levels, own, 0, fewer & same)
@@ -199,3 +200,53 @@ def error_levels(lanes: Any, letters: int, errors: int, scratch: Any) -> None:
     for d in range(1, band + 1):
         found = found | load(lanes, levels, d * width + errors, 0)
     store(lanes, levels, 0, 0, found)
+
+
+class DiagonalBatch(NamedTuple):
+    """Diagonals to look at, with `reads` and `keys` as of `plait.mapping.seeds`.
+
+    `words` int64 (words, 3) are planes of the text; `edits`: reads may have insertions and deletions, too.
+    """
+
+    words: NDArray[np.int64]
+    reads: Any
+    keys: NDArray[np.int64]
+    edits: bool
+
+
+def _check_on_cpu(call: Any, batch: DiagonalBatch, target: Target) -> NDArray[np.uint8]:
+    """What `check_kernel` finds of diagonals; those of reads with as many errors together."""
+    reads, keys, lanes = batch.reads, batch.keys, host_lanes()
+    found = np.empty(keys.size, np.uint8)
+    errors = reads.errors[keys >> 32]
+    for most in np.unique(errors).tolist():
+        which = errors == most
+        own = keys if which.all() else keys[which]
+        longest = int(reads.lengths[own >> 32].max(initial=1))
+        out = np.empty(own.size, np.uint8)
+        scratch = _lane_scratch(lanes.width, longest, most, edits=batch.edits)
+        call(lanes, batch.words, reads, own, longest, most, scratch, out)
+        found[which] = out
+    return found
+
+
+def _lane_scratch(width: int, longest: int, errors: int, *, edits: bool) -> LaneScratch:
+    rows = 64 * ((longest + 63) >> 6)
+    window = 64 * ((longest + 2 * errors + 63) >> 6)
+    return LaneScratch(
+        np.zeros((2, rows, width), np.int64),
+        np.zeros((2, window, width), np.int64),
+        np.zeros((rows, width), np.int64),
+        np.zeros(((2 * errors + 3) * (errors + 1), width), np.int64),
+        np.zeros(64 * width if edits and errors else 0, np.int64),
+    )
+
+
+#: What is found of the diagonals of a `DiagonalBatch`, uint8 (keys,), as by `check_kernel`.
+DIAGONALS: Final = Problem(
+    "diagonals of reads",
+    cpu=partial(_check_on_cpu, check_kernel),
+    reference=partial(_check_on_cpu, interpreted(check_kernel)),
+    cuda="plait.mapping.gpu_verification:check_batch",
+    worth=lambda batch: batch.keys.size >= _WORTH,
+)

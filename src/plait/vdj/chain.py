@@ -364,7 +364,9 @@ class ChainCounter:
         Lanes (M) are models (pi-major) or numbers of N nucleotides; there are no pairs unless they are
         counted.
         """
-        out, overflow = self._counted(texts), np.zeros(texts.start.size, np.bool_)
+        batch, overflow = self._batch(texts), np.zeros(texts.start.size, np.bool_)
+        self._target.launch(PATH_COUNTS, batch)
+        out = batch.out
         suspects = np.flatnonzero(out.bound >= _SAFE)
         if self.model.name == "exhaustive":
             # Regions come from the chain, which shares its matches with dp1.
@@ -372,8 +374,9 @@ class ChainCounter:
             self._target.launch(ENUMERATION, EnumerationBatch(self._tables, texts, self.model.max_n, counts))
             out = out._replace(full=counts[:, :-1], none=counts[:, -1])
         elif suspects.size:
-            again = self._counted(texts.take(suspects), SATURATING_COUNT, lanes=LANES[1])
-            for part in _put(out, suspects, again):
+            again = self._batch(texts.take(suspects), SATURATING_COUNT, lanes=LANES[1])
+            self._target.launch(PATH_COUNTS, again)
+            for part in _put(out, suspects, again.out):
                 overflow[suspects] |= (part == SATURATING_COUNT.limit).any(axis=tuple(range(1, part.ndim)))
         if self._overflow == "null":
             return out, overflow
@@ -381,11 +384,14 @@ class ChainCounter:
         wide = {name: getattr(out, name).astype(dtype) for name in ("full", "empty", "none", "pair")}
         out, items = out._replace(**wide), np.flatnonzero(overflow)
         if items.size:
-            how: dict[str, Any] = {"alg": PROBABILITY}
+            how: tuple[Any, Any, Target] = PROBABILITY, None, self._target
             if self._overflow == "wide":
-                how = {"alg": BIG_COUNT, "lanes": LANES[1], "target": ReferenceTarget()}
+                how = BIG_COUNT, LANES[1], ReferenceTarget()
+            alg, lanes, target = how
             tables = chain_tables(*self._source, dtype=dtype)
-            _put(out, items, self._counted(texts.take(items), tables=tables, dtype=dtype, **how))
+            again = self._batch(texts.take(items), alg, lanes=lanes, tables=tables, dtype=dtype)
+            target.launch(PATH_COUNTS, again)
+            _put(out, items, again.out)
         return out, np.zeros_like(overflow)
 
     def totals(self, texts: Junctions) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -396,7 +402,9 @@ class ChainCounter:
         if self._pairs or self.model.name == "exhaustive" or self._overflow != "null":
             return self._summed(texts)
         d = self._tables.words.length.size
-        out = self._counted(texts, totals=True)
+        batch = self._batch(texts, totals=True)
+        self._target.launch(PATH_COUNTS, batch)
+        out = batch.out
         total, overflow = out.full[:, 0] if d else out.none, np.zeros(texts.start.size, np.bool_)
         suspects = np.flatnonzero(out.bound * max(d, 1) >= _SAFE)
         if suspects.size:
@@ -422,7 +430,7 @@ class ChainCounter:
             bound=np.zeros(n, np.float64),
         )
 
-    def _counted(
+    def _batch(
         self,
         texts: Junctions,
         alg: Any = COUNT,
@@ -430,16 +438,11 @@ class ChainCounter:
         tables: ChainTables | None = None,
         dtype: Any = np.int64,
         lanes: Any = None,
-        target: Target | None = None,
         totals: bool = False,
-    ) -> ChainOutput:
-        """Counts in an algebra; by default in the lanes of this processor, on the target."""
-        out = self.room(texts, dtype, totals=totals)
-        kind = chain_kind(self.model, lanes or host_lanes())
-        (target or self._target).launch(
-            PATH_COUNTS, CountBatch(kind, alg, tables or self._tables, texts, out)
-        )
-        return out
+    ) -> CountBatch:
+        """What is counted in an algebra, with room for it; by default in the lanes of this processor."""
+        out, kind = self.room(texts, dtype, totals=totals), chain_kind(self.model, lanes or host_lanes())
+        return CountBatch(kind, alg, tables or self._tables, texts, out)
 
 
 def _put(out: ChainOutput, items: NDArray[np.int64], found: ChainOutput) -> Sequence[NDArray[Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.devices.target import Problem, Target, interpreted, over_threads
+from plait.devices.target import Problem, Target, interpreted, over_threads, stretches
 from plait.dp.bitparallel.striped import (
     COLUMNS,
     PIECE,
@@ -64,21 +64,41 @@ class TextBatch(NamedTuple):
     lanes: int = 0
 
 
+class PamSites(NamedTuple):
+    """Sites beside the places of a text at which a PAM begins: behind it, or before it if `onward` is -1.
+
+    `letters` are sets, uint8, of which so many may mismatch. `ranges` int64 (ranges, 2), in order, are the
+    first and the last places that count, from the first letter of the text on.
+    """
+
+    letters: NDArray[np.uint8]
+    mismatches: int
+    ranges: NDArray[np.int64]
+
+
 class SiteBatch(NamedTuple):
     """Patterns to compare with a text at sites, from each one on, or backwards where `onward` is -1.
 
-    `sites` are places in `text.codes`, int64; `text.limits` are mismatches. `limits` are those of other
-    errors.
+    `sites` are places in `text.codes`, int64 in order, or those beside a PAM; `text.limits` are mismatches.
+    `limits` are those of other errors.
     """
 
     text: TextBatch
-    sites: NDArray[np.int64]
+    sites: NDArray[np.int64] | PamSites
     onward: int
     limits: ErrorLimits
 
 
 #: Numbers of patterns and places, int64 (hits,), by pattern and then by place.
 Places = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class SitePlaces(NamedTuple):
+    """Numbers of patterns and their sites in `text.codes`, as `Places`, and how many sites there are."""
+
+    patterns: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sites: int
 
 
 class _Kernels(NamedTuple):
@@ -92,7 +112,7 @@ _COMPILED: Final = _Kernels(stripe_kernel, mismatches_kernel, edits_kernel, leve
 _INTERPRETED: Final = _Kernels(*map(interpreted, _COMPILED))
 
 
-def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8], threads: int = 1) -> NDArray[np.uint8]:
     """Codes of a text with its margins, of which the size is a multiple of 64.
 
     `sets` uint8 (32,) are those of letters by their lowest five bits, as for `TextBatch`.
@@ -101,30 +121,34 @@ def encoded(letters: NDArray[np.uint8], sets: NDArray[np.uint8]) -> NDArray[np.u
     table = np.zeros((2, 32), np.uint8)
     table[0] = sets | ALWAYS
     table[1, :3] = 31, 63, ALWAYS
-    encode_kernel(OCTETS, letters.reshape(-1, 64), table, codes.reshape(-1, 64))
+    rows, out = letters.reshape(-1, 64), codes.reshape(-1, 64)
+
+    def run(stretch: tuple[int, int]) -> None:
+        encode_kernel(OCTETS, rows[slice(*stretch)], table, out[slice(*stretch)])
+
+    over_threads(threads, stretches(threads, len(rows), _SITE_LETTERS // 64), run)
     return codes
 
 
-def pam_sites(
-    codes: NDArray[np.uint8], letters: int, pam: NDArray[np.uint8], mismatches: int, threads: int
-) -> NDArray[np.int64]:
-    """Places of a text, of so many letters between its margins, where a PAM begins; int64, in order.
-
-    `pam` are sets of letters, of which so many may mismatch.
-    """
-    numbers = np.array([1, mismatches], np.uint8)
+def pam_sites(codes: NDArray[np.uint8], pam: PamSites, onward: int, threads: int) -> NDArray[np.int64]:
+    """Sites beside the PAMs of a text, places in its codes in order."""
+    numbers = np.array([1, pam.mismatches], np.uint8)
 
     def run(stretch: tuple[int, int]) -> NDArray[np.int64]:
         sites = np.empty(stretch[1] - stretch[0], np.int64)
         first, last = stretch[0] + MARGIN, stretch[1] + MARGIN
-        count = sites_kernel(OCTETS, codes[None], first, last, pam, numbers, sites)
-        return sites[:count] - MARGIN
+        count = sites_kernel(OCTETS, codes[None], first, last, pam.letters, numbers, sites)
+        return sites[:count]
 
-    if letters < pam.size:
+    if not len(pam.ranges):
         return np.zeros(0, np.int64)
-    places = letters - pam.size + 1
-    edges = [*range(0, places, _SITE_LETTERS), places]
-    return np.concatenate(over_threads(threads, list(pairwise(edges)), run))
+    first, last = int(pam.ranges[0, 0]), int(pam.ranges[-1, 1]) + 1
+    edges = [*range(first, last, _SITE_LETTERS), last]
+    found = np.concatenate(over_threads(threads, list(pairwise(edges)), run))
+    if len(pam.ranges) > 1:
+        which = np.searchsorted(pam.ranges[:, 0], found - MARGIN, "right") - 1
+        found = found[found - MARGIN <= pam.ranges[which, 1]]
+    return found + (pam.letters.size if onward == 1 else -1)
 
 
 class PatternSets(NamedTuple):
@@ -266,8 +290,11 @@ def _run_edits(kernels: _Kernels, batch: TextBatch, target: Target) -> Places:
     return _in_chunks(kernels, batch, target, multiple=1, before=warm, behind=0, call=call)
 
 
-def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> Places:
-    text, sites, onward, limits = batch
+def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> SitePlaces:
+    text, onward, limits = batch.text, batch.onward, batch.limits
+    sites = batch.sites
+    if isinstance(sites, PamSites):
+        sites = pam_sites(text.codes, sites, onward, target.threads)
     bulges = bool(limits.extra or limits.missing)
 
     def run(stretch: tuple[int, int]) -> list[Places]:
@@ -289,9 +316,10 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> Places:
         return found
 
     groups = -(-sites.size // (64 * (text.lanes or host_lanes(64).width)))
-    return in_order(
+    patterns, which = in_order(
         chain.from_iterable(over_threads(target.threads, _stretches(groups, target.threads), run))
     )
+    return SitePlaces(patterns, sites[which], sites.size)
 
 
 def _of_sites(
@@ -314,7 +342,7 @@ def _worth(batch: TextBatch) -> bool:
     return batch.letters * int(batch.lengths.size) >= _WORTH
 
 
-def _problem(name: str, run: Any, cuda: str, worth: Callable[[Any], bool]) -> Problem[Any, Places]:
+def _problem(name: str, run: Any, cuda: str, worth: Callable[[Any], bool]) -> Problem[Any, Any]:
     return Problem(
         name,
         cpu=partial(run, _COMPILED),

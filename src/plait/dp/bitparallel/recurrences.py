@@ -14,6 +14,38 @@ from plait.lang.lanes import majority, parity
 
 #: A sum of mismatches begins at this number less the limit, and has passed it if there are more.
 LARGEST_SUM = 31
+#: The same of a sum for limits below 8.
+LARGEST_FEW = 7
+
+
+class FewMismatches(NamedTuple):
+    """Whether there are more mismatches than a limit below 8, by carry-save addition.
+
+    A sum has words for its bits of 1, 2 and 4, and one for where it has passed 7.
+    """
+
+    @staticmethod
+    def begin_sum(p: FewMismatches, alg: Any, start: Any) -> Any:
+        return (
+            alg.one if start & 1 else alg.zero,
+            alg.one if start & 2 else alg.zero,
+            alg.one if start & 4 else alg.zero,
+            alg.zero,
+        )
+
+    @staticmethod
+    def add_four(p: FewMismatches, alg: Any, total: Any, x: Any) -> Any:
+        ones, twos, fours, passed = total
+        first = majority(ones, x[0], x[1])
+        ones = parity(ones, x[0], x[1])
+        second = majority(ones, x[2], x[3])
+        four = majority(twos, first, second)
+        return (
+            parity(ones, x[2], x[3]),
+            parity(twos, first, second),
+            fours ^ four,
+            choice(alg, passed, extend(alg, fours, four)),
+        )
 
 
 class MismatchSum(NamedTuple):
@@ -24,32 +56,16 @@ class MismatchSum(NamedTuple):
 
     @staticmethod
     def begin_sum(p: MismatchSum, alg: Any, start: Any) -> Any:
-        return (
-            alg.one if start & 1 else alg.zero,
-            alg.one if start & 2 else alg.zero,
-            alg.one if start & 4 else alg.zero,
-            alg.one if start & 8 else alg.zero,
-            alg.one if start & 16 else alg.zero,
-            alg.zero,
-        )
+        ones, twos, fours, none = begin_sum(FewMismatches(), alg, start)
+        return ones, twos, fours, alg.one if start & 8 else none, alg.one if start & 16 else none, none
 
     @staticmethod
     def add_four(p: MismatchSum, alg: Any, total: Any, x: Any) -> Any:
         ones, twos, fours, eights, sixteens, passed = total
-        first = majority(ones, x[0], x[1])
-        ones = parity(ones, x[0], x[1])
-        second = majority(ones, x[2], x[3])
-        four = majority(twos, first, second)
-        eight = extend(alg, fours, four)
+        ones, twos, fours, eight = add_four(FewMismatches(), alg, (ones, twos, fours, alg.zero), x)
         sixteen = extend(alg, eights, eight)
-        return (
-            parity(ones, x[2], x[3]),
-            parity(twos, first, second),
-            fours ^ four,
-            eights ^ eight,
-            sixteens ^ sixteen,
-            choice(alg, passed, extend(alg, sixteens, sixteen)),
-        )
+        passed = choice(alg, passed, extend(alg, sixteens, sixteen))
+        return ones, twos, fours, eights ^ eight, sixteens ^ sixteen, passed
 
     @staticmethod
     def add_eight(p: MismatchSum, alg: Any, total: Any, x: Any) -> Any:
@@ -63,17 +79,13 @@ class MismatchSum(NamedTuple):
         first = majority(ones, x[4], x[5])
         ones = parity(ones, x[4], x[5])
         second = majority(ones, x[6], x[7])
+        ones = parity(ones, x[6], x[7])
         other = majority(twos, first, second)
+        twos = parity(twos, first, second)
         eight = majority(fours, four, other)
         sixteen = extend(alg, eights, eight)
-        return (
-            parity(ones, x[6], x[7]),
-            parity(twos, first, second),
-            parity(fours, four, other),
-            eights ^ eight,
-            sixteens ^ sixteen,
-            choice(alg, passed, extend(alg, sixteens, sixteen)),
-        )
+        passed = choice(alg, passed, extend(alg, sixteens, sixteen))
+        return ones, twos, parity(fours, four, other), eights ^ eight, sixteens ^ sixteen, passed
 
 
 @by_type
@@ -88,7 +100,7 @@ def add_four(p: Any, alg: Any, total: Any, x: Any) -> Any:
 
 @by_type
 def add_eight(p: Any, alg: Any, total: Any, x: Any) -> Any:
-    """The sum after eight more words of mismatches: seven full adders."""
+    """The sum after eight more words of mismatches."""
 
 
 class UnitEdits(NamedTuple):

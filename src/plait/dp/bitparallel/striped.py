@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.bitparallel.recurrences import (
+    LARGEST_FEW,
     LARGEST_SUM,
     ErrorLevels,
+    FewMismatches,
     MismatchSum,
     UnitEdits,
-    add_eight,
     add_four,
     begin_sum,
     cell,
@@ -103,31 +104,49 @@ def _write_piece(planes: Any, pattern: int, first: int, last: int, found: Any, h
 
 
 @shared
-def _mismatches(lanes: Any, alg: Any, total: Any, words: Any, rows: Any, at: int, length: int) -> Any:
-    """Where a pattern that begins at row `at` of the planes has too many mismatches; `rows` as from there."""
-    p = MismatchSum()
-    whole = length & -8
-    for i in range(0, whole, 8):
-        x = (
-            load(lanes, words, at + rows[i], 0),
-            load(lanes, words, at + rows[i + 1], 0),
-            load(lanes, words, at + rows[i + 2], 0),
-            load(lanes, words, at + rows[i + 3], 0),
-            load(lanes, words, at + rows[i + 4], 0),
-            load(lanes, words, at + rows[i + 5], 0),
-            load(lanes, words, at + rows[i + 6], 0),
-            load(lanes, words, at + rows[i + 7], 0),
-        )
-        total = add_eight(p, alg, total, x)
-    if whole < length:
-        y = (
-            load(lanes, words, at + rows[whole], 0),
-            load(lanes, words, at + rows[whole + 1], 0),
-            load(lanes, words, at + rows[whole + 2], 0),
-            load(lanes, words, at + rows[whole + 3], 0),
-        )
-        total = add_four(p, alg, total, y)
-    return total[5]
+def _add_letters(p: Any, lanes: Any, alg: Any, total: Any, words: Any, at: int, rows: Any, i: int) -> Any:
+    """The sum after four letters of a pattern that begins at row `at` of the planes."""
+    x = (
+        load(lanes, words, at + rows[i], 0),
+        load(lanes, words, at + rows[i + 1], 0),
+        load(lanes, words, at + rows[i + 2], 0),
+        load(lanes, words, at + rows[i + 3], 0),
+    )
+    return add_four(p, alg, total, x)
+
+
+@shared
+def _find_mismatches(
+    p: Any,
+    lanes: Any,
+    alg: Any,
+    start: int,
+    planes: Any,
+    g: int,
+    rows: Any,
+    length: int,
+    found: Any,
+    hits: int,
+) -> int:
+    """Append the places of pattern g, whose sum of mismatches begins at `start`; returns all hits so far."""
+    begin, words = begin_sum(p, alg, start), planes.words
+    for first in range(0, planes.width, 64):
+        last = min(first + 64, planes.width)
+        seen = alg.zero
+        for w in range(first, last):
+            total, at = begin, w * planes.step
+            whole = length & -8
+            for i in range(0, whole, 8):
+                total = _add_letters(p, lanes, alg, total, words, at, rows, i)
+                total = _add_letters(p, lanes, alg, total, words, at, rows, i + 4)
+            if whole < length:
+                total = _add_letters(p, lanes, alg, total, words, at, rows, whole)
+            good = opposite(alg, total[-1])
+            store(lanes, found.piece, w - first, 0, good)
+            seen = choice(alg, seen, good)
+        if any_bits(seen) != 0:
+            hits = _write_piece(planes, g, first, last, found, hits)
+    return hits
 
 
 @shared
@@ -139,21 +158,15 @@ def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: 
     alg = algebra_in_lanes(algebra, lanes)
     hits = 0
     for g in range(patterns.lengths.size):
-        length = patterns.lengths[g]
+        length, limit = patterns.lengths[g], patterns.limits[g]
         for i in range(length):
             rows[i] = i * planes.sets + patterns.sets[g, i]
-        begin = begin_sum(MismatchSum(), alg, LARGEST_SUM - patterns.limits[g])
-        for first in range(0, planes.width, 64):
-            last = min(first + 64, planes.width)
-            seen = alg.zero
-            for w in range(first, last):
-                good = opposite(
-                    alg, _mismatches(lanes, alg, begin, planes.words, rows, w * planes.step, length)
-                )
-                store(lanes, found.piece, w - first, 0, good)
-                seen = choice(alg, seen, good)
-            if any_bits(seen) != 0:
-                hits = _write_piece(planes, g, first, last, found, hits)
+        if limit <= LARGEST_FEW:
+            start = LARGEST_FEW - limit
+            hits = _find_mismatches(FewMismatches(), lanes, alg, start, planes, g, rows, length, found, hits)
+        else:
+            start = LARGEST_SUM - limit
+            hits = _find_mismatches(MismatchSum(), lanes, alg, start, planes, g, rows, length, found, hits)
     return hits
 
 
