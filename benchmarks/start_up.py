@@ -29,7 +29,7 @@ COMMANDS = (
     "vdj count rows.tsv --germline mouse_trb -o counts.tsv --device cpu",
     "vdj pgen drawn.tsv --model human_TRB -o pgen.tsv",
     "vdj scenarios drawn.tsv --model human_TRB --best 3 -o scenarios.tsv",
-    "vdj infer drawn.tsv --start human_TRB --rows all --iterations 2 --no-report -o model",
+    "vdj infer drawn.tsv --start human_TRB --rows all --iterations 2 --no-report --force -o model",
     "vdj sharing rows.tsv -o sharing.tsv",
     "vdj annotate ten.fastq --germline mouse_trb -o reads.tsv --device cpu",
     "align proteins.fasta --pairs all --device cpu -o pairs.tsv",

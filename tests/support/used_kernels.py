@@ -30,8 +30,12 @@ def used_kernels() -> Iterator[dict[tuple[Any, str], None]]:
 
 
 def as_listed(kernel: Any, types: str) -> str:
-    """How `plait.lang.ahead.LIST` writes it: module and name of the kernel, and its types."""
-    for name, module in sorted(sys.modules.items()):
+    """How `plait.lang.ahead.LIST` writes it: module and name of the kernel, and its types.
+
+    The module is that of its function, if it has it; others import it.
+    """
+    own = kernel.py_func.__module__
+    for name, module in sorted(sys.modules.items(), key=lambda item: (item[0] != own, item[0])):
         if name.startswith("plait."):
             for attribute, found in vars(module).items():
                 if found is kernel:
