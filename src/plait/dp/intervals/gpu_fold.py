@@ -1,4 +1,4 @@
-"""Folding on GPUs: sequences laid out for the kernels of `plait.dp.intervals.gpu_spans`, and their answers."""
+"""Folding on GPUs: sequences laid out for the kernels of `plait.dp.intervals.gpu_spans`, and answers."""
 
 from __future__ import annotations
 
