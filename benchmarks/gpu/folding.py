@@ -21,7 +21,7 @@ from plait.devices.cuda import cuda
 from plait.devices.cuda_devices import on_device
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.dp.intervals import gpu_spans
+from plait.dp.intervals import gpu_fold, gpu_spans
 from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
 from plait.dp.intervals.tables import Strand
 from plait.folding.energies import weigh
@@ -97,7 +97,7 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
     found = []
     with on_device(0):
         numbers, count = list(range(len(given))), len(given)
-        piece = gpu_spans._Piece(fold_batch(given), numbers, 0)
+        piece = gpu_fold._Piece(fold_batch(given), numbers, 0)
         n, batch = piece.step, piece.batch
         found.append(least(lambda: piece.launch(both[0]))[0])
         known = (batch.rule, batch.algebra, piece.weights, piece.texts, piece.lengths, piece.cells)
@@ -112,7 +112,7 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
             found.append(least(lambda: gpu_spans.walk_sequences.launch(blocks, WARP, *known, *room))[0])
         if not ensemble:
             return [*found, 0.0, 0.0]
-        sums = gpu_spans._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
+        sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
         tables = [sums.table((n + 1) * n) for _ in range(2)]
         by = gpu_spans.SpanDerivatives(*tables, sums.table(n + 1))
         found.append(least(lambda: sums.launch(both[0]))[0])
@@ -134,13 +134,13 @@ def main() -> None:
     print(gpu.description, flush=True)
     check()
     short = strands(1 << 15, 76, 76)
-    shapes = [(gpu_spans._WARPS, gpu_spans._BLOCKS)]
+    shapes = [(gpu_fold._WARPS, gpu_fold._BLOCKS)]
     if options.sweep:
         shapes += [(1, 16), (2, 8), (3, 8), (4, 4)]
-    for gpu_spans._WARPS, gpu_spans._BLOCKS in shapes:
+    for gpu_fold._WARPS, gpu_fold._BLOCKS in shapes:
         fill, walk, sums, both = kernels(short, walk=True)
         print(
-            f"{len(short)} x 76, {gpu_spans._WARPS} warps, {gpu_spans._BLOCKS} blocks a multiprocessor: ",
+            f"{len(short)} x 76, {gpu_fold._WARPS} warps, {gpu_fold._BLOCKS} blocks a multiprocessor: ",
             end="",
         )
         print(
@@ -151,18 +151,18 @@ def main() -> None:
             f"sums {sums * 1e3:.1f} ms, probabilities {both * 1e3:.1f} ms, {len(short) / both:,.0f}/s",
             flush=True,
         )
-    gpu_spans._WARPS, gpu_spans._BLOCKS = shapes[0]
+    gpu_fold._WARPS, gpu_fold._BLOCKS = shapes[0]
     taken, _ = least(lambda: gpu.launch(FOLDS, fold_batch(short)), 2)
     print(f"whole launch {taken * 1e3:.0f} ms, {len(short) / taken:,.0f}/s", flush=True)
-    widths = (gpu_spans._LONG_WARPS, 8) if options.sweep else (gpu_spans._LONG_WARPS,)
+    widths = (gpu_fold._LONG_WARPS, 8) if options.sweep else (gpu_fold._LONG_WARPS,)
     for n in (1000, 3000, 10000):
         (long,) = strands(1, n, n)
-        for gpu_spans._LONG_WARPS in widths:
+        for gpu_fold._LONG_WARPS in widths:
             fill, sums, both = (1e3 * seconds for seconds in kernels([long], ensemble=n < 10000))
             taken, _ = least(lambda long=long: gpu.launch(FOLDS, fold_batch([long])), 2)
-            print(f"{n} bases, {gpu_spans._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
+            print(f"{n} bases, {gpu_fold._LONG_WARPS} warps: fill {fill:.1f}, sums {sums:.1f} ms, ", end="")
             print(f"and derivatives {both:.1f} ms; least energy {taken * 1e3:.1f} ms", flush=True)
-        gpu_spans._LONG_WARPS = widths[0]
+        gpu_fold._LONG_WARPS = widths[0]
         if n < 10000:
             batch = sum_batch([long], 0.5)
             taken, _ = least(lambda batch=batch: gpu.launch(ENSEMBLES, batch), 2)

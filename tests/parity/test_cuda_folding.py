@@ -11,7 +11,7 @@ from support.folding import codes_of, weights_of
 
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
-from plait.dp.intervals import gpu_spans
+from plait.dp.intervals import gpu_fold
 from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.tables import Strand
@@ -45,9 +45,9 @@ def strands(sizes: list[int], seed: int, paired: Any) -> list[Strand]:
 
 @pytest.fixture(params=["a block each", "all blocks"])
 def few_threads(request: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(gpu_spans, "_WARPS", 3)
-    monkeypatch.setattr(gpu_spans, "_LONG_WARPS", 2)
-    monkeypatch.setattr(gpu_spans, "_LONG", 8 if request.param == "all blocks" else 400)
+    monkeypatch.setattr(gpu_fold, "_WARPS", 3)
+    monkeypatch.setattr(gpu_fold, "_LONG_WARPS", 2)
+    monkeypatch.setattr(gpu_fold, "_LONG", 8 if request.param == "all blocks" else 400)
 
 
 @pytest.mark.usefixtures("few_threads")

@@ -166,7 +166,7 @@ def fold(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        auto or cpu; reference is plain Python.
+        auto, cpu, or cuda: best structures, sums and probabilities of pairs; reference is plain Python.
     """
     from plait.folding.files import FoldRequest, fold_file
     from plait.folding.inputs import survey

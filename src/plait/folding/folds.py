@@ -191,7 +191,7 @@ def mfe(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        One of `plait.devices.target.DEVICES`; GPUs are not used yet.
+        One of `plait.devices.target.DEVICES`.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def partition(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     device
-        One of `plait.devices.target.DEVICES`; GPUs are not used yet.
+        One of `plait.devices.target.DEVICES`.
 
     Returns
     -------

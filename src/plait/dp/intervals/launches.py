@@ -227,7 +227,7 @@ FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
     "best structures",
     cpu=partial(_fold, _compiled),
     reference=partial(_fold, _definitions),
-    cuda="plait.dp.intervals.gpu_spans:fold_batch",
+    cuda="plait.dp.intervals.gpu_fold:fold_batch",
     worth=_worth,
 )
 #: Sums over all structures of sequences.
@@ -235,6 +235,6 @@ ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
     "sums over structures",
     cpu=partial(_sum, _compiled),
     reference=partial(_sum, _definitions),
-    cuda="plait.dp.intervals.gpu_spans:sum_batch",
+    cuda="plait.dp.intervals.gpu_fold:sum_batch",
     worth=_worth,
 )
