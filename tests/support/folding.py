@@ -12,6 +12,7 @@ from plait.dp.intervals.loops import (
     CLOSING,
     EXTERIOR,
     STEM,
+    LoopTables,
     LoopWeights,
     Strands,
     allowed,
@@ -42,7 +43,7 @@ def codes_of(sequence: str) -> NDArray[np.int8]:
 
 def weights_of(draw: Any, most: int) -> LoopWeights:
     """Tables of which `draw(shape)` gives the entries."""
-    return LoopWeights(
+    return LoopTables(
         pair_types(),
         draw((most + 1,)),
         draw((31,)),
@@ -55,7 +56,7 @@ def weights_of(draw: Any, most: int) -> LoopWeights:
         draw((7 * 36, 6)),
         draw((7 * 36, 6)),
         draw((2,)),
-    )
+    ).packed()
 
 
 def all_alike(value: Any, most: int) -> LoopWeights:

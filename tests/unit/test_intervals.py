@@ -28,7 +28,7 @@ from plait.dp.intervals.rows import (
     SequenceALane,
     fill_kernel,
 )
-from plait.dp.intervals.tables import Strand, filled, intervals_for, memory_for, strands_of
+from plait.dp.intervals.tables import Room, Strand, filled, strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.algebras import (
     BIG_COUNT,
@@ -64,8 +64,8 @@ def rows(
     kernel: Any, lanes: Any, sequences: list[str], group: int, choose: Any, rule: Any, alg: Any, weights: Any
 ) -> tuple[Any, Intervals]:
     strands = strands_of([Strand(codes_of(sequence)) for sequence in sequences], group, alg.one)
-    kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
-    memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+    kept = Room().intervals(strands.longest, group, lanes.width, alg.zero)
+    memory = Room().memory(strands.longest, group, lanes.width, alg.zero)
     layout = OneSequence() if group == 1 else SequenceALane()
     kernel(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
     return strands, kept
@@ -139,9 +139,7 @@ def test_a_sequence_in_each_lane() -> None:
 
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
-    logarithms = weights._replace(
-        **{name: np.log(table) for name, table in weights._asdict().items() if name != "pair_types"}
-    )
+    logarithms = weights._replace(values=np.log(weights.values))
     found = [sequence_of(seed, 80) for seed in range(8)]
     _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
     alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))

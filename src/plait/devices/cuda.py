@@ -230,6 +230,15 @@ def _lowest_of_word(word):  # type: ignore[no-untyped-def]
     return np.int32(cuda.ffs(np.int32(word)) - 1)
 
 
+def _load_one(lanes, rows, row, lane):  # type: ignore[no-untyped-def]
+    # No place is negative, so none is counted from the end.
+    return rows[np.uint32(row), np.uint32(lane)]
+
+
+def _store_one(lanes, rows, row, lane, value):  # type: ignore[no-untyped-def]
+    rows[np.uint32(row), np.uint32(lane)] = value
+
+
 _IN_WORD: dict[str, Callable[..., Any]] = {
     "uint32": lambda word, distance: np.uint32(distance & 31),
     "int64": lambda word, distance: np.int64(distance & 63),
@@ -268,6 +277,8 @@ def _shuffle_xor(value, mask):  # type: ignore[no-untyped-def]
 _OPERATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     lanes.add_saturating: _sum_of,
     lanes.subtract_saturating: _difference_of,
+    lanes.load: lambda group, *place: _load_one,
+    lanes.store: lambda group, *place: _store_one,
     lanes.lowest_bit: lambda word: _lowest_of_word if str(word) == "uint32" else None,
     warps.lane_index: lambda: _lane_index,
     warps.warp_size: lambda: _warp_size,

@@ -23,6 +23,7 @@ from plait.dp.intervals.loops import (
     STEM,
     TWO_THREE,
     TYPES,
+    LoopTables,
     LoopWeights,
 )
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
@@ -115,18 +116,18 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     pairs = zip(loops[1:], bases[1:], strict=True)
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
-    tables = LoopWeights(loops.pair_types, *weights)
-    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), tables, specials, value)
+    tables = LoopTables(loops.pair_types, *weights)
+    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), tables.packed(), specials, value)
 
 
-def _bases(longest: int, specials: tuple[str, ...]) -> tuple[NearestNeighbor, LoopWeights]:
+def _bases(longest: int, specials: tuple[str, ...]) -> tuple[NearestNeighbor, LoopTables]:
     """How many bases each weight is for: two of a pair that closes, and those unpaired."""
     bulge = np.arange(_MOST + 1) + 2
     bulge[1] = 1
     inward = np.array([0, 0, 0, 0, 0, 2])
     sizes = np.array([0, *map(len, specials)])
     hairpin, interior = np.arange(longest + 1) + 2, np.arange(_MOST + 1) + 2
-    return NearestNeighbor(1, 1), LoopWeights(None, hairpin, bulge, interior, 0, 2, 4, 5, 6, inward, 0, sizes)
+    return NearestNeighbor(1, 1), LoopTables(None, hairpin, bulge, interior, 0, 2, 4, 5, 6, inward, 0, sizes)
 
 
 def longer_loop(model: Model, bases: int) -> float:
@@ -144,7 +145,7 @@ def smoothed(energies: _Table) -> _Table:
 
 def _energies(
     parameters: Parameters, dangles: int, scores: bool, longest: int, specials: tuple[str, ...]
-) -> tuple[tuple[Any, Any], LoopWeights]:
+) -> tuple[tuple[Any, Any], LoopTables]:
     """Energies in the place of weights; whole numbers, and no dangling base above zero, for scores."""
     found = {
         name: whole(table) if scores and name != "lxc" else table
@@ -158,7 +159,7 @@ def _energies(
         [found["hairpin"], found["hairpin"][_MOST] + (whole(longer) if scores else longer)]
     )
     special = [parameters.special[loop] for loop in specials]
-    tables = LoopWeights(
+    tables = LoopTables(
         pair_types=_pair_types(),
         hairpin=hairpin[: longest + 1],
         bulge=found["bulge"],

@@ -28,7 +28,10 @@ from plait.dp.intervals.loops import (
     LARGEST_LOOP,
     ONE_SIDED,
     STEM,
+    asymmetry,
+    bulge,
     hairpin_weight,
+    interior,
     inward_row,
     loop_weight,
     outward_row,
@@ -742,8 +745,8 @@ def _long_loop(weighing: Any, strands: Any, outer: tuple[int, int], inner: tuple
     within = inward_row(strands, pair_type(loops, strands, i, j, 0), i, j, 0)
     if 0 in (left, right):
         ends = float(loops.inward[within, BULGE]) + _outward(loops, strands, p, q, BULGE)
-        return ends + float(loops.bulge[LARGEST_LOOP])
+        return ends + float(bulge(loops, LARGEST_LOOP))
     column = ONE_SIDED if 1 in (left, right) else GENERIC
     ends = float(loops.inward[within, column]) + _outward(loops, strands, p, q, column)
     difference = min(abs(left - right), LARGEST_LOOP)
-    return ends + float(loops.interior[LARGEST_LOOP]) + float(loops.asymmetry[difference])
+    return ends + float(interior(loops, LARGEST_LOOP)) + float(asymmetry(loops, difference))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import Outside, outside_kernel
 from plait.dp.intervals.rows import BEFORE, Candidates, EveryStem, OneSequence, SequenceALane, fill_kernel
-from plait.dp.intervals.tables import Strand, cells_kept, intervals_for, memory_for, strands_of
+from plait.dp.intervals.tables import Room, Strand, cells_kept, strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.lanes import host_lanes, lanes_of
 
@@ -20,8 +21,10 @@ R = TypeVar("R")
 
 #: Sequences of up to so many bases are worked on in lanes, one in each: of more, tables leave the cache.
 _SHORT: Final = 160
+#: Cells that are worth the start of a GPU which was not asked for by name.
+_WORTH: Final = 1 << 26
 #: Pairs that are less probable are left out.
-_LEAST: Final = 1e-12
+LEAST: Final = 1e-12
 
 
 class FoldBatch(NamedTuple):
@@ -92,16 +95,23 @@ def bytes_needed(bases: int, *, ensemble: bool) -> int:
 
 
 def _in_groups(
-    strands: Sequence[Strand], width: int, threads: int, run: Callable[[list[int], int], list[R]]
+    strands: Sequence[Strand], width: int, threads: int, run: Callable[[Room, list[int], int], list[R]]
 ) -> list[R]:
     """Results of all sequences, in their order: of short ones a group at a time, of others one by one."""
     order = sorted(range(len(strands)), key=lambda k: strands[k].codes.size)
     short = [k for k in order if strands[k].codes.size <= _SHORT] if width > 1 else []
-    work = [(short[at : at + width], width) for at in range(0, len(short), width)]
-    work += [([k], 1) for k in order[len(short) :]]
-    work = [(numbers, group if len(numbers) > 1 else 1) for numbers, group in work]
+    work = [short[at : at + width] for at in range(0, len(short), width)]
+    work += [[k] for k in order[len(short) :]]
+    mine = threading.local()
+
+    def one(numbers: list[int]) -> list[R]:
+        if not hasattr(mine, "room"):
+            mine.room = Room()
+        return run(mine.room, numbers, width if len(numbers) > 1 else 1)
+
     found: dict[int, R] = {}
-    for (numbers, _), results in zip(work, over_threads(threads, work, lambda part: run(*part)), strict=True):
+    # The largest first: rooms need not grow, and no thread is left with them at the end.
+    for numbers, results in zip(work[::-1], over_threads(threads, work[::-1], one), strict=True):
         found.update(zip(numbers, results, strict=True))
     return [found[k] for k in range(len(strands))]
 
@@ -112,11 +122,11 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
     if alg.zero.itemsize == 8:
         lanes = double
 
-    def run(numbers: list[int], group: int) -> list[Folded]:
+    def run(room: Room, numbers: list[int], group: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]
         strands = strands_of(mine, group, alg.one)
-        kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
-        memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+        kept = room.intervals(strands.longest, group, lanes.width, alg.zero)
+        memory = room.memory(strands.longest, group, lanes.width, alg.zero)
         layout = OneSequence() if group == 1 else SequenceALane()
         fill(lanes, layout, Candidates(), batch.rule, alg, batch.loops, strands, kept, memory)
         lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
@@ -137,20 +147,20 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
     if batch.logarithms:
         lanes = lanes_of(1)
 
-    def run(numbers: list[int], group: int) -> list[Summed]:
+    def run(room: Room, numbers: list[int], group: int) -> list[Summed]:
         mine = [batch.strands[k] for k in numbers]
         strands = strands_of(mine, group, alg.one)
-        kept = intervals_for(strands.longest, group, lanes.width, alg.zero)
+        kept = room.intervals(strands.longest, group, lanes.width, alg.zero)
         layout = OneSequence() if group == 1 else SequenceALane()
-        memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+        memory = room.memory(strands.longest, group, lanes.width, alg.zero)
         fill(lanes, layout, EveryStem(), batch.rule, alg, batch.loops, strands, kept, memory)
         derivatives = None
         if batch.probabilities:
-            derivatives = Outside(*(np.full_like(table, alg.zero) for table in kept[:3]))
+            derivatives = room.outside(kept, alg.zero)
             sums = kept.exterior[0, :group]
             with np.errstate(divide="ignore"):
                 derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
-            memory = memory_for(strands.longest, group, lanes.width, alg.zero)
+            memory = room.memory(strands.longest, group, lanes.width, alg.zero)
             outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
         found = []
         tables = _pairs_of(kept, derivatives, group, batch.logarithms)
@@ -190,24 +200,41 @@ def _pairs_of(
     """Pairs of every sequence, and how probable each is."""
     if derivatives is None:
         return [(np.empty((0, 2), np.int32), np.empty(0))] * group
-    closed, around = kept.closed[0], derivatives.closed[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.exp(closed + around) if logarithms else closed * around
+        found = np.exp(kept.closed + derivatives.closed) if logarithms else kept.closed * derivatives.closed
     # What is no number, where sums do not fit, is kept to be noticed.
-    cells = np.flatnonzero(~(found <= _LEAST))
-    found = found[cells]
+    cells = np.flatnonzero(~(found <= LEAST))
     starts = kept.starts
-    rows = np.searchsorted(starts + (np.arange(starts.size) - BEFORE) * group, cells, "right") - 1
-    columns, lanes = np.divmod(cells - starts[rows], group)
-    pairs = np.stack([rows, columns], axis=1).astype(np.int32)
-    return [(pairs[lanes == g], found[lanes == g]) for g in range(group)]
+    edges = np.searchsorted(cells, starts + (np.arange(starts.size) - BEFORE) * group)
+    rows = np.repeat(np.arange(starts.size - 1), np.diff(edges))
+    places = cells - starts[rows]
+    columns = places // group
+    lanes = (places - columns * group).astype(np.int8)
+    # By sequence, and in each by row.
+    order = np.argsort(lanes, kind="stable")
+    pairs = np.stack([rows, columns], axis=1).astype(np.int32)[order]
+    ends = np.cumsum(np.bincount(lanes, minlength=group))[:-1]
+    values = found[0, cells[order]]
+    return list(zip(np.split(pairs, ends), np.split(values, ends), strict=True))
+
+
+def _worth(batch: FoldBatch | EnsembleBatch) -> bool:
+    return sum(strand.codes.size**2 for strand in batch.strands) >= _WORTH
 
 
 #: Best structures of sequences.
 FOLDS: Final[Problem[FoldBatch, list[Folded]]] = Problem(
-    "best structures", cpu=partial(_fold, _compiled), reference=partial(_fold, _definitions)
+    "best structures",
+    cpu=partial(_fold, _compiled),
+    reference=partial(_fold, _definitions),
+    cuda="plait.dp.intervals.gpu_spans:fold_batch",
+    worth=_worth,
 )
 #: Sums over all structures of sequences.
 ENSEMBLES: Final[Problem[EnsembleBatch, list[Summed]]] = Problem(
-    "sums over structures", cpu=partial(_sum, _compiled), reference=partial(_sum, _definitions)
+    "sums over structures",
+    cpu=partial(_sum, _compiled),
+    reference=partial(_sum, _definitions),
+    cuda="plait.dp.intervals.gpu_spans:sum_batch",
+    worth=_worth,
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from plait.lang.algebras import extend
 from plait.lang.compile import shared
+from plait.lang.lanes import OneLane, load
 
 #: Letters: N, A, C, G, U, and what is beyond the ends of a sequence.
 LETTERS, BEYOND = 6, 5
@@ -22,7 +23,7 @@ GENERIC, ONE_SIDED, TWO_THREE, BULGE, HAIRPIN, CLOSING = range(6)
 STEM, EXTERIOR = 4, 5
 
 
-class LoopWeights(NamedTuple):
+class LoopTables(NamedTuple):
     """Weights of loops, values of one algebra; `pair_types`, int8 (36,), by the codes of two letters.
 
     By the number of unpaired bases: `hairpin` (most + 1,), `bulge` and `interior` (31,); `asymmetry` (31,) by
@@ -46,15 +47,53 @@ class LoopWeights(NamedTuple):
     outward: Any
     special: Any
 
+    def packed(self) -> LoopWeights:
+        """The same in one row."""
+        tables = [*self[2:], self.hairpin]
+        values = np.concatenate([np.reshape(table, -1) for table in tables])
+        hairpin = np.int64(values.size - len(self.hairpin))
+        return LoopWeights(np.reshape(self.pair_types, (1, -1)), values.reshape(1, -1), hairpin)
+
+
+#: Where tables begin in a row: bulges, interior loops, asymmetry, stacks, and so on.
+_BULGES, _INTERIOR, _ASYMMETRY, _STACK = 0, 31, 62, 93
+_ONE_ONE = _STACK + 49
+_ONE_TWO = _ONE_ONE + 49 * 25
+_TWO_TWO = _ONE_TWO + 49 * 125
+_INWARD = _TWO_TWO + 49 * 625
+_OUTWARD = _INWARD + 252 * 6
+_SPECIAL = _OUTWARD + 252 * 6
+
+
+class LoopWeights(NamedTuple):
+    """`LoopTables` in one row, `values` (1, ...); that of `hairpin` begins at a place.
+
+    A kernel has so few arrays to be told of, and the places in them need no check.
+    """
+
+    pair_types: Any
+    values: Any
+    hairpin: Any
+
+    @property
+    def inward(self) -> Any:
+        """As in `LoopTables`."""
+        return self.values[0, _INWARD:_OUTWARD].reshape(-1, 6)
+
+    @property
+    def outward(self) -> Any:
+        """As in `LoopTables`."""
+        return self.values[0, _OUTWARD:_SPECIAL].reshape(-1, 6)
+
 
 class Strands(NamedTuple):
     """Sequences of up to n bases, `group` of them side by side: base k of the g-th stands at k * group + g.
 
-    `codes`, int8 ((n + 2) * group,), with one letter beyond either end: base k is at (k + 1) * group + g.
+    `codes`, int8 (1, (n + 4) * group), with letters beyond either end: base k is at (k + 1) * group + g.
     `special`, int16 (3, n * group): the hairpin of 3, 4, 6 unpaired bases that begins at a base, or 0.
     `partners`, int32 (2, n * group): the lowest and the highest base that each may pair with.
-    `stacked`, (n * group,): what a stack weighs besides for this base and the next one.
-    `paired`, (2, n * group) or (2, 0): what a base weighs besides if it is paired, and the inverse of that.
+    `stacked`, (1, n * group): what a stack weighs besides for this base and the next one.
+    `paired`, (2, (n + 3) * group) or (2, 0): what a base weighs besides if it is paired, and its inverse.
     """
 
     codes: Any
@@ -67,34 +106,72 @@ class Strands(NamedTuple):
 
 
 @shared
+def entry(weights: Any, at: Any) -> Any:
+    """A weight."""
+    return load(OneLane(1), weights.values, 0, at)
+
+
+@shared
+def bulge(weights: Any, size: Any) -> Any:
+    """What a bulge of some bases weighs."""
+    return entry(weights, _BULGES + size)
+
+
+@shared
+def interior(weights: Any, size: Any) -> Any:
+    """What an interior loop of some bases weighs, but for its sides and ends."""
+    return entry(weights, _INTERIOR + size)
+
+
+@shared
+def asymmetry(weights: Any, difference: Any) -> Any:
+    """What a difference of the sides weighs."""
+    return entry(weights, _ASYMMETRY + difference)
+
+
+@shared
+def inward(weights: Any, row: Any, column: Any) -> Any:
+    """What a pair adds to the loop that it closes."""
+    return entry(weights, _INWARD + row * 6 + column)
+
+
+@shared
+def outward(weights: Any, row: Any, column: Any) -> Any:
+    """What a pair adds to the loop around it."""
+    return entry(weights, _OUTWARD + row * 6 + column)
+
+
+@shared
 def letter(strands: Any, k: Any, g: Any) -> Any:
     """Code of base k of the g-th sequence, from -1 on."""
-    return np.int64(strands.codes[(k + 1) * strands.group + g])
+    return np.int64(load(OneLane(1), strands.codes, 0, (k + 1) * strands.group + g))
 
 
 @shared
 def pair_type(weights: Any, strands: Any, i: Any, j: Any, g: Any) -> Any:
     """Type of a pair, whether or not it is allowed."""
-    return np.int64(weights.pair_types[letter(strands, i, g) * LETTERS + letter(strands, j, g)])
+    at = letter(strands, i, g) * LETTERS + letter(strands, j, g)
+    return np.int64(load(OneLane(1), weights.pair_types, 0, at))
 
 
 @shared
 def allowed(strands: Any, i: Any, j: Any, g: Any) -> bool:
     """Whether constraints let i < j pair."""
+    one, partners = OneLane(1), strands.partners
     at, to = i * strands.group + g, j * strands.group + g
-    partners = strands.partners
-    return bool(partners[0, at] <= j <= partners[1, at] and partners[0, to] <= i <= partners[1, to])
+    after = (load(one, partners, 0, at) <= j) & (j <= load(one, partners, 1, at))
+    return bool(after & (load(one, partners, 0, to) <= i) & (i <= load(one, partners, 1, to)))
 
 
 @shared
 def times_paired(strands: Any, alg: Any, row: Any, value: Any, i: Any, j: Any, g: Any) -> Any:
     """A value with what both bases of a pair weigh besides (row 0 of `paired`), or without (row 1)."""
-    if strands.paired.shape[1] == 0:
+    # Where there is nothing, a GPU has one element.
+    if strands.paired.shape[1] <= 1:
         return value
-    group = strands.group
-    return extend(
-        alg, extend(alg, value, strands.paired[row, i * group + g]), strands.paired[row, j * group + g]
-    )
+    one, group = OneLane(1), strands.group
+    first, last = load(one, strands.paired, row, i * group + g), load(one, strands.paired, row, j * group + g)
+    return extend(alg, extend(alg, value, first), last)
 
 
 @shared
@@ -114,12 +191,11 @@ def hairpin_weight(weights: Any, strands: Any, alg: Any, row: Any, i: Any, j: An
     """Weight of the hairpin that a pair closes, of which the row of `inward` is given."""
     size = j - i - 1
     if size <= 6 and size != 5:
-        found = strands.special[size // 2 - 1, i * strands.group + g]
+        found = np.int64(load(OneLane(1), strands.special, (size >> 1) - 1, i * strands.group + g))
         if found != 0:
-            return weights.special[found]
-    return extend(
-        alg, weights.hairpin[size], weights.inward[row, BULGE if size == SMALLEST_HAIRPIN else HAIRPIN]
-    )
+            return entry(weights, _SPECIAL + found)
+    ends = inward(weights, row, BULGE if size == SMALLEST_HAIRPIN else HAIRPIN)
+    return extend(alg, entry(weights, weights.hairpin + size), ends)
 
 
 @shared
@@ -135,12 +211,12 @@ def loop_weight(weights: Any, strands: Any, alg: Any, i: Any, j: Any, p: Any, q:
         outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g),
     )
     if left == 0 or right == 0:
-        ends = extend(alg, weights.inward[within, BULGE], weights.outward[around, BULGE])
-        return extend(alg, weights.bulge[size], ends)
+        ends = extend(alg, inward(weights, within, BULGE), outward(weights, around, BULGE))
+        return extend(alg, bulge(weights, size), ends)
     column = ONE_SIDED if left == 1 or right == 1 else TWO_THREE if size == 5 else GENERIC
-    ends = extend(alg, weights.inward[within, column], weights.outward[around, column])
+    ends = extend(alg, inward(weights, within, column), outward(weights, around, column))
     difference = left - right if left > right else right - left
-    return extend(alg, extend(alg, weights.interior[size], weights.asymmetry[difference]), ends)
+    return extend(alg, extend(alg, interior(weights, size), asymmetry(weights, difference)), ends)
 
 
 @shared
@@ -149,18 +225,23 @@ def small_loop(
 ) -> Any:
     """Weight of a stack, a bulge of one base, or an interior loop of one or two bases on either side."""
     left, right = p - i - 1, j - q - 1
+    both = outer * TYPES + inner
     if left == 0 and right == 0:
         group = strands.group
-        soft = extend(alg, strands.stacked[i * group + g], strands.stacked[q * group + g])
-        return extend(alg, weights.stack[outer, inner], soft)
+        soft = extend(
+            alg,
+            load(OneLane(1), strands.stacked, 0, i * group + g),
+            load(OneLane(1), strands.stacked, 0, q * group + g),
+        )
+        return extend(alg, entry(weights, _STACK + both), soft)
     if left == 0 or right == 0:
-        return extend(alg, weights.stack[outer, inner], weights.bulge[1])
+        return extend(alg, entry(weights, _STACK + both), bulge(weights, 1))
     a, b = letter(strands, i + 1, g), letter(strands, j - 1, g)
     c, d = letter(strands, p - 1, g), letter(strands, q + 1, g)
     if left == 1 and right == 1:
-        return weights.one_one[outer, inner, a, b]
+        return entry(weights, _ONE_ONE + (both * 5 + a) * 5 + b)
     if left == 1:
-        return weights.one_two[outer, inner, a, d, b]
+        return entry(weights, _ONE_TWO + ((both * 5 + a) * 5 + d) * 5 + b)
     if right == 1:
-        return weights.one_two[inner, outer, d, a, c]
-    return weights.two_two[outer, inner, a, c, d, b]
+        return entry(weights, _ONE_TWO + (((inner * TYPES + outer) * 5 + d) * 5 + a) * 5 + c)
+    return entry(weights, _TWO_TWO + (((both * 5 + a) * 5 + c) * 5 + d) * 5 + b)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plait.dp.intervals.loops import (
+    BEYOND,
     BULGE,
     CLOSING,
     EXTERIOR,
@@ -24,8 +25,14 @@ from plait.dp.intervals.loops import (
     STEM,
     TWO_THREE,
     allowed,
+    asymmetry,
+    bulge,
     hairpin_weight,
+    interior,
+    inward,
     inward_row,
+    letter,
+    outward,
     outward_row,
     pair_type,
     small_loop,
@@ -41,9 +48,9 @@ from plait.dp.intervals.nearest_neighbor import (
     two_stems,
     widen,
 )
-from plait.lang.algebras import choice, extend, is_better
+from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import load, splat, store, width_of
+from plait.lang.lanes import OneLane, equal, load, mask_bits, splat, store, width_of
 
 #: Rows that a loop may reach back, a power of two.
 RING = 32
@@ -70,36 +77,41 @@ class EveryStem(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """What is kept: C and M, one row of an array, and X.
+    """What is kept: C and M, one row of an array, and X; all zero at first.
 
     Row i has columns i - `BEFORE` to n - 1; that of column j and the g-th sequence is at
-    ``starts[i] + j * group + g``. `starts` is int64 (n + 2,), `exterior` (1, (n + 1) * group).
+    ``starts[i] + j * step + g``, where `step` is how many there are. `starts` is int64 (n + 2,), `exterior`
+    (1, (n + 1) * step).
     """
 
     closed: Any
     multi: Any
     exterior: Any
     starts: Any
+    step: Any
+
+
+#: Rows of `RowMemory.rows`. By the last rows: C as within interior loops of any size, of one base on a side,
+#: of two and three, and within bulges.
+GENERIC_ROWS, ONE_SIDED_ROWS, TWO_THREE_ROWS, BULGE_ROWS = 0, RING, 2 * RING, 3 * RING
+#: Generic interior loops by size, of this row and the last.
+SUMS = 4 * RING
+#: Loops by kind, without what the outer pair adds.
+FOUND = SUMS + 2 * RING
+#: M2 of this row and the last, and s of this row.
+SPLIT = FOUND + 7
+STEMS = SPLIT + 2
+ROWS = STEMS + 1
 
 
 class RowMemory(NamedTuple):
-    """Working memory; columns as in `Intervals` from column -`RING` on, with room for whole vectors behind.
+    """Working memory; `rows` (ROWS, ...) have the columns of `Intervals` from -`RING` on, and room behind.
 
-    By the last rows: C as within interior loops, `generic`, `one_sided`, `two_three`, and within bulges,
-    `bulge`, (RING, ...). `sums`, (2 * RING, ...): generic interior loops by size, of this row and the last.
-    `found`, (4, ...): loops by kind, without what the outer pair adds. `split`, (2, ...): M2 of this row and
-    the last. `stem` and `stem_at` (1, ...): s of this row, and int64 the columns where it is not zero.
+    `places`, int64 (2, ...): column and sequence of each pair of this row.
     """
 
-    generic: Any
-    one_sided: Any
-    two_three: Any
-    bulge: Any
-    sums: Any
-    found: Any
-    split: Any
-    stem: Any
-    stem_at: Any
+    rows: Any
+    places: Any
 
 
 class Sweep(NamedTuple):
@@ -140,11 +152,13 @@ def fill_kernel(
         sum_generic(sweep, i)
         sum_beside(sweep, i)
         for g in range(group):
-            kept.exterior[0, i * group + g] = leave(rule, alg, kept.exterior[0, (i + 1) * group + g])
-        for j in range(i + SMALLEST_HAIRPIN + 1, n):
-            for g in range(group):
-                pair_cell(sweep, i, j, g)
-        multi_row(choose, sweep, i)
+            behind = leave(rule, alg, kept.exterior[0, (i + 1) * group + g])
+            # Behind the last base of a sequence that is shorter than others there is nothing.
+            kept.exterior[0, i * group + g] = alg.one if letter(strands, i, g) == BEYOND else behind
+        count = pairs_of_row(sweep, i)
+        for z in range(count):
+            pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
+        multi_row(choose, sweep, i, count)
 
 
 @shared
@@ -155,190 +169,214 @@ def column(group: Any, j: Any) -> Any:
 
 @shared
 def clear_row(sweep: Any, i: Any) -> None:
-    """Make a row zero wherever it will be read."""
-    alg, kept, memory, group = sweep.alg, sweep.kept, sweep.memory, sweep.strands.group
-    at = kept.starts[i]
-    for x in range(
-        at + (i - BEFORE) * group, at + min(i + SMALLEST_HAIRPIN + 1, sweep.strands.longest) * group
-    ):
-        kept.closed[0, x] = alg.zero
-        kept.multi[0, x] = alg.zero
-    clear_rings(sweep.lanes, alg, memory, i & (RING - 1))
+    """Make working memory of a row zero wherever it will be read."""
+    lanes, rows, group = sweep.lanes, sweep.memory.rows, sweep.strands.group
+    zero = splat(lanes, sweep.alg.zero)
+    for x in range(column(group, i), column(group, sweep.strands.longest), width_of(lanes)):
+        store(lanes, rows, STEMS, x, zero)
+        store(lanes, rows, SPLIT + (i & 1), x, zero)
+    clear_rings(lanes, sweep.alg, rows, i & (RING - 1), i * group)
 
 
 @shared
-def clear_rings(lanes: Any, alg: Any, memory: Any, here: Any) -> None:
-    """Make rows of the rings zero."""
+def clear_rings(lanes: Any, alg: Any, rows: Any, here: Any, first: Any) -> None:
+    """Make rows of the rings zero from a place on."""
     zero = splat(lanes, alg.zero)
     width = width_of(lanes)
-    for x in range(0, memory.generic.shape[1] - width + 1, width):
-        store(lanes, memory.generic, here, x, zero)
-        store(lanes, memory.one_sided, here, x, zero)
-        store(lanes, memory.two_three, here, x, zero)
-        store(lanes, memory.bulge, here, x, zero)
+    for x in range(first, rows.shape[1] - width + 1, width):
+        for ring in range(4):
+            store(lanes, rows, ring * RING + here, x, zero)
 
 
 @shared
 def sum_generic(sweep: Any, i: Any) -> None:
     """Interior loops with two unpaired bases or more on both sides, but for those of four and of five."""
-    lanes, rule, alg, weights, memory = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights, sweep.memory
+    lanes, rule, alg, weights, rows = (
+        sweep.lanes,
+        sweep.lane_rule,
+        sweep.alg,
+        sweep.weights,
+        sweep.memory.rows,
+    )
     n, group = sweep.strands.longest, sweep.strands.group
     width = width_of(lanes)
-    here, last = (i & 1) * RING, (1 - (i & 1)) * RING
-    near = (i + 3) & (RING - 1)
-    rows = memory.generic
-    largest = min(LARGEST_LOOP, n - 1 - i)
+    here, last = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING
+    near, second = (i + 3) & (RING - 1), (i + 4) & (RING - 1)
+    even, odd = splat(lanes, asymmetry(weights, 0)), splat(lanes, asymmetry(weights, 1))
     for x in range(column(group, i + SMALLEST_HAIRPIN + 1), column(group, n), width * BESIDE):
         y = x + width
+        for z in (x, y):
+            value = extend(alg, load(lanes, rows, near, z - 3 * group), even)
+            store(lanes, rows, here + 4, z, value)
+            value = choice(
+                alg, load(lanes, rows, near, z - 4 * group), load(lanes, rows, second, z - 3 * group)
+            )
+            store(lanes, rows, here + 5, z, extend(alg, value, odd))
         first = splat(lanes, alg.zero)
-        second = first
-        even = splat(lanes, weights.asymmetry[0])
-        odd = splat(lanes, weights.asymmetry[1])
-        r, s = near, (i + 4) & (RING - 1)
-        store(lanes, memory.sums, here + 4, x, extend(alg, load(lanes, rows, r, x - 3 * group), even))
-        store(lanes, memory.sums, here + 4, y, extend(alg, load(lanes, rows, r, y - 3 * group), even))
-        value = choice(alg, load(lanes, rows, r, x - 4 * group), load(lanes, rows, s, x - 3 * group))
-        store(lanes, memory.sums, here + 5, x, extend(alg, value, odd))
-        value = choice(alg, load(lanes, rows, r, y - 4 * group), load(lanes, rows, s, y - 3 * group))
-        store(lanes, memory.sums, here + 5, y, extend(alg, value, odd))
-        for u in range(6, largest + 1):
-            asymmetry, loop = splat(lanes, weights.asymmetry[u - 4]), splat(lanes, weights.interior[u])
+        other = first
+        for u in range(6, largest_loop(sweep.layout, n, group, i, y) + 1):
+            by_side, loop = splat(lanes, asymmetry(weights, u - 4)), splat(lanes, interior(weights, u))
             far = (i + u - 1) & (RING - 1)
             left, right = load(lanes, rows, near, x - (u - 1) * group), load(lanes, rows, far, x - 3 * group)
-            value = widen(
-                rule, alg, load(lanes, memory.sums, last + u - 2, x - group), left, right, asymmetry
-            )
-            store(lanes, memory.sums, here + u, x, value)
+            value = widen(rule, alg, load(lanes, rows, last + u - 2, x - group), left, right, by_side)
+            store(lanes, rows, here + u, x, value)
             first = close(rule, alg, first, value, loop)
             left, right = load(lanes, rows, near, y - (u - 1) * group), load(lanes, rows, far, y - 3 * group)
-            value = widen(
-                rule, alg, load(lanes, memory.sums, last + u - 2, y - group), left, right, asymmetry
-            )
-            store(lanes, memory.sums, here + u, y, value)
-            second = close(rule, alg, second, value, loop)
-        store(lanes, memory.found, GENERIC, x, first)
-        store(lanes, memory.found, GENERIC, y, second)
+            value = widen(rule, alg, load(lanes, rows, last + u - 2, y - group), left, right, by_side)
+            store(lanes, rows, here + u, y, value)
+            other = close(rule, alg, other, value, loop)
+        store(lanes, rows, FOUND + GENERIC, x, first)
+        store(lanes, rows, FOUND + GENERIC, y, other)
+
+
+def _any_loop(layout: Any, n: Any, group: Any, i: Any, x: Any) -> Any:
+    return min(LARGEST_LOOP, n - 1 - i)
+
+
+def _loop_up_to(layout: Any, n: Any, group: Any, i: Any, x: Any) -> Any:
+    # A hairpin and its pair are within: no loop is larger in this column or before, nor is one looked for.
+    return min(LARGEST_LOOP, x // group - RING - i - SMALLEST_HAIRPIN - 3)
+
+
+#: The most unpaired bases of a loop that begins at i and ends before a place of working memory.
+largest_loop = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_up_to})
 
 
 @shared
 def sum_beside(sweep: Any, i: Any) -> None:
     """Interior loops of one base on one side and three or more, of two and three, and longer bulges."""
-    lanes, rule, alg, weights, memory = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights, sweep.memory
+    lanes, rule, alg, weights, rows = (
+        sweep.lanes,
+        sweep.lane_rule,
+        sweep.alg,
+        sweep.weights,
+        sweep.memory.rows,
+    )
     n, group = sweep.strands.longest, sweep.strands.group
-    width = width_of(lanes)
-    ring = RING - 1
-    largest = min(LARGEST_LOOP, n - 1 - i)
+    width, ring = width_of(lanes), RING - 1
     zero = splat(lanes, alg.zero)
-    loop = splat(lanes, extend(alg, weights.interior[5], weights.asymmetry[1]))
+    loop = splat(lanes, extend(alg, interior(weights, 5), asymmetry(weights, 1)))
     for x in range(column(group, i + SMALLEST_HAIRPIN + 1), column(group, n), width * BESIDE):
         y = x + width
-        rows, near = memory.one_sided, (i + 2) & ring
-        first, second = zero, zero
+        largest = largest_loop(sweep.layout, n, group, i, y)
+        near = ONE_SIDED_ROWS + ((i + 2) & ring)
+        first, other = zero, zero
         for k in range(3, largest):
-            step = splat(lanes, extend(alg, weights.interior[k + 1], weights.asymmetry[k - 1]))
-            far, back = (i + 1 + k) & ring, (k + 1) * group
+            step = splat(lanes, extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1)))
+            far, back = ONE_SIDED_ROWS + ((i + 1 + k) & ring), (k + 1) * group
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - 2 * group)
             first = beside(rule, alg, first, left, right, step)
             left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - 2 * group)
-            second = beside(rule, alg, second, left, right, step)
-        store(lanes, memory.found, ONE_SIDED, x, first)
-        store(lanes, memory.found, ONE_SIDED, y, second)
-        rows, near = memory.bulge, (i + 1) & ring
-        first, second = zero, zero
+            other = beside(rule, alg, other, left, right, step)
+        store(lanes, rows, FOUND + ONE_SIDED, x, first)
+        store(lanes, rows, FOUND + ONE_SIDED, y, other)
+        near = BULGE_ROWS + ((i + 1) & ring)
+        first, other = zero, zero
         for k in range(2, largest + 1):
-            step = splat(lanes, weights.bulge[k])
-            far, back = (i + 1 + k) & ring, (k + 1) * group
+            step = splat(lanes, bulge(weights, k))
+            far, back = BULGE_ROWS + ((i + 1 + k) & ring), (k + 1) * group
             left, right = load(lanes, rows, near, x - back), load(lanes, rows, far, x - group)
             first = beside(rule, alg, first, left, right, step)
             left, right = load(lanes, rows, near, y - back), load(lanes, rows, far, y - group)
-            second = beside(rule, alg, second, left, right, step)
-        store(lanes, memory.found, BULGE, x, first)
-        store(lanes, memory.found, BULGE, y, second)
-        rows, near, far = memory.two_three, (i + 3) & ring, (i + 4) & ring
-        left, right = load(lanes, rows, near, x - 4 * group), load(lanes, rows, far, x - 3 * group)
-        store(lanes, memory.found, TWO_THREE, x, beside(rule, alg, zero, left, right, loop))
-        left, right = load(lanes, rows, near, y - 4 * group), load(lanes, rows, far, y - 3 * group)
-        store(lanes, memory.found, TWO_THREE, y, beside(rule, alg, zero, left, right, loop))
+            other = beside(rule, alg, other, left, right, step)
+        store(lanes, rows, FOUND + BULGE, x, first)
+        store(lanes, rows, FOUND + BULGE, y, other)
+        near, far = TWO_THREE_ROWS + ((i + 3) & ring), TWO_THREE_ROWS + ((i + 4) & ring)
+        for z in (x, y):
+            left, right = load(lanes, rows, near, z - 4 * group), load(lanes, rows, far, z - 3 * group)
+            store(lanes, rows, FOUND + TWO_THREE, z, beside(rule, alg, zero, left, right, loop))
+
+
+@shared
+def pairs_of_row(sweep: Any, i: Any) -> Any:
+    """List the cells of a row that can pair, and count them."""
+    strands, places = sweep.strands, sweep.memory.places
+    count = 0
+    for j in range(i + SMALLEST_HAIRPIN + 1, strands.longest):
+        for g in range(strands.group):
+            # Written in any case: whether a cell can pair is as good as random.
+            places[0, count] = j
+            places[1, count] = g
+            can_pair = pair_type(sweep.weights, strands, i, j, g) != 0
+            count += int(can_pair & allowed(strands, i, j, g))
+    return count
 
 
 @shared
 def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     """C of a cell, and what else the row and the rows above need of it."""
-    alg, kept, memory, weights, strands = sweep.alg, sweep.kept, sweep.memory, sweep.weights, sweep.strands
-    group = strands.group
-    at = kept.starts[i] + j * group + g
+    alg, kept, rows, weights, strands = (
+        sweep.alg,
+        sweep.kept,
+        sweep.memory.rows,
+        sweep.weights,
+        sweep.strands,
+    )
+    one, group = OneLane(1), strands.group
+    x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
-    if kind == 0 or not allowed(strands, i, j, g):
-        kept.closed[0, at] = alg.zero
-        memory.stem[0, j * group + g] = alg.zero
-        return
     value = choice(alg, closed_by_table(sweep, kind, i, j, g), closed_by_sums(sweep, kind, i, j, g))
     value = times_paired(strands, alg, 0, value, i, j, g)
-    row = outward_row(strands, kind, i, j, g)
-    kept.closed[0, at] = value
-    memory.stem[0, j * group + g] = extend(alg, value, weights.outward[row, STEM])
-    here, x = i & (RING - 1), column(group, j) + g
-    memory.generic[here, x] = extend(alg, value, weights.outward[row, GENERIC])
-    memory.one_sided[here, x] = extend(alg, value, weights.outward[row, ONE_SIDED])
-    memory.two_three[here, x] = extend(alg, value, weights.outward[row, TWO_THREE])
-    memory.bulge[here, x] = extend(alg, value, weights.outward[row, BULGE])
-    behind = extend(alg, weights.outward[row, EXTERIOR], kept.exterior[0, (j + 1) * group + g])
-    first = kept.exterior[0, i * group + g]
-    kept.exterior[0, i * group + g] = close(sweep.rule, alg, first, value, behind)
+    row, here = outward_row(strands, kind, i, j, g), i & (RING - 1)
+    store(one, kept.closed, 0, kept.starts[i] + j * group + g, value)
+    store(one, rows, STEMS, x, extend(alg, value, outward(weights, row, STEM)))
+    store(one, rows, GENERIC_ROWS + here, x, extend(alg, value, outward(weights, row, GENERIC)))
+    store(one, rows, ONE_SIDED_ROWS + here, x, extend(alg, value, outward(weights, row, ONE_SIDED)))
+    store(one, rows, TWO_THREE_ROWS + here, x, extend(alg, value, outward(weights, row, TWO_THREE)))
+    store(one, rows, BULGE_ROWS + here, x, extend(alg, value, outward(weights, row, BULGE)))
+    behind = extend(alg, outward(weights, row, EXTERIOR), load(one, kept.exterior, 0, (j + 1) * group + g))
+    first = load(one, kept.exterior, 0, i * group + g)
+    store(one, kept.exterior, 0, i * group + g, close(sweep.rule, alg, first, value, behind))
 
 
 @shared
 def closed_by_sums(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     """What vectors have found, closed by a pair: longer loops, and multiloops."""
-    rule, alg, memory, weights, group = (
+    rule, alg, rows, weights, group = (
         sweep.rule,
         sweep.alg,
-        sweep.memory,
+        sweep.memory.rows,
         sweep.weights,
         sweep.strands.group,
     )
-    row, x = inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
-    value = extend(alg, memory.found[GENERIC, x], weights.inward[row, GENERIC])
-    value = close(rule, alg, value, memory.found[ONE_SIDED, x], weights.inward[row, ONE_SIDED])
-    value = close(rule, alg, value, memory.found[BULGE, x], weights.inward[row, BULGE])
-    value = close(rule, alg, value, memory.found[TWO_THREE, x], weights.inward[row, TWO_THREE])
-    stems_within = memory.split[1 - (i & 1), column(group, j - 1) + g]
-    return close(rule, alg, value, stems_within, weights.inward[row, CLOSING])
+    one, row, x = OneLane(1), inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
+    value = extend(alg, load(one, rows, FOUND + GENERIC, x), inward(weights, row, GENERIC))
+    value = close(rule, alg, value, load(one, rows, FOUND + ONE_SIDED, x), inward(weights, row, ONE_SIDED))
+    value = close(rule, alg, value, load(one, rows, FOUND + BULGE, x), inward(weights, row, BULGE))
+    value = close(rule, alg, value, load(one, rows, FOUND + TWO_THREE, x), inward(weights, row, TWO_THREE))
+    stems_within = load(one, rows, SPLIT + 1 - (i & 1), column(group, j - 1) + g)
+    return close(rule, alg, value, stems_within, inward(weights, row, CLOSING))
 
 
 @shared
 def closed_by_table(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     """Hairpins and small loops of a pair."""
-    rule, alg, kept, weights, strands = sweep.rule, sweep.alg, sweep.kept, sweep.weights, sweep.strands
+    alg, weights, strands = sweep.alg, sweep.weights, sweep.strands
     value = hairpin_weight(weights, strands, alg, inward_row(strands, kind, i, j, g), i, j, g)
-    if j - i <= SMALLEST_HAIRPIN + 2:
-        return value
-    for left in range(3):
-        for right in range(3):
-            p, q = i + 1 + left, j - 1 - right
-            inner = kept.closed[0, kept.starts[p] + q * strands.group + g]
-            if inner != alg.zero:
-                within = pair_type(weights, strands, q, p, g)
-                if left + right != 2 or left == right:
-                    loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, g)
-                    value = close(rule, alg, value, inner, loop)
-    return value
+    value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 1, g)
+    value = within_small_loop(sweep, kind, value, i, j, i + 1, j - 2, g)
+    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 1, g)
+    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 2, g)
+    value = within_small_loop(sweep, kind, value, i, j, i + 2, j - 3, g)
+    value = within_small_loop(sweep, kind, value, i, j, i + 3, j - 2, g)
+    return within_small_loop(sweep, kind, value, i, j, i + 3, j - 3, g)
 
 
 @shared
-def clear_split(sweep: Any, i: Any) -> None:
-    """Make S of a row zero."""
-    lanes, group = sweep.lanes, sweep.strands.group
-    zero = splat(lanes, sweep.alg.zero)
-    for x in range(column(group, i), column(group, sweep.strands.longest), width_of(lanes)):
-        store(lanes, sweep.memory.split, i & 1, x, zero)
+def within_small_loop(sweep: Any, kind: Any, so_far: Any, i: Any, j: Any, p: Any, q: Any, g: Any) -> Any:
+    """Besides, a pair within a small loop; one that cannot be is zero, which is not asked."""
+    weights, strands, kept = sweep.weights, sweep.strands, sweep.kept
+    inner = load(OneLane(1), kept.closed, 0, kept.starts[p] + q * strands.group + g)
+    within = pair_type(weights, strands, q, p, g)
+    loop = small_loop(weights, strands, sweep.alg, kind, within, i, j, p, q, g)
+    return close(sweep.rule, sweep.alg, so_far, inner, loop)
 
 
 @shared
 def add_below(sweep: Any, i: Any) -> None:
     """M2 of a row: add what the row below has to S."""
-    lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.split, sweep.strands.group
-    here, last = i & 1, 1 - (i & 1)
+    lanes, alg, rows, group = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands.group
+    here, last = SPLIT + (i & 1), SPLIT + 1 - (i & 1)
     for x in range(
         column(group, i + SMALLEST_HAIRPIN + 1), column(group, sweep.strands.longest), width_of(lanes)
     ):
@@ -346,120 +384,121 @@ def add_below(sweep: Any, i: Any) -> None:
         store(lanes, rows, here, x, value)
 
 
-def _one_factor(layout: Any, lanes: Any, memory: Any, at: Any) -> Any:
-    return splat(lanes, memory.stem[0, at])
+def _one_factor(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
+    return splat(lanes, load(OneLane(1), rows, STEMS, at))
 
 
-def _factor_a_lane(layout: Any, lanes: Any, memory: Any, at: Any) -> Any:
-    return load(lanes, memory.stem, 0, at)
+def _factor_a_lane(layout: Any, lanes: Any, rows: Any, at: Any) -> Any:
+    return load(lanes, rows, STEMS, at)
 
 
 #: s of this row at a place, as often as there are columns in a group of lanes.
 factor = by_type_of({OneSequence: _one_factor, SequenceALane: _factor_a_lane})
 
 
+def _alone(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
+    return OneLane(1), one
+
+
+def _side_by_side(layout: Any, lanes: Any, one: Any, lane: Any) -> Any:
+    return lanes, lane
+
+
+#: The lanes in which a column is worked out by itself, and the rule in these.
+by_column = by_type_of({OneSequence: _alone, SequenceALane: _side_by_side})
+
+
 @shared
 def add_stem(sweep: Any, here: Any, k: Any) -> None:
     """Add to S what begins with the stem up to k."""
-    lanes, alg, memory, strands = sweep.lanes, sweep.alg, sweep.memory, sweep.strands
-    group, rows = strands.group, sweep.kept.multi
+    lanes, alg, rows, strands = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.strands
+    group, multi = strands.group, sweep.kept.multi
     at = sweep.kept.starts[k + 1] - RING * group
-    stem = factor(sweep.layout, lanes, memory, k * group)
+    stem = factor(sweep.layout, lanes, rows, column(group, k))
     for x in range(column(group, k + SMALLEST_HAIRPIN + 2), column(group, strands.longest), width_of(lanes)):
-        value = close(
-            sweep.lane_rule, alg, load(lanes, memory.split, here, x), load(lanes, rows, 0, at + x), stem
-        )
-        store(lanes, memory.split, here, x, value)
+        value = close(sweep.lane_rule, alg, load(lanes, rows, here, x), load(lanes, multi, 0, at + x), stem)
+        store(lanes, rows, here, x, value)
 
 
 @shared
 def add_four_stems(sweep: Any, here: Any, z: Any) -> None:
     """Add to S what begins with four stems, from number z on, whose ends are near each other."""
-    lanes, alg, memory, rule = sweep.lanes, sweep.alg, sweep.memory, sweep.lane_rule
-    group, rows, starts = sweep.strands.group, sweep.kept.multi, sweep.kept.starts
-    k0, k1 = memory.stem_at[0, z], memory.stem_at[0, z + 1]
-    k2, k3 = memory.stem_at[0, z + 2], memory.stem_at[0, z + 3]
+    lanes, alg, rows, rule = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.lane_rule
+    group, multi, starts, places = (
+        sweep.strands.group,
+        sweep.kept.multi,
+        sweep.kept.starts,
+        sweep.memory.places,
+    )
+    k0, k1, k2, k3 = places[0, z], places[0, z + 1], places[0, z + 2], places[0, z + 3]
     at0, at1 = starts[k0 + 1] - RING * group, starts[k1 + 1] - RING * group
     at2, at3 = starts[k2 + 1] - RING * group, starts[k3 + 1] - RING * group
-    stem0, stem1 = (
-        factor(sweep.layout, lanes, memory, k0 * group),
-        factor(sweep.layout, lanes, memory, k1 * group),
-    )
-    stem2, stem3 = (
-        factor(sweep.layout, lanes, memory, k2 * group),
-        factor(sweep.layout, lanes, memory, k3 * group),
-    )
+    stem0 = factor(sweep.layout, lanes, rows, column(group, k0))
+    stem1 = factor(sweep.layout, lanes, rows, column(group, k1))
+    stem2 = factor(sweep.layout, lanes, rows, column(group, k2))
+    stem3 = factor(sweep.layout, lanes, rows, column(group, k3))
     end = column(group, sweep.strands.longest)
     for x in range(column(group, k0 + SMALLEST_HAIRPIN + 2), end, width_of(lanes)):
-        value = load(lanes, memory.split, here, x)
-        value = close(rule, alg, value, load(lanes, rows, 0, at0 + x), stem0)
-        value = close(rule, alg, value, load(lanes, rows, 0, at1 + x), stem1)
-        value = close(rule, alg, value, load(lanes, rows, 0, at2 + x), stem2)
-        value = close(rule, alg, value, load(lanes, rows, 0, at3 + x), stem3)
-        store(lanes, memory.split, here, x, value)
+        value = load(lanes, rows, here, x)
+        value = close(rule, alg, value, load(lanes, multi, 0, at0 + x), stem0)
+        value = close(rule, alg, value, load(lanes, multi, 0, at1 + x), stem1)
+        value = close(rule, alg, value, load(lanes, multi, 0, at2 + x), stem2)
+        value = close(rule, alg, value, load(lanes, multi, 0, at3 + x), stem3)
+        store(lanes, rows, here, x, value)
 
 
 @shared
 def add_stems(sweep: Any, here: Any, count: Any) -> None:
     """S of a row: everything that begins with one of its stems."""
-    memory, z = sweep.memory, 0
+    places, z = sweep.memory.places, 0
     # Rows are zero so far before their first base that four begin together.
     while z < count:
-        if z + 4 <= count and memory.stem_at[0, z + 3] - memory.stem_at[0, z] < BEFORE - SMALLEST_HAIRPIN:
+        if z + 4 <= count and places[0, z + 3] - places[0, z] < BEFORE - SMALLEST_HAIRPIN:
             add_four_stems(sweep, here, z)
             z += 4
         else:
-            add_stem(sweep, here, memory.stem_at[0, z])
+            add_stem(sweep, here, places[0, z])
             z += 1
 
 
-def _best_stems(choose: Any, sweep: Any, i: Any) -> None:
-    rule, alg, kept, memory = sweep.rule, sweep.alg, sweep.kept, sweep.memory
-    n, group, here = sweep.strands.longest, sweep.strands.group, i & 1
-    clear_split(sweep, i)
-    # Choosing twice from the same changes nothing: M2 of this row serves for S.
+def _best_stems(choose: Any, sweep: Any, i: Any, count: Any) -> None:
+    alg, multi, rows = sweep.alg, sweep.kept.multi, sweep.memory.rows
+    n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
+    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
+    # Choosing twice from the same changes nothing: M2 of this row serves for S, and so does a stem that is
+    # no better.
     add_below(sweep, i)
-    at, below = kept.starts[i], kept.starts[i + 1]
+    at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
+    best = splat(mine, alg.zero)
     for k in range(i + SMALLEST_HAIRPIN + 1, n):
-        some = False
-        for g in range(group):
-            x = k * group + g
-            # What ends one base earlier has a stem or more, and this base unpaired.
-            single = extend(alg, kept.multi[0, at + x - group], rule.unpaired)
-            value = stems(
-                rule, alg, kept.multi[0, below + x], memory.split[here, column(group, k) + g], single
-            )
-            if is_better(alg, memory.stem[0, x], value):
-                value = memory.stem[0, x]
-                some = True
-            else:
-                memory.stem[0, x] = alg.zero
-            kept.multi[0, at + x] = value
-        if some:
+        # What ends one base earlier has a stem or more, and this base unpaired.
+        single = extend(alg, best, rule.unpaired)
+        under, x = load(mine, multi, 0, below + k * group), column(group, k)
+        value = stems(rule, alg, under, load(mine, rows, here, x), single)
+        best = choice(alg, value, load(mine, rows, STEMS, x))
+        store(mine, multi, 0, at + k * group, best)
+        if mask_bits(equal(best, value)) != mask_bits(equal(value, value)):
             add_stem(sweep, here, k)
 
 
-def _every_stem(choose: Any, sweep: Any, i: Any) -> None:
-    rule, alg, kept, memory = sweep.rule, sweep.alg, sweep.kept, sweep.memory
-    n, group, here = sweep.strands.longest, sweep.strands.group, i & 1
-    clear_split(sweep, i)
-    count = 0
+def _every_stem(choose: Any, sweep: Any, i: Any, count: Any) -> None:
+    alg, multi, rows, places = sweep.alg, sweep.kept.multi, sweep.memory.rows, sweep.memory.places
+    n, group, here = sweep.strands.longest, sweep.strands.group, SPLIT + (i & 1)
+    mine, rule = by_column(sweep.layout, sweep.lanes, sweep.rule, sweep.lane_rule)
+    columns = 0
+    for z in range(count):
+        # Of several sequences, each may pair in the same column.
+        if columns == 0 or places[0, columns - 1] != places[0, z]:
+            places[0, columns] = places[0, z]
+            columns += 1
+    add_stems(sweep, here, columns)
+    at, below = sweep.kept.starts[i], sweep.kept.starts[i + 1]
+    single = splat(mine, alg.zero)
     for k in range(i + SMALLEST_HAIRPIN + 1, n):
-        some = False
-        for g in range(group):
-            some = some or memory.stem[0, k * group + g] != alg.zero
-        if some:
-            memory.stem_at[0, count] = k
-            count += 1
-    add_stems(sweep, here, count)
-    at, below = kept.starts[i], kept.starts[i + 1]
-    for g in range(group):
-        single = alg.zero
-        for k in range(i + SMALLEST_HAIRPIN + 1, n):
-            x = k * group + g
-            single = one_stem(rule, alg, single, memory.stem[0, x])
-            split = memory.split[here, column(group, k) + g]
-            kept.multi[0, at + x] = stems(rule, alg, kept.multi[0, below + x], split, single)
+        x = column(group, k)
+        single = one_stem(rule, alg, single, load(mine, rows, STEMS, x))
+        value = stems(rule, alg, load(mine, multi, 0, below + k * group), load(mine, rows, here, x), single)
+        store(mine, multi, 0, at + k * group, value)
     add_below(sweep, i)
 
 

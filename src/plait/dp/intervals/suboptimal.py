@@ -21,13 +21,14 @@ from plait.dp.intervals.loops import (
     SMALLEST_HAIRPIN,
     STEM,
     hairpin_weight,
+    inward,
     inward_row,
     loop_weight,
     pair_type,
     times_paired,
 )
 from plait.dp.intervals.rows import Candidates, OneSequence, fill_kernel
-from plait.dp.intervals.tables import Strand, intervals_for, memory_for, strands_of
+from plait.dp.intervals.tables import Room, Strand, strands_of
 from plait.dp.intervals.walk import around, closed_at, multi_at
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of
@@ -79,6 +80,7 @@ class Search(NamedTuple):
     depth: Any
     least: Any
     g: Any
+    lane: Any
 
 
 @kernel
@@ -102,7 +104,7 @@ def suboptimal_kernel(
     `structures`, uint8 (most, n), as brackets, and `scores`, float64 (most,), are written; `signs`, uint8
     (n,), is the structure so far. It goes on where it stopped.
     """
-    search = Search(rule, alg, weights, strands, kept, nodes, levels, reached, depth, least, 0)
+    search = Search(rule, alg, weights, strands, kept, nodes, levels, reached, depth, least, 0, 0)
     count = 0
     while depth[0] >= 0 and count < scores.size:
         at = depth[0]
@@ -217,7 +219,7 @@ def complete_pair(search: Any, at: Any, i: Any, j: Any) -> bool:
             return True
         # A multiloop has stems of at least one more, and what M holds is the best of these.
         levels[1, at], levels[2, at], levels[3, at] = _STEMS, i + 1, -1
-    return complete_stems(search, at, i, j, others + search.weights.inward[row, CLOSING])
+    return complete_stems(search, at, i, j, others + inward(search.weights, row, CLOSING))
 
 
 @shared
@@ -268,8 +270,9 @@ def _suboptimal(definitions: bool, batch: SuboptimalBatch, target: Target) -> li
     def run(strand: Strand) -> Suboptimal:
         strands = strands_of([strand], 1, alg.one)
         n = strands.longest
-        kept = intervals_for(n, 1, lanes.width, alg.zero)
-        memory = memory_for(n, 1, lanes.width, alg.zero)
+        room = Room()
+        kept = room.intervals(n, 1, lanes.width, alg.zero)
+        memory = room.memory(n, 1, lanes.width, alg.zero)
         fill(lanes, OneSequence(), Candidates(), batch.rule, alg, batch.loops, strands, kept, memory)
         best = float(kept.exterior[0, 0])
         nodes, levels = np.zeros((4, 6 * n + 16), np.int64), np.zeros((5, 3 * n + 8), np.int64)

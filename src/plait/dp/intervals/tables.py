@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
-from plait.dp.intervals.rows import BEFORE, BESIDE, RING, Intervals, RowMemory
+from plait.dp.intervals.outside import Outside
+from plait.dp.intervals.rows import BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
 
 #: Unpaired bases of hairpins that may have a weight of their own.
 SPECIAL_SIZES = (3, 4, 6)
@@ -28,13 +31,14 @@ class Strand(NamedTuple):
 def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
     """Lay out up to `group` sequences side by side; `one` weighs nothing."""
     longest = max((strand.codes.size for strand in sequences), default=0)
-    codes = np.full((longest + 2, group), BEYOND, np.int8)
+    codes = np.full((longest + 4, group), BEYOND, np.int8)
     special = np.zeros((3, longest, group), np.int16)
     partners = np.zeros((2, longest, group), np.int32)
     partners[1] = longest
     stacked = filled((longest, group), one)
     some = any(strand.paired is not None for strand in sequences)
-    paired = filled((2, longest if some else 0, group), one)
+    # A small loop around is looked for up to three bases behind the last.
+    paired = filled((2, longest + 3 if some else 0, group), one)
     for g, strand in enumerate(sequences):
         n = strand.codes.size
         codes[1 : n + 1, g] = strand.codes
@@ -47,10 +51,10 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
         if strand.paired is not None:
             paired[:, :n, g] = strand.paired
     return Strands(
-        codes.reshape(-1),
+        codes.reshape(1, -1),
         special.reshape(3, -1),
         partners.reshape(2, -1),
-        stacked.reshape(-1),
+        stacked.reshape(1, -1),
         paired.reshape(2, -1),
         group,
         longest,
@@ -67,6 +71,7 @@ def filled(shape: tuple[int, ...], value: Any) -> NDArray[Any]:
     return np.full(shape, value)
 
 
+@functools.lru_cache(maxsize=16)
 def row_starts(longest: int, group: int) -> NDArray[np.int64]:
     """Where column 0 of every row would stand, and that of the end."""
     rows = np.arange(longest + 2, dtype=np.int64)
@@ -80,24 +85,36 @@ def cells_kept(longest: int, group: int, width: int) -> int:
     return int(row_starts(longest, group)[-1] + (longest + 1) * group + 4 * BESIDE * width)
 
 
-def intervals_for(longest: int, group: int, width: int, zero: Any) -> Intervals:
-    """Where C, M and X are kept."""
-    cells = cells_kept(longest, group, width)
-    closed, multi = filled((1, cells), zero), filled((1, cells), zero)
-    return Intervals(closed, multi, filled((1, (longest + 1) * group), zero), row_starts(longest, group))
+class Room:
+    """Arrays in which sequences are worked out one after the other; new memory would cost as much time."""
 
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
 
-def memory_for(longest: int, group: int, width: int, zero: Any) -> RowMemory:
-    """Working memory of rows, all zero."""
-    columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
-    return RowMemory(
-        generic=filled((RING, columns), zero),
-        one_sided=filled((RING, columns), zero),
-        two_three=filled((RING, columns), zero),
-        bulge=filled((RING, columns), zero),
-        sums=filled((2 * RING, columns), zero),
-        found=filled((7, columns), zero),
-        split=filled((2, columns), zero),
-        stem=filled((1, columns), zero),
-        stem_at=np.zeros((1, longest + 1), np.int64),
-    )
+    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
+        """An array of a value of any algebra; the next one of that name may be the same memory."""
+        size = math.prod(shape)
+        found = self._arrays.get(name)
+        if found is None or found.size < size or not isinstance(value, found.dtype.type):
+            found = self._arrays[name] = filled((size,), value)
+        else:
+            found[:size] = value
+        return found[:size].reshape(shape)
+
+    def intervals(self, longest: int, group: int, width: int, zero: Any) -> Intervals:
+        """Where C, M and X are kept."""
+        cells = cells_kept(longest, group, width)
+        exterior = self.filled("exterior", (1, (longest + 1) * group), zero)
+        closed, multi = (self.filled(name, (1, cells), zero) for name in ("closed", "multi"))
+        return Intervals(closed, multi, exterior, row_starts(longest, group), group)
+
+    def outside(self, kept: Intervals, zero: Any) -> Outside:
+        """Derivatives by C, M and X."""
+        names = zip(("by closed", "by multi", "by exterior"), kept, strict=False)
+        return Outside(*(self.filled(name, table.shape, zero) for name, table in names))
+
+    def memory(self, longest: int, group: int, width: int, zero: Any) -> RowMemory:
+        """Working memory of rows, all zero."""
+        columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
+        places = self.filled("places", (2, (longest + 1) * group), np.int64(0))
+        return RowMemory(self.filled("rows", (ROWS, columns), zero), places)

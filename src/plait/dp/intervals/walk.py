@@ -16,8 +16,10 @@ from plait.dp.intervals.loops import (
     SMALLEST_HAIRPIN,
     STEM,
     hairpin_weight,
+    inward,
     inward_row,
     loop_weight,
+    outward,
     outward_row,
     pair_type,
     times_paired,
@@ -31,7 +33,7 @@ _CLOSED, _MULTI = 0, 1
 
 
 class Walk(NamedTuple):
-    """The g-th sequence, `shares` (1, steps), one a step, and what is `left`, int64 (3, n + 2)."""
+    """The g-th sequence, the lane-th of what is kept; `shares` (1, steps), what is `left`, int (3, n + 2)."""
 
     rule: Any
     alg: Any
@@ -41,6 +43,7 @@ class Walk(NamedTuple):
     shares: Any
     left: Any
     g: Any
+    lane: Any
 
 
 @kernel
@@ -57,20 +60,26 @@ def walk_kernel(
 ) -> None:
     """Structures of all sequences: `partners`, int32 (group, n), of every base, or -1."""
     for g in range(strands.group):
-        walk = Walk(rule, alg, weights, strands, kept, shares, left, g)
-        for k in range(partners.shape[1]):
-            partners[g, k] = -1
-        step = 0
-        i = 0
-        while i < lengths[g]:
-            k = exterior_stem(walk, i, lengths[g], step)
-            step += 1
-            if k < 0:
-                i += 1
-                continue
-            left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
-            step = walk_back(walk, partners, step)
-            i = k + 1
+        walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], partners)
+
+
+@shared
+def walk_sequence(walk: Any, n: Any, partners: Any) -> None:
+    """The structure of one sequence of n bases."""
+    left = walk.left
+    for k in range(partners.shape[1]):
+        partners[walk.lane, k] = -1
+    step = 0
+    i = 0
+    while i < n:
+        k = exterior_stem(walk, i, n, step)
+        step += 1
+        if k < 0:
+            i += 1
+            continue
+        left[0, 0], left[1, 0], left[2, 0] = _CLOSED, i, k
+        step = walk_back(walk, partners, step)
+        i = k + 1
 
 
 @shared
@@ -81,8 +90,8 @@ def walk_back(walk: Any, partners: Any, step: Any) -> Any:
         top -= 1
         kind, i, j = left[0, top], left[1, top], left[2, top]
         if kind == _CLOSED:
-            partners[walk.g, i] = j
-            partners[walk.g, j] = i
+            partners[walk.lane, i] = j
+            partners[walk.lane, j] = i
             top = from_closed(walk, i, j, step, top)
         else:
             top = from_multi(walk, i, j, step, top)
@@ -93,28 +102,28 @@ def walk_back(walk: Any, partners: Any, step: Any) -> Any:
 @shared
 def closed_at(walk: Any, i: Any, j: Any) -> Any:
     """C of a cell."""
-    return walk.kept.closed[0, walk.kept.starts[i] + j * walk.strands.group + walk.g]
+    return walk.kept.closed[0, walk.kept.starts[i] + j * walk.kept.step + walk.lane]
 
 
 @shared
 def multi_at(walk: Any, i: Any, j: Any) -> Any:
     """M of a cell, of which the first base is at most one behind the last."""
-    return walk.kept.multi[0, walk.kept.starts[i] + j * walk.strands.group + walk.g]
+    return walk.kept.multi[0, walk.kept.starts[i] + j * walk.kept.step + walk.lane]
 
 
 @shared
 def around(walk: Any, i: Any, j: Any, column: Any) -> Any:
     """What a pair adds to the loop around it."""
     row = outward_row(walk.strands, pair_type(walk.weights, walk.strands, i, j, walk.g), i, j, walk.g)
-    return walk.weights.outward[row, column]
+    return outward(walk.weights, row, column)
 
 
 @shared
 def exterior_stem(walk: Any, i: Any, n: Any, step: Any) -> Any:
     """Last base of a stem that begins at i outside of all loops; -1 if i is unpaired."""
     alg, group, rows = walk.alg, walk.strands.group, walk.kept.exterior
-    asked = extend(alg, rows[0, i * group + walk.g], walk.shares[0, step])
-    total = leave(walk.rule, alg, rows[0, (i + 1) * group + walk.g])
+    asked = extend(alg, rows[0, i * group + walk.lane], walk.shares[0, step])
+    total = leave(walk.rule, alg, rows[0, (i + 1) * group + walk.lane])
     found = -1
     if total >= asked:
         return found
@@ -122,7 +131,7 @@ def exterior_stem(walk: Any, i: Any, n: Any, step: Any) -> Any:
         value = closed_at(walk, i, k)
         if value != alg.zero:
             found = k
-            behind = extend(alg, around(walk, i, k, EXTERIOR), rows[0, (k + 1) * group + walk.g])
+            behind = extend(alg, around(walk, i, k, EXTERIOR), rows[0, (k + 1) * group + walk.lane])
             total = close(walk.rule, alg, total, value, behind)
             if total >= asked:
                 break
@@ -156,7 +165,7 @@ def from_closed(walk: Any, i: Any, j: Any, step: Any, top: Any) -> Any:
                 if total >= asked:
                     return push(walk.left, top, _CLOSED, a, b)
     return from_multiloop(
-        walk, i, j, (total, asked), (a, b), extend(alg, weights.inward[row, CLOSING], alg.one), top
+        walk, i, j, (total, asked), (a, b), extend(alg, inward(weights, row, CLOSING), alg.one), top
     )
 
 

@@ -1,0 +1,920 @@
+"""Intervals on GPUs, by their spans: the recurrence of `plait.dp.intervals.rows`, diagonal by diagonal.
+
+Cells of a span depend on shorter ones alone, so all of them are worked out at once; threads side by side
+have first bases side by side. What a cell is made of is shared out over the warps of a block: the first adds
+up the shares. A block has a sequence of its own, or all blocks have one and wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plait.devices.cuda import SIMULATED, cuda, cuda_kernel
+from plait.devices.cuda_devices import Slot, SlotPool, device_facts, kept, over_devices, uploaded
+from plait.devices.cuda_target import CudaTarget
+from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
+from plait.dp.intervals.loops import (
+    BEYOND,
+    BULGE,
+    CLOSING,
+    EXTERIOR,
+    GENERIC,
+    LARGEST_LOOP,
+    ONE_SIDED,
+    SMALLEST_HAIRPIN,
+    STEM,
+    TWO_THREE,
+    LoopWeights,
+    Strands,
+    allowed,
+    asymmetry,
+    bulge,
+    hairpin_weight,
+    interior,
+    inward,
+    inward_row,
+    outward,
+    outward_row,
+    pair_type,
+    small_loop,
+    times_paired,
+)
+from plait.dp.intervals.nearest_neighbor import (
+    NearestNeighbor,
+    beside,
+    close,
+    leave,
+    one_stem,
+    stems,
+    two_stems,
+    widen,
+)
+from plait.dp.intervals.rows import RING, Intervals
+from plait.dp.intervals.tables import strands_of
+from plait.dp.intervals.walk import Walk, walk_kernel, walk_sequence
+from plait.lang.algebras import PROBABILITY, Probability, SaturatingMaxPlus, choice, extend, is_better
+from plait.lang.compile import by_type_of, shared
+from plait.lang.lanes import OneLane, load, store
+from plait.lang.warps import WARP, shuffle_xor
+
+R = TypeVar("R")
+
+#: Shortest span that pairs.
+FIRST: Final = SMALLEST_HAIRPIN + 1
+#: Spans that a loop may reach back, a power of two.
+_BACK: Final = 64
+#: Rows of memory, by spans: as those of `plait.dp.intervals.rows`, and then loops by size, M2, R and M.
+_GENERIC_ROWS, _ONE_SIDED_ROWS, _TWO_THREE_ROWS, _BULGE_ROWS = 0, _BACK, 2 * _BACK, 3 * _BACK
+_SUMS: Final = 4 * _BACK
+_TWO: Final = _SUMS + 4 * RING
+_SINGLE: Final = _TWO + 4
+_MULTI: Final = _SINGLE + 4
+ROWS: Final = _MULTI + 4
+#: Shares of two values that a block has room for, each of 32 cells.
+_SHARES: Final = 32
+_SHARES_OF_BLOCK: Final = (2 * _SHARES, WARP)
+
+
+class SpanCells(NamedTuple):
+    """Sequences one behind the other, (sequences, ...): C, s, M and X.
+
+    `listed`, int32, are the spans of those stems from each first base on that are better than all else, and
+    in the first row how many there are. The cell from i on of a span stands at ``(span + 1) * step + i``; as
+    in `Intervals`, from `starts` on.
+    """
+
+    closed: Any
+    stems: Any
+    multi: Any
+    listed: Any
+    exterior: Any
+    starts: Any
+    step: Any
+
+
+class SpanDerivatives(NamedTuple):
+    """Derivatives by C, by S, and by X, laid out as `SpanCells`."""
+
+    closed: Any
+    split: Any
+    exterior: Any
+
+
+class SpanWork(NamedTuple):
+    """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
+
+    It is the b-th one, of n bases, and its base k is that of the sequence `g` of `Strands` of one sequence.
+    `shares` is shared memory, float64 (2 * _SHARES, 32), which holds scores and sums alike.
+    """
+
+    rule: Any
+    alg: Any
+    weights: Any
+    strands: Any
+    cells: Any
+    rows: Any
+    shares: Any
+    b: Any
+    g: Any
+    n: Any
+    part: Any
+    parts: Any
+    lane: Any
+
+
+@shared
+def own_work(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any, b: Any
+) -> Any:
+    """The b-th sequence as work of this thread."""
+    shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
+    thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
+    where = thread // WARP, warps, thread % WARP
+    return SpanWork(rule, alg, weights, texts, cells, rows, shares, b, b * texts.longest, lengths[b], *where)
+
+
+@shared
+def place(cells: Any, span: Any, i: Any) -> Any:
+    """Where a cell stands."""
+    return (span + 1) * cells.step + i
+
+
+@shared
+def clear(work: Any, first: Any, blocks: Any) -> None:
+    """Make zero what is read of spans that are too short to pair, and C behind the end of the sequence."""
+    one, zero, step = OneLane(1), work.alg.zero, work.cells.step
+    for tile in range(first * work.parts + work.part, -(-step // WARP), blocks * work.parts):
+        i = tile * WARP + work.lane
+        if i < step:
+            for row in range(min(FIRST, step) + 1):
+                store(one, work.cells.closed, work.b, row * step + i, zero)
+                store(one, work.cells.multi, work.b, row * step + i, zero)
+            for row in range(max(FIRST, work.n - i) + 1, step + 1):
+                store(one, work.cells.closed, work.b, row * step + i, zero)
+            for row in range(_TWO, ROWS):
+                store(one, work.rows, row, i, zero)
+            list_none(work.alg, work, i)
+
+
+@shared
+def add_loops(work: Any, span: Any, i: Any) -> Any:
+    """C of a cell, as far as it is this warp's; loops by size are kept whether or not it pairs."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, j = OneLane(1), i + span
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
+    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span - 2) & 3) * RING
+    generic = alg.zero
+    for u in range(4 + work.part, largest + 1, work.parts):
+        inner = _GENERIC_ROWS + ((span - 2 - u) & (_BACK - 1))
+        left = load(one, rows, inner, i + 3)
+        right = load(one, rows, inner, i + u - 1) if u > 4 else alg.zero
+        within = load(one, rows, last + u - 2, i + 1) if u > 5 else alg.zero
+        value = widen(rule, alg, within, left, right, asymmetry(weights, u - 4))
+        store(one, rows, here + u, i, value)
+        if u > 5:
+            generic = close(rule, alg, generic, value, interior(weights, u))
+    kind = pair_type(weights, strands, i, j, work.g)
+    if not ((kind != 0) & allowed(strands, i, j, work.g)):
+        return alg.zero
+    row = inward_row(strands, kind, i, j, work.g)
+    total = add_beside(work, span, i, row, extend(alg, generic, inward(weights, row, GENERIC)))
+    for t in range(work.part, 7, work.parts):
+        left, right = small_sides(t)
+        p, q = i + 1 + left, j - 1 - right
+        if q - p >= FIRST:
+            value = load(one, work.cells.closed, work.b, place(work.cells, q - p, p))
+            within = pair_type(weights, strands, q, p, work.g)
+            loop = small_loop(weights, strands, alg, kind, within, i, j, p, q, work.g)
+            total = close(rule, alg, total, value, loop)
+    # Small loops are the first seven warps'.
+    if work.part == 7 % work.parts:
+        total = choice(alg, total, hairpin_weight(weights, strands, alg, row, i, j, work.g))
+    if work.part == 8 % work.parts:
+        behind = load(one, rows, _TWO + ((span - 2) & 3), i + 1)
+        total = close(rule, alg, total, behind, inward(weights, row, CLOSING))
+    return total
+
+
+@shared
+def small_sides(number: Any) -> Any:
+    """Unpaired bases on the left and on the right of a small loop: up to two each, but not none and two."""
+    left = (number + 1) // 3
+    return left, number - 2 * left
+
+
+@shared
+def add_beside(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
+    """Besides, interior loops of one base on one side, of two and three, and longer bulges."""
+    rule, alg, weights, rows, one = work.rule, work.alg, work.weights, work.rows, OneLane(1)
+    largest = min(LARGEST_LOOP, span - SMALLEST_HAIRPIN - 3)
+    found = alg.zero
+    for k in range(3 + work.part, largest, work.parts):
+        inner = _ONE_SIDED_ROWS + ((span - 3 - k) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 2), load(one, rows, inner, i + 1 + k)
+        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
+        found = beside(rule, alg, found, left, right, step)
+    total = close(rule, alg, total, found, inward(weights, row, ONE_SIDED))
+    found = alg.zero
+    for k in range(2 + work.part, largest + 1, work.parts):
+        inner = _BULGE_ROWS + ((span - 2 - k) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 1), load(one, rows, inner, i + 1 + k)
+        found = beside(rule, alg, found, left, right, bulge(weights, k))
+    total = close(rule, alg, total, found, inward(weights, row, BULGE))
+    if work.part == 9 % work.parts and largest >= 5:
+        inner = _TWO_THREE_ROWS + ((span - 7) & (_BACK - 1))
+        left, right = load(one, rows, inner, i + 3), load(one, rows, inner, i + 4)
+        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        found = beside(rule, alg, alg.zero, left, right, loop)
+        total = close(rule, alg, total, found, inward(weights, row, TWO_THREE))
+    return total
+
+
+def _add_listed(alg: Any, work: Any, span: Any, i: Any) -> Any:
+    one, cells = OneLane(1), work.cells
+    total = alg.zero
+    for z in range(1 + work.part, load(one, cells.listed, work.b, i) + 1, work.parts):
+        m = np.int64(load(one, cells.listed, work.b, z * cells.step + i))
+        if m < span - FIRST:
+            stem = load(one, cells.stems, work.b, place(cells, m, i))
+            rest = load(one, cells.multi, work.b, place(cells, span - m - 1, i + m + 1))
+            total = close(work.rule, alg, total, stem, rest)
+    return total
+
+
+def _add_all(alg: Any, work: Any, span: Any, i: Any) -> Any:
+    cells, parts = work.cells, work.parts
+    return sum_products(
+        work,
+        (cells.stems, place(cells, FIRST + work.part, i), cells.step * parts),
+        (
+            cells.multi,
+            place(cells, span - FIRST - work.part - 1, i + FIRST + work.part + 1),
+            (1 - cells.step) * parts,
+        ),
+        -(-(span - 2 * FIRST - work.part) // parts),
+    )
+
+
+@shared
+def sum_products(work: Any, left: Any, right: Any, count: Any) -> Any:
+    """The choice between so many products: tables, first places, and steps from one to the next."""
+    one, rule, alg, at = OneLane(1), work.rule, work.alg, work.b
+    (a, x, dx), (b, y, dy) = left, right
+    total, other = alg.zero, alg.zero
+    # Eight loads are under way at a time.
+    for _ in range(count >> 2):
+        a0, b0 = load(one, a, at, x), load(one, b, at, y)
+        a1, b1 = load(one, a, at, x + dx), load(one, b, at, y + dy)
+        a2, b2 = load(one, a, at, x + 2 * dx), load(one, b, at, y + 2 * dy)
+        a3, b3 = load(one, a, at, x + 3 * dx), load(one, b, at, y + 3 * dy)
+        total = close(rule, alg, close(rule, alg, total, a0, b0), a1, b1)
+        other = close(rule, alg, close(rule, alg, other, a2, b2), a3, b3)
+        x += 4 * dx
+        y += 4 * dy
+    for _ in range(count & 3 if count > 0 else 0):
+        total = close(rule, alg, total, load(one, a, at, x), load(one, b, at, y))
+        x += dx
+        y += dy
+    return choice(alg, total, other)
+
+
+def _list_if_better(alg: Any, work: Any, span: Any, i: Any, stem: Any, others: Any) -> None:
+    cells = work.cells
+    if is_better(alg, stem, others):
+        count = load(OneLane(1), cells.listed, work.b, i) + 1
+        store(OneLane(1), cells.listed, work.b, count * cells.step + i, span)
+        store(OneLane(1), cells.listed, work.b, i, count)
+
+
+def _list_nothing(alg: Any, work: Any, *what: Any) -> None:
+    pass
+
+
+def _no_list(alg: Any, work: Any, i: Any) -> None:
+    pass
+
+
+def _empty_list(alg: Any, work: Any, i: Any) -> None:
+    store(OneLane(1), work.cells.listed, work.b, i, 0)
+
+
+#: S of a cell, as far as it is this warp's: of stems that are better than all else where a choice is one of
+#: the alternatives, and of all stems in sums.
+add_splits = by_type_of({SaturatingMaxPlus: _add_listed, Probability: _add_all})
+list_stem = by_type_of({SaturatingMaxPlus: _list_if_better, Probability: _list_nothing})
+list_none = by_type_of({SaturatingMaxPlus: _empty_list, Probability: _no_list})
+
+
+@shared
+def finish_cell(work: Any, span: Any, i: Any, share: Any) -> None:
+    """Add the shares up, from a number on, and keep what longer spans need."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, j, here = OneLane(1), work.cells, i + span, span & (_BACK - 1)
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    value, split = added_up(work, share), added_up(work, _SHARES + share)
+    value = times_paired(strands, alg, 0, value, i, j, work.g)
+    stem = extend(alg, value, outward(weights, row, STEM))
+    store(one, cells.closed, work.b, place(cells, span, i), value)
+    store(one, cells.stems, work.b, place(cells, span, i), stem)
+    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, value, outward(weights, row, GENERIC)))
+    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, value, outward(weights, row, ONE_SIDED)))
+    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, value, outward(weights, row, TWO_THREE)))
+    store(one, rows, _BULGE_ROWS + here, i, extend(alg, value, outward(weights, row, BULGE)))
+    below = load(one, rows, _TWO + ((span - 1) & 3), i + 1)
+    store(one, rows, _TWO + (span & 3), i, two_stems(rule, alg, below, split))
+    shorter = load(one, rows, _SINGLE + ((span - 1) & 3), i)
+    single = one_stem(rule, alg, shorter, stem)
+    store(one, rows, _SINGLE + (span & 3), i, single)
+    below = load(one, cells.multi, work.b, place(cells, span - 1, i + 1))
+    store(one, cells.multi, work.b, place(cells, span, i), stems(rule, alg, below, split, single))
+    others = stems(rule, alg, below, split, one_stem(rule, alg, shorter, alg.zero))
+    list_stem(alg, work, span, i, stem, others)
+
+
+@shared
+def added_up(work: Any, share: Any) -> Any:
+    """The choice between the shares of all warps."""
+    found = work.shares[share, work.lane]
+    for part in range(1, work.parts):
+        found = choice(work.alg, found, work.shares[share + part, work.lane])
+    return found
+
+
+@shared
+def fill_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
+    """All cells of a span: those of every so many-th tile, beginning with `first`, are this block's."""
+    end, each = work.n - span, _SHARES // work.parts
+    tiles = -(-end // WARP)
+    for some in range(first, tiles, blocks * each):
+        for tile in range(min(each, -(-(tiles - some) // blocks))):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                share = tile * work.parts + work.part
+                work.shares[share, work.lane] = add_loops(work, span, i)
+                work.shares[_SHARES + share, work.lane] = add_splits(work.alg, work, span, i)
+        cuda.syncthreads()
+        for tile in range(work.part, each, work.parts):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                finish_cell(work, span, i, tile * work.parts)
+        cuda.syncthreads()
+
+
+@shared
+def over_block(work: Any, value: Any, row: Any) -> Any:
+    """The choice between the values of all threads of a block; `row` is 0 and 1 in turns."""
+    alg = work.alg
+    for step in (16, 8, 4, 2, 1):
+        value = choice(alg, value, shuffle_xor(value, step))
+    if work.lane == 0:
+        work.shares[row, work.part] = value
+    cuda.syncthreads()
+    found = work.shares[row, work.lane] if work.lane < work.parts else np.float64(alg.zero)
+    for step in (16, 8, 4, 2, 1):
+        found = choice(alg, found, shuffle_xor(found, step))
+    return found
+
+
+@shared
+def outer_weight(work: Any, i: Any, j: Any) -> Any:
+    """What a pair adds to what is in no loop."""
+    strands, weights = work.strands, work.weights
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    return outward(weights, row, EXTERIOR)
+
+
+@shared
+def sum_exterior(work: Any) -> None:
+    """X of a sequence by one block."""
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
+    thread, threads = work.part * WARP + work.lane, work.parts * WARP
+    total = alg.one
+    if thread == 0:
+        store(one, cells.exterior, work.b, n, total)
+    cuda.syncthreads()
+    for i in range(n - 1, -1, -1):
+        found = alg.zero
+        for k in range(i + FIRST + thread, n, threads):
+            value = load(one, cells.closed, work.b, place(cells, k - i, i))
+            behind = extend(alg, outer_weight(work, i, k), load(one, cells.exterior, work.b, k + 1))
+            found = close(rule, alg, found, value, behind)
+        total = choice(alg, leave(rule, alg, total), over_block(work, found, i & 1))
+        if thread == 0:
+            store(one, cells.exterior, work.b, i, total)
+
+
+@shared
+def sum_before(work: Any, by: Any) -> None:
+    """Derivatives by X of a sequence by one block; that by X[0] is one."""
+    one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
+    thread, threads = work.part * WARP + work.lane, work.parts * WARP
+    total = alg.one
+    if thread == 0:
+        store(one, by.exterior, work.b, 0, total)
+    cuda.syncthreads()
+    for j in range(1, n + 1):
+        found = alg.zero
+        for i in range(thread, j - FIRST, threads):
+            value = load(one, cells.closed, work.b, place(cells, j - 1 - i, i))
+            before = extend(alg, outer_weight(work, i, j - 1), load(one, by.exterior, work.b, i))
+            found = close(rule, alg, found, value, before)
+        total = choice(alg, leave(rule, alg, total), over_block(work, found, j & 1))
+        if thread == 0:
+            store(one, by.exterior, work.b, j, total)
+
+
+@shared
+def at_start(work: Any, row: Any, i: Any, inside: Any) -> Any:
+    """A value of memory, or zero where there is none."""
+    return load(OneLane(1), work.rows, row, i) if inside else work.alg.zero
+
+
+@shared
+def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
+    """The derivative by C of a cell, as far as it is this warp's; loops by size are kept in any case."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, n, j = OneLane(1), work.cells, work.n, i + span
+    here, last = _SUMS + (span & 3) * RING, _SUMS + ((span + 2) & 3) * RING
+    generic = alg.zero
+    for u in range(4 + work.part, min(LARGEST_LOOP, n - span - 3) + 1, work.parts):
+        outer = _GENERIC_ROWS + ((span + 2 + u) & (_BACK - 1))
+        left = at_start(work, outer, i - 3, i >= 3 and j + u <= n)
+        right = at_start(work, outer, i - u + 1, u > 4 and i + 1 >= u and j + 3 < n)
+        around = at_start(work, last + u - 2, i - 1, u > 5 and i > 0 and j + 1 < n)
+        value = widen(rule, alg, around, left, right, asymmetry(weights, u - 4))
+        store(one, rows, here + u, i, value)
+        if u > 5:
+            generic = close(rule, alg, generic, value, interior(weights, u))
+    if load(one, cells.closed, work.b, place(cells, span, i)) == alg.zero:
+        return alg.zero
+    row = outward_row(strands, pair_type(weights, strands, i, j, work.g), i, j, work.g)
+    total = add_beside_around(work, span, i, row, extend(alg, generic, outward(weights, row, GENERIC)))
+    inner = pair_type(weights, strands, j, i, work.g)
+    for t in range(work.part, 7, work.parts):
+        left, right = small_sides(t)
+        p, q = i - 1 - left, j + 1 + right
+        if p >= 0 and q < n:
+            value = load(one, by.closed, work.b, place(cells, q - p, p))
+            outer = pair_type(weights, strands, p, q, work.g)
+            loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
+            total = close(rule, alg, total, value, loop)
+    behind = sum_products(
+        work,
+        (by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
+        (cells.multi, place(cells, FIRST + work.part, j + 1), cells.step * work.parts),
+        -(-(n - 1 - j - FIRST - work.part) // work.parts),
+    )
+    total = close(rule, alg, total, behind, outward(weights, row, STEM))
+    if work.part == 7 % work.parts:
+        before = extend(alg, load(one, by.exterior, work.b, i), outward(weights, row, EXTERIOR))
+        total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
+    return total
+
+
+@shared
+def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any:
+    """Besides, interior loops around of one base on one side, of two and three, and longer bulges."""
+    rule, alg, weights, n, j = work.rule, work.alg, work.weights, work.n, i + span
+    found = alg.zero
+    for k in range(3 + work.part, LARGEST_LOOP, work.parts):
+        outer = _ONE_SIDED_ROWS + ((span + 3 + k) & (_BACK - 1))
+        left = at_start(work, outer, i - 2, i >= 2 and j + k + 1 < n)
+        right = at_start(work, outer, i - 1 - k, i > k and j + 2 < n)
+        step = extend(alg, interior(weights, k + 1), asymmetry(weights, k - 1))
+        found = beside(rule, alg, found, left, right, step)
+    total = close(rule, alg, total, found, outward(weights, row, ONE_SIDED))
+    found = alg.zero
+    for k in range(2 + work.part, LARGEST_LOOP + 1, work.parts):
+        outer = _BULGE_ROWS + ((span + 2 + k) & (_BACK - 1))
+        left = at_start(work, outer, i - 1, i >= 1 and j + k + 1 < n)
+        right = at_start(work, outer, i - 1 - k, i > k and j + 1 < n)
+        found = beside(rule, alg, found, left, right, bulge(weights, k))
+    total = close(rule, alg, total, found, outward(weights, row, BULGE))
+    if work.part == 8 % work.parts:
+        outer = _TWO_THREE_ROWS + ((span + 7) & (_BACK - 1))
+        left = at_start(work, outer, i - 3, i >= 3 and j + 4 < n)
+        right = at_start(work, outer, i - 4, i >= 4 and j + 3 < n)
+        loop = extend(alg, interior(weights, 5), asymmetry(weights, 1))
+        found = beside(rule, alg, alg.zero, left, right, loop)
+        total = close(rule, alg, total, found, outward(weights, row, TWO_THREE))
+    return total
+
+
+@shared
+def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
+    """The derivative by M of a cell, as far as it comes from S and is this warp's."""
+    cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
+    return sum_products(
+        work,
+        (cells.stems, place(cells, m, i - 1 - m), step),
+        (by.split, place(cells, span + 1 + m, i - 1 - m), step),
+        -(-(i - m) // work.parts),
+    )
+
+
+@shared
+def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
+    """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
+    rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
+    one, cells, n, j = OneLane(1), work.cells, work.n, i + span
+    total, by_multi = added_up(work, share), added_up(work, _SHARES + share)
+    here, after = span & 3, (span + 1) & 3
+    by_two = alg.zero
+    if i > 0:
+        by_multi = close(rule, alg, by_multi, load(one, rows, _MULTI + after, i - 1), rule.unpaired)
+        by_two = extend(alg, load(one, rows, _TWO + after, i - 1), rule.unpaired)
+        if j + 1 < n:
+            kind = pair_type(weights, strands, i - 1, j + 1, work.g)
+            closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
+            around = load(one, by.closed, work.b, place(cells, span + 2, i - 1))
+            by_two = close(rule, alg, by_two, around, closing)
+    single = one_stem(rule, alg, at_start(work, _SINGLE + after, i, j + 1 < n), by_multi)
+    store(one, rows, _MULTI + here, i, by_multi)
+    store(one, rows, _TWO + here, i, by_two)
+    store(one, rows, _SINGLE + here, i, single)
+    store(one, by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
+    value, kind = (
+        load(one, cells.closed, work.b, place(cells, span, i)),
+        pair_type(weights, strands, i, j, work.g),
+    )
+    if value != alg.zero:
+        row = outward_row(strands, kind, i, j, work.g)
+        total = close(rule, alg, total, single, outward(weights, row, STEM))
+    store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
+    total = times_paired(strands, alg, 0, total, i, j, work.g)
+    store(one, by.closed, work.b, place(cells, span, i), total)
+    row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
+    store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
+    store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
+    store(one, rows, _TWO_THREE_ROWS + here, i, extend(alg, total, inward(weights, row, TWO_THREE)))
+    store(one, rows, _BULGE_ROWS + here, i, extend(alg, total, inward(weights, row, BULGE)))
+
+
+@shared
+def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
+    """Derivatives of all cells of a span, shared out as by `fill_span`."""
+    end, each = work.n - span, _SHARES // work.parts
+    tiles = -(-end // WARP)
+    for some in range(first, tiles, blocks * each):
+        for tile in range(min(each, -(-(tiles - some) // blocks))):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                share = tile * work.parts + work.part
+                work.shares[share, work.lane] = add_around(work, by, span, i)
+                work.shares[_SHARES + share, work.lane] = add_before(work, by, span, i)
+        cuda.syncthreads()
+        for tile in range(work.part, each, work.parts):
+            i = (some + tile * blocks) * WARP + work.lane
+            if i < end:
+                finish_around(work, by, span, i, tile * work.parts)
+        cuda.syncthreads()
+
+
+@shared
+def wait_for_blocks(counter: Any, blocks: Any) -> None:
+    """Wait until all blocks are here, and see what they have written; all of them are under way at once."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and blocks > 1:
+        cuda.threadfence()
+        arrived = cuda.atomic.add(counter, 0, 1)
+        wanted = (arrived // blocks + 1) * blocks
+        while cuda.atomic.add(counter, 0, 0) < wanted:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
+def _examples() -> list[tuple[Any, ...]]:
+    """Arguments for scores and for sums, with one of blocks behind them."""
+    found = []
+    for zero, alg in (
+        (np.float32(0), SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))),
+        (np.float64(0), PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))),
+    ):
+        table = np.full((1, 1), zero)
+        weights = LoopWeights(np.zeros((1, 36), np.int8), table, np.int64(0))
+        texts = Strands(
+            np.zeros((1, 1), np.int8),
+            np.zeros((3, 1), np.int16),
+            np.zeros((2, 1), np.int32),
+            table,
+            table,
+            np.int64(1),
+            np.int64(1),
+        )
+        listed = np.zeros((1, 1), np.int32)
+        cells = SpanCells(table, table, table, listed, table, np.zeros(1, np.int64), np.int64(1))
+        lengths = np.zeros(1, np.int64)
+        rows = np.full((1, 1, 1), zero)
+        found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, rows))
+    return found
+
+
+def _long_examples() -> list[tuple[Any, ...]]:
+    return [(*example[:6], example[6][0], np.zeros(1, np.int64)) for example in _examples()]
+
+
+@cuda_kernel(_examples, max_registers=128)
+def fill_sequences(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any
+) -> None:
+    """C, M and X of sequences, each by a block; `rows` (blocks, ROWS, step)."""
+    block = cuda.blockIdx.x
+    for b in range(block, lengths.size, cuda.gridDim.x):
+        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
+        clear(work, 0, 1)
+        cuda.syncthreads()
+        for span in range(FIRST, lengths[b]):
+            fill_span(work, span, 0, 1)
+        sum_exterior(work)
+        cuda.syncthreads()
+
+
+@cuda_kernel(_long_examples, max_registers=128)
+def fill_long(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    rows: Any,
+    counter: Any,
+) -> None:
+    """C, M and X of one sequence by all blocks; `rows` (ROWS, step), `counter` is zero."""
+    block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
+    clear(work, block, blocks)
+    for span in range(FIRST, lengths[0]):
+        wait_for_blocks(counter, blocks)
+        fill_span(work, span, block, blocks)
+    wait_for_blocks(counter, blocks)
+    if block == 0:
+        sum_exterior(work)
+
+
+def _outside_examples() -> list[tuple[Any, ...]]:
+    example = _examples()[1]
+    table = example[5].closed
+    return [(*example[:6], SpanDerivatives(table, table, table), example[6])]
+
+
+def _long_outside_examples() -> list[tuple[Any, ...]]:
+    return [(*example[:7], example[7][0], np.zeros(1, np.int64)) for example in _outside_examples()]
+
+
+@cuda_kernel(_outside_examples, max_registers=128)
+def derive_sequences(
+    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, by: Any, rows: Any
+) -> None:
+    """Weights of pairs times X[0], in the place of C, of sequences, each by a block."""
+    block = cuda.blockIdx.x
+    for b in range(block, lengths.size, cuda.gridDim.x):
+        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
+        sum_before(work, by)
+        cuda.syncthreads()
+        for span in range(lengths[b] - 1, FIRST - 1, -1):
+            derive_span(work, by, span, 0, 1)
+
+
+@cuda_kernel(_long_outside_examples, max_registers=128)
+def derive_long(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    by: Any,
+    rows: Any,
+    counter: Any,
+) -> None:
+    """The same of one sequence by all blocks."""
+    block, blocks = cuda.blockIdx.x, cuda.gridDim.x
+    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
+    if block == 0:
+        sum_before(work, by)
+    for span in range(lengths[0] - 1, FIRST - 1, -1):
+        wait_for_blocks(counter, blocks)
+        derive_span(work, by, span, block, blocks)
+
+
+def _walk_examples() -> list[tuple[Any, ...]]:
+    shares, left = np.zeros((1, 1), np.float32), np.zeros((1, 3, 1), np.int32)
+    return [(*_examples()[0][:6], shares, left, np.zeros((1, 1), np.int32))]
+
+
+@cuda_kernel(_walk_examples)
+def walk_sequences(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    texts: Any,
+    lengths: Any,
+    cells: Any,
+    shares: Any,
+    left: Any,
+    partners: Any,
+) -> None:
+    """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
+    b = cuda.grid(1)
+    if b < lengths.size:
+        kept = Intervals(
+            cells.closed[b : b + 1],
+            cells.multi[b : b + 1],
+            cells.exterior[b : b + 1],
+            cells.starts,
+            cells.step,
+        )
+        walk = Walk(rule, alg, weights, texts, kept, shares, left[b], b * texts.longest, 0)
+        walk_sequence(walk, lengths[b], partners[b : b + 1])
+
+
+# --- launches ---------------------------------------------------------------------------------------
+
+#: Bases from which a sequence is worked on by all blocks, if few are so long.
+_LONG: Final = 400
+_FEW: Final = 24
+#: Warps of a block that has a sequence of its own, and of those that share one.
+_WARPS, _LONG_WARPS = 4, 16
+#: Blocks that have a sequence of their own, for each multiprocessor.
+_BLOCKS: Final = 8
+#: Bytes of the tables of sequences that are worked on together.
+_PIECE_BYTES: Final = 1 << 32
+#: One sequence at a time: blocks that wait for each other must all be under way.
+_ALL_BLOCKS: Final = threading.Lock()
+#: Memory of the host that tables are copied to.
+_SLOTS: Final = SlotPool(Slot, 2)
+
+
+class _Piece:
+    """Sequences on the current device, with what is kept of their cells."""
+
+    def __init__(self, batch: Any, numbers: list[int], device: int) -> None:
+        self.batch, self.numbers, self.device = batch, numbers, device
+        self.strands = [batch.strands[k] for k in numbers]
+        sizes = np.array([strand.codes.size for strand in self.strands], np.int64)
+        self.sizes, self.step = sizes, max(int(sizes.max()), 1)
+        self.alone = len(numbers) == 1 and self.step > _LONG
+        self.kind = type(batch.algebra.zero)
+        size = (self.step + 1) * self.step
+        closed, by_stem, multi = (self.table(size) for _ in range(3))
+        listed = cuda.device_array((len(numbers), size if isinstance(batch, FoldBatch) else 1), np.int32)
+        places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
+        self.starts = places
+        where = uploaded(places), np.int64(self.step)
+        self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
+        self.texts = self._texts()
+        self.lengths = uploaded(sizes)
+        facts = device_facts(device)
+        # The simulator runs one block after the other.
+        most = 1 if SIMULATED else facts.multiprocessors
+        self.blocks = min(most, -(-self.step // WARP))
+        if not self.alone:
+            self.blocks = min(len(numbers), facts.multiprocessors * _BLOCKS)
+        memory = (ROWS, self.step) if self.alone else (self.blocks, ROWS, self.step)
+        self.rows = cuda.device_array(memory, self.kind)
+        self.weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
+
+    def table(self, size: int) -> Any:
+        """Something of each sequence, with anything in it."""
+        return cuda.device_array((len(self.numbers), size), self.kind)
+
+    def _texts(self) -> Any:
+        count, n = len(self.numbers), self.step + 4
+        codes = np.full((1, count, n), BEYOND, np.int8)
+        special = np.zeros((3, count, n), np.int16)
+        partners = np.zeros((2, count, n), np.int32)
+        partners[1] = n
+        stacked = np.full((1, count, n), self.batch.algebra.one)
+        some = any(strand.paired is not None for strand in self.strands)
+        paired = np.full((2, count, n if some else 0), self.batch.algebra.one)
+        for b, strand in enumerate(self.strands):
+            size = strand.codes.size
+            codes[0, b, 1 : size + 1] = strand.codes
+            for table, own in ((special, strand.special), (partners, strand.partners)):
+                if own is not None:
+                    table[:, b, :size] = own
+            if strand.stacked is not None:
+                stacked[0, b, :size] = strand.stacked
+            if strand.paired is not None:
+                paired[:, b, :size] = strand.paired
+        tables = [table.reshape(len(table), -1) for table in (codes, special, partners, stacked)]
+        tables.append(paired.reshape(2, -1))
+        return uploaded(Strands._make([*tables, np.int64(1), np.int64(n)]))
+
+    def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
+        """One of two kernels, with a block for each sequence or with all of them for one."""
+        known = (self.batch.rule, self.batch.algebra, self.weights, self.texts, self.lengths, self.cells)
+        if not self.alone:
+            kernels[0].launch(self.blocks, WARP * _WARPS, *known, *how, self.rows)
+            return
+        with _ALL_BLOCKS:
+            counter = uploaded(np.zeros(1, np.int64))
+            kernels[1].launch(self.blocks, WARP * _LONG_WARPS, *known, *how, self.rows, counter)
+            cuda.synchronize()
+
+    def totals(self) -> NDArray[Any]:
+        """X[0] of every sequence."""
+        found: NDArray[Any] = self.cells.exterior.copy_to_host()[:, 0]
+        return found
+
+
+def _in_pieces(batch: Any, target: CudaTarget, tables: int, run: Callable[[_Piece], list[R]]) -> list[R]:
+    """Results of all sequences, in their order; each has so many tables of all cells."""
+    sizes = [strand.codes.size for strand in batch.strands]
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    few = sum(size > _LONG for size in sizes) <= _FEW
+    pieces: list[list[int]] = []
+    for k in order:
+        need = tables * batch.algebra.zero.itemsize * (sizes[k] + 1) ** 2
+        alone = few and sizes[k] > _LONG
+        if not pieces or alone or (len(pieces[-1]) + 1) * need > _PIECE_BYTES:
+            pieces.append([])
+        pieces[-1].append(k)
+
+    def one(device: int, numbers: list[int]) -> list[R]:
+        return run(_Piece(batch, numbers, device))
+
+    found: dict[int, R] = {}
+    for numbers, results in zip(pieces, over_devices(target.devices, pieces, one), strict=True):
+        found.update(zip(numbers, results, strict=True))
+    return [found[k] for k in range(len(sizes))]
+
+
+def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
+    """Best structures; the way back of one long sequence is gone by the CPU."""
+    alg = batch.algebra
+
+    def run(piece: _Piece) -> list[Folded]:
+        piece.launch((fill_sequences, fill_long))
+        n, count = piece.step, len(piece.numbers)
+        shares = np.full((1, 3 * n + 8), alg.one)
+        if piece.alone:
+            with _SLOTS.slot([piece.device]) as slot:
+                cells = piece.cells
+                closed, multi, exterior = (slot.download(f"folding {k}", cells[k]) for k in (0, 2, 4))
+                slot.wait()
+                whole = Intervals(closed, multi, exterior, piece.starts, n)
+                partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
+                strands = strands_of(piece.strands, 1, alg.one)
+                walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
+                return [Folded(float(whole.exterior[0, 0]), partners[0])]
+        found, left = cuda.device_array((count, n), np.int32), cuda.device_array((count, 3, n + 2), np.int32)
+        walk_sequences.launch(
+            -(-count // WARP),
+            WARP,
+            *(batch.rule, alg, piece.weights, piece.texts, piece.lengths, piece.cells),
+            *(uploaded(shares), left, found),
+        )
+        walked = found.copy_to_host()
+        scores = piece.totals().astype(np.float64).tolist()
+        sizes = piece.sizes.tolist()
+        return [Folded(scores[b], walked[b, : sizes[b]]) for b in range(count)]
+
+    return _in_pieces(batch, target, 4, run)
+
+
+def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
+    """Sums and probabilities; None leaves logarithms, and structures to be drawn, to the CPU."""
+    if batch.logarithms or any(batch.shares):
+        return None
+
+    def run(piece: _Piece) -> list[Summed]:
+        piece.launch((fill_sequences, fill_long))
+        totals, n = piece.totals(), piece.step
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(totals).tolist()
+        if not batch.probabilities:
+            return [Summed(logarithm, *_pairs_of(np.empty(0), 1.0, n), []) for logarithm in logarithms]
+        by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
+        piece.launch((derive_sequences, derive_long), by)
+        with _SLOTS.slot([piece.device]) as slot:
+            weights = slot.download("folding 0", piece.cells.closed)
+            slot.wait()
+            told = zip(logarithms, weights, totals, strict=True)
+            return [Summed(logarithm, *_pairs_of(own, total, n), []) for logarithm, own, total in told]
+
+    return _in_pieces(batch, target, 5, run)
+
+
+def _pairs_of(
+    weights: NDArray[np.float64], total: float, step: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Pairs by their first bases, and how probable they are, of weights by spans."""
+    with np.errstate(all="ignore"):
+        # What is no number, where sums do not fit, is kept to be noticed.
+        cells = np.flatnonzero(~(weights <= LEAST * total))
+        rows = cells // step
+        first = (cells - rows * step).astype(np.uint16)
+        # By first bases, whose short numbers NumPy sorts by their digits; they are in the order of spans.
+        order = np.argsort(first, kind="stable")
+        pairs = np.empty((cells.size, 2), np.int32)
+        pairs[:, 0] = first[order]
+        pairs[:, 1] = pairs[:, 0] + rows[order] - 1
+        return pairs, weights[cells[order]] / total

@@ -1,0 +1,87 @@
+"""Folding on GPUs, or in the simulator, against the CPU: scores and structures bit for bit, probabilities."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from support.folding import codes_of, weights_of
+
+from plait.devices.cuda_target import CudaTarget
+from plait.devices.target import CpuTarget
+from plait.dp.intervals import gpu_spans
+from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
+from plait.dp.intervals.nearest_neighbor import NearestNeighbor
+from plait.dp.intervals.tables import Strand
+from plait.lang.algebras import PROBABILITY, SaturatingMaxPlus
+
+pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
+
+BEST = SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))
+SUM = PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))
+
+
+def strands(sizes: list[int], seed: int) -> list[Strand]:
+    draw = random.Random(seed)
+    found = [Strand(codes_of("".join(draw.choices("ACGGU", k=size)))) for size in sizes]
+    size = sizes[-1]
+    places = np.arange(size)
+    # The last one has pairs that are not allowed, a hairpin of its own, and bases that like to stack.
+    special = np.zeros((3, size), np.int16)
+    special[:, ::3] = 1
+    return [
+        *found[:-1],
+        found[-1]._replace(
+            special=special,
+            partners=np.stack([places - 21, places + 21]).astype(np.int32),
+        ),
+    ]
+
+
+@pytest.fixture(params=["a block each", "all blocks"])
+def few_threads(request: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(gpu_spans, "_WARPS", 3)
+    monkeypatch.setattr(gpu_spans, "_LONG_WARPS", 2)
+    monkeypatch.setattr(gpu_spans, "_LONG", 8 if request.param == "all blocks" else 400)
+
+
+@pytest.mark.usefixtures("few_threads")
+def test_best_structures() -> None:
+    drawn = np.random.default_rng(3)
+    weights = weights_of(lambda shape: drawn.integers(-30, 12, shape).astype(np.float32), 80)
+    given = strands([0, 3, 13, 45, 38], 5)
+    batch = FoldBatch(NearestNeighbor(np.float32(-1), np.float32(0)), BEST, weights, given)
+    expected = CpuTarget(1).launch(FOLDS, batch)
+    found = CudaTarget((0,)).launch(FOLDS, batch)
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == other.score
+        assert one.partners.tolist() == other.partners.tolist()
+    assert sum(one.score > 0 for one in found) == 2
+
+
+@pytest.mark.usefixtures("few_threads")
+def test_probabilities() -> None:
+    drawn = np.random.default_rng(4)
+    weights = weights_of(lambda shape: drawn.random(shape) * 0.6, 80)
+    given = strands([2, 11, 44, 37], 6)
+    rule = NearestNeighbor(np.float64(0.6), np.float64(0.9))
+    batch = EnsembleBatch(rule, SUM, weights, given, False, True, [[]] * len(given))
+    expected = CpuTarget(1).launch(ENSEMBLES, batch)
+    found = CudaTarget((0,)).launch(ENSEMBLES, batch)
+    for one, other in zip(found, expected, strict=True):
+        assert one.logarithm == pytest.approx(other.logarithm, rel=1e-12, abs=1e-12)
+        assert one.pairs.tolist() == other.pairs.tolist()
+        assert np.abs(one.probabilities - other.probabilities).max(initial=0) < 1e-12
+    assert sum(one.pairs.size for one in found) > 500
+
+
+def test_what_is_left_to_the_cpu() -> None:
+    drawn = np.random.default_rng(4)
+    weights = weights_of(drawn.random, 40)
+    rule = NearestNeighbor(np.float64(0.6), np.float64(0.9))
+    batch = EnsembleBatch(rule, SUM, weights, strands([20], 1), False, False, [[drawn.random(80)]])
+    (expected,) = CpuTarget(1).launch(ENSEMBLES, batch)
+    (found,) = CudaTarget((0,)).launch(ENSEMBLES, batch)
+    assert found.drawn[0].tolist() == expected.drawn[0].tolist()
