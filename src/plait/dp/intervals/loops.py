@@ -93,7 +93,7 @@ class Strands(NamedTuple):
     `special`, int16 (3, n * group): the hairpin of 3, 4, 6 unpaired bases that begins at a base, or 0.
     `partners`, int32 (2, n * group): the lowest and the highest base that each may pair with.
     `stacked`, (1, n * group): what a stack weighs besides for this base and the next one.
-    `paired`, (2, n * group) or (2, 0): what a base weighs besides if it is paired, and the inverse of that.
+    `paired`, (2, (n + 3) * group) or (2, 0): what a base weighs besides if it is paired, and its inverse.
     """
 
     codes: Any

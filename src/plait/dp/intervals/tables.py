@@ -37,7 +37,8 @@ def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
     partners[1] = longest
     stacked = filled((longest, group), one)
     some = any(strand.paired is not None for strand in sequences)
-    paired = filled((2, longest if some else 0, group), one)
+    # A small loop around is looked for up to three bases behind the last.
+    paired = filled((2, longest + 3 if some else 0, group), one)
     for g, strand in enumerate(sequences):
         n = strand.codes.size
         codes[1 : n + 1, g] = strand.codes
