@@ -437,7 +437,8 @@ def test_memory_does_not_grow_with_the_hits(tmp_path, small_blocks: None) -> Non
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert done.rows == letters - 11
-    assert peaks[2] < 1.5 * peaks[1]
+    # Buffers of outputs have a size of their own; hits that were kept would take six times as much.
+    assert peaks[2] < 3 * peaks[1]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
