@@ -335,13 +335,15 @@ def product_table(
 def barcode_table(
     rows: HitRows, patterns: Sequence[Pattern], names: Sequence[str], first: int
 ) -> pa.RecordBatch:
-    """The barcode of each read from number `first` on: that with fewest errors, if no other has as few.
+    """The barcode of each of the reads `names`, from number `first` on: that with fewest errors.
+
+    There is none if another has as few.
 
     The status is ``assigned``, ``ambiguous`` (then without a barcode) or ``none``.
     """
     import pyarrow as pa
 
-    reads = len(names) - first
+    reads = len(names)
     own = rows.sequence - first
     best = np.full(reads, np.iinfo(np.int64).max)
     np.minimum.at(best, own, rows.distance)
@@ -357,7 +359,7 @@ def barcode_table(
     titles = np.array([p.name for p in patterns], object)
     return pa.record_batch(
         {
-            "read": pa.array(list(names[first:]), pa.string()),
+            "read": pa.array(list(names), pa.string()),
             "status": pa.array(statuses[np.minimum(count, 2)].tolist(), pa.string()),
             "barcode": pa.array([titles[k] if k >= 0 else None for k in chosen.tolist()], pa.string()),
             "distance": pa.array(np.where(count > 0, best, 0), pa.int64(), mask=count == 0),
@@ -481,7 +483,7 @@ def _tables(
     def table(rows: Any, names: Sequence[str], first: int) -> Any:
         if what == "products":
             return product_table(rows, finder.patterns, names, longest)
-        return barcode_table(rows, finder.patterns, names, first)
+        return barcode_table(rows, finder.patterns, names[first : finder.begun], first)
 
     count = done = 0
     names: list[str] = []
@@ -489,7 +491,7 @@ def _tables(
     with open_batches(output, schema, format, *facts) as write:
         for blocks, own in found_in(finder, texts, whole=True):
             batch = table(own, blocks.names, done)
-            done, names = len(blocks.names), blocks.names
+            done, names = finder.begun, blocks.names
             count += batch.num_rows
             if batch.num_rows:
                 write(batch)

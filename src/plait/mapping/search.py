@@ -188,6 +188,8 @@ class Finder:
         self.target: Target = resolve(settings.device, settings.threads)
         self.letters = self.sites = 0
         self.strange: set[str] = set()
+        # Sequences whose blocks have been looked at; those that are read may be further.
+        self.begun = 0
         limits = [settings.limits_of(pattern) for pattern in self.patterns]
         self.statuses = [
             status_of(pattern, errors) for pattern, (_, errors) in zip(self.patterns, limits, strict=True)
@@ -651,6 +653,7 @@ class Finder:
         held: list[HitRows] = []
         for block in ahead(blocks, BLOCKS_AHEAD, threads):
             rows = self.block(block)
+            self.begun = int(block.sequences[-1]) + 1
             np.add.at(self.totals, (rows.pattern, rows.distance), 1)
             fit = block.letters.size * _MANY_HITS // max(len(rows), 1)
             blocks.most = min(max(fit, _FEWEST_LETTERS), 8 * blocks.most, most)
