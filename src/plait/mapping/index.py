@@ -143,14 +143,14 @@ def sort_entries(entries: Any, begin: Any, end: Any, stack: Any) -> None:
 
 
 @kernel
-def places_kernel(entries: Any, first: int, last: int) -> bool:
-    """Whether all places are between these, the last exclusive."""
+def places_kernel(entries: Any, first: int, last: int) -> int:
+    """Whether (1 or 0) all places are between these, the last exclusive."""
     least, most = np.int64(first), np.int64(first)
     for k in range(entries.size):
         place = entries[k] & 0xFFFFFFFF
         least = min(least, place)
         most = max(most, place)
-    return bool(least >= first and most < max(last, first + 1))
+    return int(least >= first and most < max(last, first + 1))
 
 
 @shared
