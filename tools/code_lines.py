@@ -26,14 +26,14 @@ class Size(NamedTuple):
     code: int = 0
 
 
-#: What there was before the subjects below; it may become less. The aim for it: 260 files, 75,000 lines,
-#: 50,000 of code.
-BASE = Size(files=232, lines=75_550, code=51_000)
+#: What there was before the subjects below; it may become less.
+BASE = Size(files=208, lines=74_350, code=50_000)
 #: What each subject since has added.
 ADDITIONS = {
-    "find (dp/bitparallel, mapping, formats/twobit, cli/find)": Size(files=14, lines=3_750, code=2_700),
-    "map and index (mapping, cli/map)": Size(files=10, lines=3_250, code=2_250),
-    "fold (dp/intervals, folding, cli/fold)": Size(files=15, lines=3_400, code=2_350),
+    "find (dp/bitparallel, mapping, formats/twobit, cli/find)": Size(files=16, lines=5_550, code=4_000),
+    "map and index (mapping, cli/map)": Size(files=9, lines=2_500, code=1_720),
+    "fold (dp/intervals, folding, cli/fold)": Size(files=21, lines=6_050, code=4_275),
+    "words of bits and lanes of one, for these (lang, devices, formats)": Size(lines=150, code=115),
 }
 BUDGET = Size(*map(sum, zip(BASE, *ADDITIONS.values(), strict=True)))
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -110,10 +110,6 @@ class Genome:
         """Letters of all contigs."""
         return int(self.lengths.sum())
 
-    def contig_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The contig that begins last, not behind each place, int64; 0 before the first."""
-        return np.maximum(np.searchsorted(self.starts, places, "right") - 1, 0)
-
     def letters_of(self, contig: int, first: int = 0, most: int = _MOST_LETTERS) -> NDArray[np.uint8]:
         """Letters of a contig from one on as bytes, at most so many; N for others than A, C, G and T."""
         out = np.empty(min(int(self.lengths[contig]) - first, most), np.uint8)
