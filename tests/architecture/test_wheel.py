@@ -38,6 +38,9 @@ COMMANDS = (
     "search {inputs}/proteins.fasta {inputs}/proteins.fasta -o hits.m8 --device cpu",
     "vdj annotate {inputs}/reads_1.fastq --germline mouse_trb -o reads.tsv --clonotypes clonotypes.tsv",
     "hsi compress {inputs}/cube.npy -o cube.c123",
+    "find {inputs}/guides.tsv {inputs}/genome.fasta -o found.tsv --pam NGG --device cpu",
+    "map {inputs}/short_1.fastq {inputs}/genome.fasta -o mapped.sam",
+    "fold {inputs}/rna.fasta -o folded.txt --probabilities --device cpu",
 )
 
 
