@@ -14,6 +14,7 @@ import pytest
 
 from plait import __version__
 from plait.vdj import STATUSES, PathModel, count_paths
+from plait.vdj.calls import STATUS_MEANINGS
 from plait.vdj.germline import load_germline
 
 BASE = ("--germline", "mouse_trb")
@@ -185,9 +186,12 @@ def test_the_summary(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path
 
 
 def test_every_status_has_a_meaning() -> None:
-    from plait.reports.count_text import MEANINGS
-
-    assert tuple(MEANINGS) == STATUSES
+    # In this order: places in it are stored.
+    of_v = ["missing_v_call", "unknown_v_call", "ambiguous_v_call", "no_v_anchor"]
+    of_junction = ["ok", "missing_junction", "invalid_symbol", "too_short", "too_long"]
+    of_j = [name.replace("_v_", "_j_") for name in of_v]
+    assert list(STATUSES) == [*of_junction, *of_v, *of_j, "count_overflow"]
+    assert all(STATUS_MEANINGS[name].strip() for name in STATUSES)
 
 
 def test_threads_do_not_change_a_byte(plait: Any, mouse_rows: Any, write_tsv: Any, tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ CLONOTYPE = ("junction", "v_gene", "j_gene")
 #: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
 _MOST_COPIES = 1 << 40
 #: Distinct calls whose genes are remembered.
-_MOST_CALLS = 1 << 16
+_MOST_REMEMBERED = 1 << 16
 
 
 class GeneNames:
@@ -317,7 +317,7 @@ class GeneNames:
         """The gene of every V or J call as text, empty where there is no call."""
         encoded = text_of(calls).dictionary_encode()
         texts = encoded.dictionary.to_pylist()
-        if len(self._known) > _MOST_CALLS:
+        if len(self._known) > _MOST_REMEMBERED:
             self._known.clear()
         for call in texts:
             if call not in self._known:

@@ -34,7 +34,7 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary
 from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
 
-#: Bytes of reads that wait in memory until they are sorted by UMI; the peak is about six times as much.
+#: Bytes of reads, or rows, that wait in memory until they are sorted by UMI, or collapsed; the peak is about six times as much.
 _WAITING_BYTES = 8 << 20
 
 
@@ -272,8 +272,6 @@ def _cell(value: Any) -> str:
 
 
 _Path = str | os.PathLike[str]
-#: Bytes of rows that wait in memory until they are collapsed; the peak is about six times as much.
-_WAITING_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
