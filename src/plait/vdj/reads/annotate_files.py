@@ -34,7 +34,7 @@ from plait.vdj.germline import GermlineSet
 from plait.vdj.reads.annotator import ReadAnnotator, ReadSummary
 from plait.vdj.reads.rearrangements import STATUSES, AnnotationSettings, schema_of
 
-#: Bytes of reads, or rows, that wait in memory until they are sorted by UMI, or collapsed; the peak is about six times as much.
+#: Bytes of reads or rows that wait in memory to be sorted or collapsed; the peak is about six times that.
 _WAITING_BYTES = 8 << 20
 
 
