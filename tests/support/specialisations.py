@@ -14,7 +14,7 @@ __all__ = ["MORE", "MOST", "Specialisations"]
 MOST = 8
 #: Two algebras, two sources of scores, with and without choices; and two of 32 bits for what overflows.
 #: Numbers of 8, 16 and 32 bits with both costs of gaps, and ends at any cell, in rows or in columns.
-MORE = {"plait.dp.pairs.lists.align_pairs": 10, "plait.dp.pairs.inter_sequence.score_some_blocks": 10}
+MORE = {"plait.dp.pairs.lists.align_pairs": 12, "plait.dp.pairs.inter_sequence.score_some_blocks": 10}
 
 
 class Specialisations:
