@@ -17,6 +17,7 @@ import os
 import queue
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -213,9 +214,12 @@ def main() -> None:
                 processors.put(processor)
 
         chosen = [c for c in (FIRST if options.first else COMMANDS) if options.only in c]
+        ratios = []
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             for told in concurrent.futures.as_completed(pool.submit(timed, one) for one in enumerate(chosen)):
+                ratios.append(float(told.result().split()[2]))
                 print(told.result(), flush=True)
+        print(f"# geometric mean of the ratios: {statistics.geometric_mean(ratios):.3f}")
 
 
 if __name__ == "__main__":

@@ -111,3 +111,27 @@ def test_right_lists_pass(tmp_path: Path) -> None:
     (tmp_path / "__init__.py").write_text('"""Nothing public."""\n')
     (tmp_path / "module.py").write_text('__all__ = ["f"]\ndef f(): pass\ndef _g(): pass\n')
     assert faults(tmp_path) == []
+
+
+def names_given_twice(tree: ast.Module) -> list[str]:
+    """Names that a module assigns at its top level and then again, but for what is made of itself."""
+    known: set[str] = set()
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            given = {target.id for target in targets if isinstance(target, ast.Name)}
+            used = {name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)}
+            found += sorted((given & known) - used)
+            known |= given
+    return found
+
+
+def test_no_constant_is_given_twice(package: Path) -> None:
+    paths = sorted(package.rglob("*.py"))
+    found = [f"{p}: {n}" for p in paths for n in names_given_twice(ast.parse(p.read_text("utf-8")))]
+    assert not found, "\n".join(found)
+
+
+def test_a_constant_that_is_given_twice_is_found() -> None:
+    assert names_given_twice(ast.parse("A = 1\nB: int = 2\nA = A + 1\nB = 3\n")) == ["B"]
