@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.errors import PlaitError
+from plait.formats.cubes import envi
 from plait.formats.cubes import files as cube_files
 from plait.formats.cubes.envi import new_envi_header, parse_envi_header, with_fields
 from plait.formats.cubes.files import CubeFile, CubeFileWriter, RawShape, create_cube, open_cube
@@ -145,13 +146,18 @@ PIECES = [
 ]
 
 
+@example(["lines = 2\n", "lines", "="])
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(LINES))))
 def test_any_header_is_read_or_refused(pieces: list[str]) -> None:
     text = "ENVI\n" + "".join(pieces)
     with contextlib.suppress(PlaitError):
         header = parse_envi_header(text, "h")
         assert all(text.count(value) for value in header.fields.values())
-        assert with_fields(text, header.fields) == text
+        names = [entry.name for entry in envi._entries(text)]
+        same = with_fields(text, header.fields)
+        assert parse_envi_header(same, "h").fields == header.fields
+        # Programs differ in which of several lines of a name counts: all are made alike.
+        assert same == text or len(set(names)) < len(names)
         layout = header.layout()
         assert parse_envi_header(new_envi_header(layout, text), "h").layout() == layout
 

@@ -187,7 +187,8 @@ def parse_envi_header(text: str, path: str | os.PathLike[str]) -> EnviHeader:
 def with_fields(text: str, fields: Mapping[str, str]) -> str:
     r"""A header with other values of some fields; all the rest stays as it is, byte for byte.
 
-    Names are in lower case. A field that is not there yet is added at the end.
+    Names are in lower case. A field that is not there yet is added at the end; one that is there several
+    times, of which the last counts, gets the value everywhere.
 
     >>> with_fields("ENVI\nbands = 3\n; kept\n", {"bands": "4", "byte order": "1"})
     'ENVI\nbands = 4\n; kept\nbyte order = 1\n'
