@@ -11,6 +11,7 @@ every machine::
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import importlib.util
 import re
@@ -26,7 +27,6 @@ import pyarrow.parquet as pq
 from plait.alphabets import translate
 from plait.vdj.germline.airr_json import airr_text
 from plait.vdj.germline.fasta import with_found_anchor
-from plait.vdj.germline.files import write_texts
 from plait.vdj.germline.germline_set import Allele, Functionality, GermlineSet, Segment
 
 PACKAGE = "pyimmunarch"
@@ -175,13 +175,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs")
     options = parser.parse_args()
     groups = read_table(options.parquet or find_table())
-    texts = {options.output / f"{name}_germline.json": text_of(build(name, groups)) for name in SETS}
+    texts = {options.output / f"{name}_germline.json.gz": text_of(build(name, groups)) for name in SETS}
     if options.check:
-        stale = [p.name for p, text in texts.items() if not p.is_file() or p.read_text("utf-8") != text]
+        stale = [
+            p.name
+            for p, text in texts.items()
+            if not p.is_file() or gzip.decompress(p.read_bytes()).decode() != text
+        ]
         print(f"differ: {', '.join(stale)}" if stale else "up to date")
         return 1 if stale else 0
-    write_texts(texts)
-    for path in texts:
+    for path, text in texts.items():
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
         print(path)
     return 0
 

@@ -199,7 +199,7 @@ def test_broken_files_are_said(tmp_path: Path, v: str, message: str) -> None:
 def test_a_name_without_a_segment_needs_files_of_their_own(tmp_path: Path) -> None:
     v, j, _ = trio(tmp_path, f">mydv7\n{V}\n")
     assert read_fasta_trio(v, j).v[0].name == "mydv7"
-    with pytest.raises(FormatError, match="line 1: found allele 'mydv7', expected a name with V, D or J"):
+    with pytest.raises(FormatError, match="line 1: found allele 'mydv7', expected a name with V, D, J or C"):
         read_fasta(v)
 
 
