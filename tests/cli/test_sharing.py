@@ -120,7 +120,7 @@ SHARED = {
 
 
 def test_who_shares_what(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
-    """Amino acids alone, named subjects, two conditions and overlaps, of no more columns than the key needs."""
+    """Amino acids alone, named subjects, two conditions and overlaps, of the columns that the key needs."""
     out, overlap = tmp_path / "out.parquet", tmp_path / "overlap.tsv"
     words = ("--key", "cdr3aa", "--list-subjects", "--condition", "state", "--overlap", overlap)
     found = plait("vdj", "sharing", write_tsv(SHARED), *words, "-o", out)
