@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from plait.cli.options import (
+    MODEL,
     Bar,
     CallsOption,
     DeviceOption,
@@ -18,6 +19,7 @@ from plait.cli.options import (
     RowProgress,
     RunParameters,
     Signed,
+    ThreadsOption,
     WholeNumber,
     germline_named,
     model_named,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 _RUN = RunParameters()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class GivenModel:
     """Which recombination model is used.
@@ -231,7 +233,7 @@ def generate(
     print(f"table    {made.output}")
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class StartParameters:
     """Options of the genes that a model is made of.
@@ -281,7 +283,7 @@ class StartParameters:
         return model_from_germline(alleles, self.chain, most_insertions=self.most_insertions)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Evidence")
 @dataclass(frozen=True, kw_only=True)
 class EvidenceParameters:
     """Options of the evidence.
@@ -327,7 +329,7 @@ def infer(
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Infer a recombination model from one or more tables.
 
