@@ -332,6 +332,11 @@ for _name, _function, _help in (
     ("infer", "model:infer", "Infer a recombination model from one or more tables."),
     ("sharing", "count:sharing", "Count in how many individuals each clonotype occurs."),
     (
+        "diversity",
+        "repertoires:diversity",
+        "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
+    ),
+    (
         "study",
         "study:study",
         "Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",

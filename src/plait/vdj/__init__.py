@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.rearrangements import AnnotationSettings
+    from plait.vdj.repertoires.diversity import DiversitySettings, RepertoireDiversity, diversity
     from plait.vdj.sharing_table import SharingTable, sharing
 
 __all__ = [
@@ -22,16 +23,19 @@ __all__ = [
     "AlleleLimits",
     "AnnotationSettings",
     "Annotations",
+    "DiversitySettings",
     "Explanation",
     "NewAlleles",
     "PathCounter",
     "PathCounts",
     "PathModel",
     "PathTotals",
+    "RepertoireDiversity",
     "SharingTable",
     "Study",
     "annotate",
     "count_paths",
+    "diversity",
     "explain",
     "find_new_alleles",
     "sharing",
@@ -51,6 +55,7 @@ _HOME = {
         "models": ("PathModel",),
         "reads.annotator": ("Annotations", "annotate"),
         "reads.rearrangements": ("AnnotationSettings",),
+        "repertoires.diversity": ("DiversitySettings", "RepertoireDiversity", "diversity"),
         "sharing_table": ("SharingTable", "sharing"),
     }.items()
     for name in names
