@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.rearrangements import AnnotationSettings
     from plait.vdj.repertoires.diversity import DiversitySettings, RepertoireDiversity, diversity
-    from plait.vdj.sharing_table import SharingTable, sharing
+    from plait.vdj.repertoires.expected import ExpectedSharing, GenerationSettings
+    from plait.vdj.repertoires.sharing import SharingSettings, SharingSummary, SharingTable, sharing
 
 __all__ = [
     "STATUSES",
@@ -24,13 +25,17 @@ __all__ = [
     "AnnotationSettings",
     "Annotations",
     "DiversitySettings",
+    "ExpectedSharing",
     "Explanation",
+    "GenerationSettings",
     "NewAlleles",
     "PathCounter",
     "PathCounts",
     "PathModel",
     "PathTotals",
     "RepertoireDiversity",
+    "SharingSettings",
+    "SharingSummary",
     "SharingTable",
     "Study",
     "annotate",
@@ -56,7 +61,8 @@ _HOME = {
         "reads.annotator": ("Annotations", "annotate"),
         "reads.rearrangements": ("AnnotationSettings",),
         "repertoires.diversity": ("DiversitySettings", "RepertoireDiversity", "diversity"),
-        "sharing_table": ("SharingTable", "sharing"),
+        "repertoires.expected": ("ExpectedSharing", "GenerationSettings"),
+        "repertoires.sharing": ("SharingSettings", "SharingSummary", "SharingTable", "sharing"),
     }.items()
     for name in names
 }

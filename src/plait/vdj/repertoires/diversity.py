@@ -29,7 +29,7 @@ from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.stats.contingency import q_values
 from plait.vdj.calls import text_of
-from plait.vdj.sharing_table import sharing
+from plait.vdj.repertoires.sharing import sharing
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
