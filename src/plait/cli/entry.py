@@ -336,6 +336,11 @@ for _name, _function, _help in (
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
     (
+        "diversity",
+        "repertoires:diversity",
+        "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
+    ),
+    (
         "study",
         "study:study",
         "Study convergent recombination: path counts, sharing, frequency, and what predicts sharing.",
