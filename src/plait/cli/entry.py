@@ -170,10 +170,10 @@ def _own_warnings() -> Iterator[None]:
 
 
 class _NoPandas:
-    """Keeps pyarrow from importing pandas, which takes longer than many a command and which nothing uses."""
+    """Keeps pyarrow from importing pandas, which takes longer than many a command; anndata alone needs it."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
+        if name == "pandas" and "anndata" not in sys.modules:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -330,7 +330,11 @@ for _name, _function, _help in (
     ),
     ("generate", "model:generate", "Draw junctions from a recombination model."),
     ("infer", "model:infer", "Infer a recombination model from one or more tables."),
-    ("sharing", "count:sharing", "Count in how many individuals each clonotype occurs."),
+    (
+        "sharing",
+        "sharing:sharing",
+        "Tell which clonotypes individuals share, and which more than generation explains.",
+    ),
     (
         "study",
         "study:study",
