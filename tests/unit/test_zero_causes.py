@@ -255,5 +255,3 @@ def test_the_furthest_match_stands_beside_the_text(ends: list[str], text: str) -
     begun = {end[:n] for end in ends for n in range(len(end) + 1)}
     matched = [n for n in range(1, len(text) + 1) if text[:n] in begun]
     assert _furthest(text, sorted(set(ends))) == max(matched, default=0)
-        n for n in range(7) if n == 0 or (text[:n] in begun and n <= len(text))
-    )
