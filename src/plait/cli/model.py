@@ -327,6 +327,7 @@ def infer(
     iterations: WholeNumber = 200,
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
+    accelerate: bool = True,
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
@@ -353,10 +354,13 @@ def infer(
     iterations
         Most passes over the evidence.
     tolerance
-        Passes end when the mean log-likelihood of a junction grows by less.
+        Passes end when a step of expectation maximisation raises the mean log-likelihood of a junction by
+        less.
     pseudocount
         Added to the expected number of every possible choice, so that what few junctions did not show stays
         possible.
+    accelerate
+        Try to go further in every third pass, in the direction of the two before it (SQUAREM).
     report
         Write the report: one HTML file that needs no network.
     resume
@@ -387,6 +391,7 @@ def infer(
             iterations=iterations,
             tolerance=tolerance,
             pseudocount=pseudocount,
+            accelerate=accelerate,
             threads=threads,
             resume=resume,
             force=force,
