@@ -65,6 +65,7 @@ def pgen(
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
     log10: Flag = False,
+    min_v_identity: float | None = None,
     layout: JunctionLayoutOption = "airr",
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
@@ -88,6 +89,9 @@ def pgen(
         each row names; v and j those of V or of J alone.
     log10
         Add the common logarithms as columns.
+    min_v_identity
+        Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
+        for immunoglobulins and 0 for T cell receptors; 0 computes all.
     layout
         Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
         after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
@@ -114,6 +118,7 @@ def pgen(
             of=of,
             calls=calls,
             log10=log10,
+            min_v_identity=min_v_identity,
             layout=layout,
             device=device,
             executor=executor,
