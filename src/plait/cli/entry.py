@@ -336,6 +336,11 @@ for _name, _function, _help in (
         "Tell which clonotypes individuals share, and which more than generation explains.",
     ),
     (
+        "neighbours",
+        "repertoires:neighbours",
+        "Count the clonotypes near receptors of known specificity, beside what chance gives.",
+    ),
+    (
         "diversity",
         "repertoires:diversity",
         "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
