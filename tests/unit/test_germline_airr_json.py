@@ -94,7 +94,7 @@ def test_what_the_schema_requires_is_written(tmp_path: Path) -> None:
             assert d["unaligned_sequence"][d["cdr3_start"] - 4 : d["cdr3_start"] - 1] in ("TGT", "TGC")
         if allele["sequence_type"] == "J":
             start = allele["j_cdr3_end"] - 1
-            assert allele["coding_sequence"][start : start + 3] in ("TTT", "TTC", "TGG")
+            assert allele["coding_sequence"][start : start + 3] in ("TTT", "TTC", "TGG", "CAT")  # TRBJ1-7
             # Codon position 1, 2 or 3 of the first base: so many bases are left before the next codon.
             assert start % 3 == (4 - allele["j_codon_frame"]) % 3
 

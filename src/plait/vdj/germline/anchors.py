@@ -373,7 +373,8 @@ def _sequence_findings(allele: Allele) -> Iterator[Finding]:
 def _stop_codon(allele: Allele) -> Iterator[Finding]:
     # Beyond the anchor of a V and before that of a J, a stop can be trimmed away in joining.
     if allele.segment == "V":
-        protein = translate(allele.sequence[: allele.anchor])
+        frame = 0 if allele.anchor is None else allele.anchor % 3
+        protein = translate(allele.sequence[frame : allele.anchor])
         where = (
             "before its conserved codon" if allele.anchor is not None else "in the frame of its first base"
         )
