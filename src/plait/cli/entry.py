@@ -271,6 +271,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
         "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
     ),
+    "vdj neighbours": (
+        "plait vdj neighbours known.tsv donors.tsv --model human_TRB -o near.tsv",
+        "plait vdj neighbours known.tsv donors.tsv --control healthy.tsv --edits 1 -o near.tsv",
+    ),
     "vdj diversity": (
         "plait vdj diversity donors.tsv -o diversity.tsv --rarefaction curves.tsv --usage usage.tsv",
     ),
@@ -340,6 +344,11 @@ for _name, _function, _help in (
         "sharing",
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
+    ),
+    (
+        "neighbours",
+        "repertoires:neighbours",
+        "Count the clonotypes near receptors of known specificity, beside what chance gives.",
     ),
     (
         "diversity",
