@@ -26,6 +26,8 @@ from plait.dp.intervals.tables import filled
 from plait.lang.algebras import choice, extend
 
 LETTERS = "NACGU"
+#: Those with a weight of their own.
+HAIRPINS = ("CAAAG", "GGAAAC", "CAAAAAAG")
 PAIRS = ("", "CG", "GC", "GU", "UG", "AU", "UA")
 
 
@@ -55,8 +57,8 @@ def weights_of(draw: Any, most: int) -> LoopWeights:
         draw((7, 7, 5, 5, 5, 5)),
         draw((7 * 36, 6)),
         draw((7 * 36, 6)),
-        draw((2,)),
-    ).packed()
+        draw((1 + len(HAIRPINS),)),
+    ).packed([codes_of(hairpin).tolist() for hairpin in HAIRPINS])
 
 
 def all_alike(value: Any, most: int) -> LoopWeights:

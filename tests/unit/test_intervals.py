@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.folding import (
+    HAIRPINS,
     all_alike,
     cell_by_cell,
     codes_of,
@@ -20,6 +21,7 @@ from support.folding import (
 )
 
 from plait.devices.target import interpreted
+from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
@@ -206,3 +208,20 @@ def test_structures_are_drawn_as_often_as_they_weigh() -> None:
     # Five standard deviations of the distribution, about.
     assert cells > 20
     assert chi < cells + 5 * math.sqrt(2 * cells)
+
+
+@pytest.mark.interpreted
+def test_hairpins_with_a_weight_of_their_own() -> None:
+    weights = scores(9)
+    plain_ones = weights._replace(keys=weights.keys[:, :1])
+    for number, hairpin in enumerate(HAIRPINS, 1):
+        for sequence, known in ((hairpin, True), (hairpin.replace("AAA", "AUA", 1), False)):
+            strands = strands_of([Strand(codes_of(sequence))], 1, BEST.one)
+            last = len(sequence) - 1
+            row = inward_row(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
+            found, other = (
+                hairpin_weight(table, strands, BEST, row, 0, last, 0) for table in (weights, plain_ones)
+            )
+            assert (found != other) == known
+            if known:
+                assert found == weights.values[0, _SPECIAL + number]

@@ -478,8 +478,7 @@ def _one_by_one(
     filled = np.flatnonzero((parts.sizes > 0) & (np.diff(index.words.bounds)[alleles] > 0))
     if filled.size:
         task = pair_task(index, parts.take(filled), alleles[filled])
-        # What keeps choices is compiled for the traceback anyway.
-        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task)).scores
+        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=False), task)).scores
     return scores
 
 
