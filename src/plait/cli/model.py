@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from plait.cli.options import (
+    MODEL,
     Bar,
     CallsOption,
     DeviceOption,
@@ -18,6 +19,7 @@ from plait.cli.options import (
     RowProgress,
     RunParameters,
     Signed,
+    ThreadsOption,
     WholeNumber,
     germline_named,
     model_named,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 _RUN = RunParameters()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class GivenModel:
     """Which recombination model is used.
@@ -40,8 +42,9 @@ class GivenModel:
     Attributes
     ----------
     model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
+        The recombination model: human_TRB, which comes with plait; human_TRA, human_IGH, human_IGK,
+        human_IGL, mouse_TRA, mouse_TRB or righor_human_TRB, which plait[models] brings; a JSON file of
+        plait; or a folder of IGoR or OLGA.
     repair_anchors
         Mend genes of the model whose conserved codon is not where the model says, where there is one way to
         do so; each is named, and recorded in the provenance.
@@ -231,7 +234,7 @@ def generate(
     print(f"table    {made.output}")
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class StartParameters:
     """Options of the genes that a model is made of.
@@ -281,7 +284,7 @@ class StartParameters:
         return model_from_germline(alleles, self.chain, most_insertions=self.most_insertions)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Evidence")
 @dataclass(frozen=True, kw_only=True)
 class EvidenceParameters:
     """Options of the evidence.
@@ -327,7 +330,7 @@ def infer(
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Infer a recombination model from one or more tables.
 

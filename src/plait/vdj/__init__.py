@@ -15,23 +15,32 @@ if TYPE_CHECKING:
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.rearrangements import AnnotationSettings
-    from plait.vdj.sharing_table import SharingTable, sharing
+    from plait.vdj.repertoires.diversity import DiversitySettings, RepertoireDiversity, diversity
+    from plait.vdj.repertoires.expected import ExpectedSharing, GenerationSettings
+    from plait.vdj.repertoires.sharing import SharingSettings, SharingSummary, SharingTable, sharing
 
 __all__ = [
     "STATUSES",
     "AlleleLimits",
     "AnnotationSettings",
     "Annotations",
+    "DiversitySettings",
+    "ExpectedSharing",
     "Explanation",
+    "GenerationSettings",
     "NewAlleles",
     "PathCounter",
     "PathCounts",
     "PathModel",
     "PathTotals",
+    "RepertoireDiversity",
+    "SharingSettings",
+    "SharingSummary",
     "SharingTable",
     "Study",
     "annotate",
     "count_paths",
+    "diversity",
     "explain",
     "find_new_alleles",
     "sharing",
@@ -51,7 +60,9 @@ _HOME = {
         "models": ("PathModel",),
         "reads.annotator": ("Annotations", "annotate"),
         "reads.rearrangements": ("AnnotationSettings",),
-        "sharing_table": ("SharingTable", "sharing"),
+        "repertoires.diversity": ("DiversitySettings", "RepertoireDiversity", "diversity"),
+        "repertoires.expected": ("ExpectedSharing", "GenerationSettings"),
+        "repertoires.sharing": ("SharingSettings", "SharingSummary", "SharingTable", "sharing"),
     }.items()
     for name in names
 }

@@ -181,9 +181,9 @@ _SURE: Final = 1e-4
 _LEAST_WITH_MATE: Final = 10
 #: Where a J should not be, left of the V, chance must explain it so much less.
 _LEFT: Final = 0.01
-#: A V is doubtful with more than one error in so many columns, or if its score is low and it leaves more
-#: bases to its left unexplained, which both the read and the allele have.
-_DOUBTFUL_COLUMNS, _MOST_UNEXPLAINED, _LONG_SCORE = 20, 12, 60
+#: A V is doubtful with more than one error in so many columns, if it is short or has gaps, or if its score is
+#: low and it leaves more bases to its left unexplained, which both the read and the allele have.
+_DOUBTFUL_COLUMNS, _MOST_UNEXPLAINED, _LONG_SCORE, _SHORT_SCORE = 20, 12, 60, 40
 #: Bases of a read in which a short V is looked for.
 _LONGEST: Final = 4096
 #: Reads that are aligned with all alleles at a time.
@@ -232,12 +232,29 @@ def best_of_read(
     return rows[order[np.flatnonzero(np.diff(reads[order], prepend=-1))]]
 
 
+def _scores(target: Target, index: SegmentIndex, parts: Parts, pairs: Pairs) -> NDArray[np.int64]:
+    """Score of each pair; the best one of an item and frame tells whether gaps pay in the others, too."""
+    scores, rows = pairs.scores.copy(), np.flatnonzero(pairs.open)
+    frames = index.frames[pairs.alleles[rows]]
+    keys = pairs.items[rows] * len(index.queries) + frames
+    order = np.lexsort((-scores[rows], keys))
+    first = np.diff(keys[order], prepend=-1) != 0
+    leads = rows[order[first]]
+    scores[leads] = score_pairs(target, index, parts.take(leads), pairs.alleles[leads])
+    better = (scores[leads] > pairs.scores[leads])[np.cumsum(first) - 1]
+    rest = rows[order[better & ~first]]
+    scores[rest] = score_pairs(target, index, parts.take(rest), pairs.alleles[rest])
+    return scores
+
+
 def _best_calls(target: Target, index: GermlineIndex, items: Items, pairs: Pairs) -> _Calls:
     """The best alleles of each item, for each germline set that has some of them."""
     parts = Parts(items.own.codes, pairs.firsts, pairs.lasts)
-    scores = totals = score_pairs(target, index.v, parts, pairs.alleles)
     least = 1
-    if items.mates is not None:
+    if items.mates is None:
+        scores = totals = _scores(target, index.v, parts, pairs)
+    else:
+        scores = score_pairs(target, index.v, parts, pairs.alleles)
         totals = scores + score_pairs(target, index.v, items.mate_parts(pairs.items), pairs.alleles)
         least = _LEAST_WITH_MATE
     best = np.zeros(items.reads.size, np.int64)
@@ -328,8 +345,10 @@ def _doubtful(answers: Answers) -> NDArray[np.bool_]:
     either = paths.read_end - paths.read_start + paths.germline_end - paths.germline_start - both
     errors = paths.mismatches + either - columns
     unexplained = np.minimum(answers.v.read_start, paths.germline_start)
-    short = (unexplained > _MOST_UNEXPLAINED) & (answers.v.scores < _LONG_SCORE)
-    return np.asarray((_DOUBTFUL_COLUMNS * errors > columns) | short)
+    low = (unexplained > _MOST_UNEXPLAINED) & (answers.v.scores < _LONG_SCORE)
+    # What is long and without gaps shares words with every allele that is like it.
+    short = (answers.v.scores < _SHORT_SCORE) | (paths.runs.sizes > 1)
+    return np.asarray((_DOUBTFUL_COLUMNS * errors > columns) & short | low)
 
 
 def answers_by_v(
@@ -379,6 +398,8 @@ def _all_pairs(
         np.full(items.size * alleles, NOWHERE),
         firsts.repeat(alleles),
         lasts.repeat(alleles),
+        np.zeros(items.size * alleles, np.int64),
+        np.ones(items.size * alleles, np.bool_),
     )
 
 
@@ -513,15 +534,16 @@ class DCalls(NamedTuple):
 
 
 @shared
-def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, out: Any) -> None:
-    """Find the longest match with a D between V and J, the leftmost one of them, of `least` bases or more.
+def call_d(
+    reads: Any, words: Any, masks: Any, least: int, group: int, i: int, begin: int, end: int, out: Any
+) -> None:
+    """Find the longest match with a D in [begin, end), the leftmost one of them, of `least` bases or more.
 
-    `group` is the germline set; `out`, `DCalls` without a D so far, is changed in place.
+    `group` is the germline set; `out`, `DCalls` with a shorter D or none so far, is changed in place.
     """
     base = reads.starts[i]
-    end = reads.j.read_start[i]
     best = least
-    for a in range(reads.v.read_end[i], end):
+    for a in range(begin, end):
         if end - a < best:
             break
         for w in range(words.word_starts[group], words.word_starts[group + 1]):
@@ -536,7 +558,7 @@ def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, o
                 size += 1
             if size < best or size == 0:
                 continue
-            if size > best or out.allele[i] < 0:
+            if size > best or out.read_end[i] - out.read_start[i] < best:
                 best = size
                 out.ties[i] = 0
                 bit = lowest_bit(alive)
@@ -581,15 +603,17 @@ def d_places(germlines: Sequence[GermlineSet], d: Sequence[Sequence[Allele]]) ->
     return np.array(rows, np.int64).reshape(len(rows), longest + 1)
 
 
-def d_names(calls: DCalls, groups: NDArray[np.int64], d: Sequence[Sequence[Allele]]) -> pa.Array:
-    """Names of the D alleles with the longest match, that of the coordinates first.
+def names_of_ties(
+    first: NDArray[Any], ties: NDArray[np.int64], groups: NDArray[np.int64], names: Sequence[Sequence[str]]
+) -> pa.Array:
+    """Names whose bits are set in `ties`, that of number `first` before the others; null where it is -1.
 
-    `groups` are the germline sets of the reads, `d` the alleles of each.
+    `groups` are the germline sets of the reads, `names` those of each set.
     """
-    keys = np.stack([groups, calls.allele.astype(np.int64), calls.ties], axis=1)
+    keys = np.stack([groups, first.astype(np.int64), ties], axis=1)
     kinds, place = np.unique(keys, axis=0, return_inverse=True)
-    names: list[str | None] = []
-    for group, first, ties in kinds.tolist():
-        others = [k for k in range(len(d[group])) if ties >> k & 1 and k != first]
-        names.append(",".join(d[group][k].name for k in (first, *others)) if first >= 0 else None)
-    return pa.array(names, pa.string()).take(pa.array(place.ravel()))
+    found: list[str | None] = []
+    for group, own, bits in kinds.tolist():
+        others = [k for k in range(len(names[group])) if bits >> k & 1 and k != own]
+        found.append(",".join(names[group][k] for k in (own, *others)) if own >= 0 else None)
+    return pa.array(found, pa.string()).take(pa.array(place.ravel()))
