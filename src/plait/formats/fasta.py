@@ -1,8 +1,7 @@
 """Read FASTA files in blocks of whole records, at the speed of array operations; and names of records.
 
-Bytes are looked at by NumPy, those of long records by compiled code, a piece of the file at a time; Python sees
-each header once and no other line.
-Names that come again are found in bounded memory.
+Bytes are looked at by NumPy, those of long records by compiled code, a piece of the file at a time; Python
+sees each header once and no other line. Names that come again are found in bounded memory.
 """
 
 from __future__ import annotations
