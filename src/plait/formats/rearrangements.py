@@ -23,20 +23,27 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import resources
 from itertools import islice
 from os import PathLike
-from typing import Final, NoReturn, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import ByteSource, FileKind, foreign_content, identify, sniff, unchanged
+from plait.formats.compression import (
+    ByteSource,
+    FileKind,
+    foreign_content,
+    identify,
+    read_ahead,
+    sniff,
+    unchanged,
+)
 from plait.formats.parquet import ParquetInput
 from plait.types import Closing
 
@@ -236,8 +243,6 @@ MOST_BYTES: Final = 32 << 20
 #: Bytes that a row may have.
 LARGEST_ROW: Final = 16 << 20
 
-T = TypeVar("T")
-
 
 def reblock(
     batches: Iterable[pa.RecordBatch], rows: int, most_bytes: int | None = None
@@ -294,29 +299,6 @@ def _one_block(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
             "block_rows", found=rows, expected="blocks with less than 2 GiB of text a column", hint="lower it"
         )
     return joined[0]
-
-
-def read_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
-    """Make the next item in another thread while the caller works on this one.
-
-    The order does not change, and an error comes where it would have come. `items` is not to be used by the
-    caller any more; closing this generator, by hand or by leaving the loop, waits for the thread and closes
-    it.
-    """
-    try:
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="plait-read-ahead") as pool:
-            ahead = pool.submit(_next, items)
-            while item := ahead.result():
-                ahead = pool.submit(_next, items)
-                yield item[0]
-    finally:
-        items.close()
-
-
-def _next(items: Iterator[T]) -> tuple[T] | None:
-    for item in items:
-        return (item,)
-    return None
 
 
 REQUIRED_ROLES: Final = ("junction", "v_call", "j_call")
