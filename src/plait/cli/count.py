@@ -1,4 +1,4 @@
-"""``plait vdj count``, ``explain`` and ``sharing``: path counts, and who shares what they count."""
+"""``plait vdj count`` and ``explain``: path counts, and where one comes from."""
 
 from __future__ import annotations
 

@@ -457,6 +457,11 @@ def count_files(
     columns, provenance = counter.columns, plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
     size = MOST_BYTES // (items_per_row(columns) if long else 1)
+    # What the lists of each column run over, for readers of the table.
+    axes = {
+        name: [{"axis": axis, "values": values} for axis, values in found]
+        for name, found in columns.axes.items()
+    }
     with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         if not slow:
@@ -474,7 +479,7 @@ def count_files(
             summary=CountSummary(),
             output=output,
             most=most,
-            metadata={"list_axes": _list_axes(columns), "layout": reader.layout.name},
+            metadata={"list_axes": axes, "layout": reader.layout.name},
         )
         return run_rows(run, executor, resume=resume, progress=progress)
 
@@ -485,14 +490,6 @@ def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:
         return False, _MOST_BLOCKS
     # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
     return not plan.on_gpu, _MOST_ENUMERATED if plan.on_gpu else executor.slots
-
-
-def _list_axes(columns: ResultColumns) -> dict[str, Any]:
-    """What the lists of each column run over, for readers of the table."""
-    return {
-        name: [{"axis": axis, "values": values} for axis, values in found]
-        for name, found in columns.axes.items()
-    }
 
 
 def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:
