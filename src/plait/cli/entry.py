@@ -292,8 +292,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait find barcodes.fa reads.fastq.gz --anchored --errors 1 --demultiplex -o barcodes.tsv",
     ),
     "map": (
-        "plait map genome.fa reads.fastq.gz --errors 3 -o loci.bam",
-        "plait map genome.index r1.fastq.gz --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
+        "plait map reads.fastq.gz genome.fa --errors 3 -o loci.bam",
+        "plait map r1.fastq.gz genome.index --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
     ),
     "index": ("plait index genome.fa -o genome.index",),
     "fold": ("plait fold rna.fa --probabilities --mea --plot pictures/", "plait fold rna.fa --suboptimal 2"),
