@@ -106,9 +106,9 @@ class SharingSettings:
         one_of("clusters", self.clusters, ("linkage", "neighbours"))
         if self.mismatches is not None and self.edits is not None:
             raise InvalidInput("mismatches, edits", found="both", expected="one of them, or none")
-        for name in ("mismatches", "edits"):
-            if getattr(self, name) is not None:
-                in_range(name, getattr(self, name), 1, 8)
+        for name, value, most in (("mismatches", self.mismatches, 8), ("edits", self.edits, 3)):
+            if value is not None:
+                in_range(name, value, 1, most)
 
 
 @dataclass(frozen=True, slots=True)
