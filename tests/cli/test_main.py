@@ -143,7 +143,7 @@ def test_options_offer_what_there_is() -> None:
     assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
     assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
     assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
-    assert get_args(options.LayoutOption) == tuple(LAYOUTS)
+    assert get_args(options.LayoutOption) == ("auto", *LAYOUTS)
     assert get_args(options.ModelOption) == get_args(models.ModelName)
     assert get_args(options.OverflowOption) == get_args(Overflow)
 

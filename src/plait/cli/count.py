@@ -14,13 +14,13 @@ from plait.cli.options import (
     DeviceOption,
     ExecutorParameters,
     Flag,
-    LayoutOption,
     ModelParameters,
     OutputOption,
     OverflowOption,
     PathLimits,
     RowProgress,
     RunParameters,
+    SheetSource,
     germline_named,
 )
 from plait.lang.compiling import work_time
@@ -29,6 +29,7 @@ _DEFAULT = ModelParameters()
 _LIMITS = PathLimits()
 _HERE = ExecutorParameters()
 _RUN = RunParameters()
+_SOURCE = SheetSource()
 
 
 def count(
@@ -40,7 +41,7 @@ def count(
     chain: ChainOption = "auto",
     ambiguous: AmbiguousOption = "first",
     overflow: OverflowOption = "null",
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     long: Flag = False,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
@@ -50,7 +51,8 @@ def count(
     Parameters
     ----------
     inputs
-        Tables with junctions and V and J calls: TSV (plain, .gz or .zst) or Parquet.
+        Tables with junctions and V and J calls: TSV or CSV (plain, .gz or .zst), Parquet, or archives of
+        IMGT/HighV-QUEST.
     germline
         Name of a bundled germline set (see plait germline list), or a file or folder.
     output
@@ -66,8 +68,8 @@ def count(
     overflow
         Counts of 2^63 and more: a status (null), all counts as floating-point numbers (float), or as
         decimal numbers of up to 76 digits (wide).
-    layout
-        Column names of the inputs.
+    source
+        What the inputs are.
     long
         Write one row per input row, D allele and model in the place of lists.
     device
@@ -93,10 +95,10 @@ def count(
     start = work_time()
     with run.open() as executor, RowProgress("counting") as progress:
         counted = count_files(
-            inputs,
+            source.files(inputs),
             output,
             counter,
-            layout=layout,
+            layout=source.choice,
             long=long,
             executor=executor,
             resume=run.resume,
@@ -162,7 +164,7 @@ def sharing(
     output: OutputOption,
     subject: str | None = None,
     by_subject: Path | None = None,
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     place: ExecutorParameters = _HERE,
 ) -> None:
     """Count in how many individuals each clonotype (junction, V gene, J gene) occurs.
@@ -174,11 +176,12 @@ def sharing(
     output
         The table to write, one row per clonotype: .parquet, .tsv, .tsv.gz or .tsv.zst.
     subject
-        Column that tells individuals apart; by default that of the layout (subject_id, or Sample).
+        Column that tells individuals apart; by default subject_id, or what the layout has for it. Where a
+        file has none, its name is its subject.
     by_subject
         A second table to write, one row per clonotype and individual.
-    layout
-        Column names of the inputs.
+    source
+        What the inputs are.
     place
         Where rows are grouped.
     """
@@ -187,6 +190,11 @@ def sharing(
 
     with place.open() as executor:
         found = share_files(
-            inputs, output, by_subject=by_subject, subject=subject, layout=layout, executor=executor
+            source.files(inputs),
+            output,
+            by_subject=by_subject,
+            subject=subject,
+            layout=source.choice,
+            executor=executor,
         )
     print(sharing_text(found, output), end="")

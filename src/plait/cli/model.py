@@ -13,7 +13,7 @@ from plait.cli.options import (
     CallsOption,
     DeviceOption,
     Flag,
-    JunctionLayoutOption,
+    JunctionSource,
     OutputOption,
     RowProgress,
     RunParameters,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plait.vdj.model import InferenceProgress, RecombinationModel
 
 _RUN = RunParameters()
+_SOURCE = JunctionSource()
 
 
 @Parameter(name="*")
@@ -62,7 +63,7 @@ def pgen(
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
     log10: Flag = False,
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
 ) -> None:
@@ -85,9 +86,8 @@ def pgen(
         each row names; v and j those of V or of J alone.
     log10
         Add the common logarithms as columns.
-    layout
-        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
-        after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
+    source
+        What the inputs are.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
@@ -111,7 +111,7 @@ def pgen(
             of=of,
             calls=calls,
             log10=log10,
-            layout=layout,
+            layout=source.choice,
             device=device,
             executor=executor,
             resume=run.resume,
@@ -127,7 +127,7 @@ def scenarios(
     best: WholeNumber = 10,
     posteriors: Flag = False,
     calls: CallsOption = "ignore",
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     run: RunParameters = _RUN,
 ) -> None:
     """List the most probable ways in which every row of one or more tables was made.
@@ -149,9 +149,8 @@ def scenarios(
     calls
         ignore tries all functional genes of the model; use only the V and J genes or alleles that each row
         names; v and j those of V or of J alone.
-    layout
-        Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
-        after tabs, V and J calls.
+    source
+        What the inputs are.
     run
         How the work is done.
     """
@@ -168,7 +167,7 @@ def scenarios(
     ):
         options: dict[str, Any] = {
             "calls": calls,
-            "layout": layout,
+            "layout": source.choice,
             "executor": executor,
             "resume": run.resume,
             "progress": progress,
@@ -319,7 +318,7 @@ def infer(
     output: OutputOption,
     genes: StartParameters = _START,
     evidence: EvidenceParameters = _EVIDENCE,
-    layout: JunctionLayoutOption = "airr",
+    source: JunctionSource = _SOURCE,
     name: str | None = None,
     iterations: WholeNumber = 200,
     tolerance: float = 1e-5,
@@ -342,9 +341,8 @@ def infer(
         Which genes the model has.
     evidence
         What it is inferred from.
-    layout
-        Column names of the inputs; lines is text without a header line: a junction a line, and behind it
-        V and J calls if they are used.
+    source
+        What the inputs are.
     name
         Name of the model; otherwise that of the folder.
     iterations
@@ -379,7 +377,7 @@ def infer(
             output,
             model,
             choice=EvidenceChoice(**asdict(evidence)),
-            layout=layout,
+            layout=source.choice,
             name=name,
             iterations=iterations,
             tolerance=tolerance,

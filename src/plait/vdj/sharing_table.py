@@ -17,14 +17,8 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.errors import FormatError, InvalidInput
-from plait.formats.rearrangements import (
-    Layout,
-    RearrangementReader,
-    RowRange,
-    assign_roles,
-    layout_named,
-    open_rearrangements,
-)
+from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, layout_of
+from plait.formats.rearrangements import RearrangementReader, RowRange, open_rearrangements, roles_of
 from plait.formats.tables import open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.vdj.calls import CLONOTYPE, GeneNames, named_rows, text_of, whole_numbers
@@ -49,16 +43,17 @@ class GroupedRows:
 class ClonotypeGrouper:
     """Groups the rows of blocks; picklable, so that it can be done on any machine.
 
-    `subject` is the column that tells individuals apart, None: that of the layout; `columns` are those of the
-    source that matter. FormatError, which has the `name` of the source, if one of them is missing.
+    `roles` are those of the columns; `subject` is the column that tells individuals apart, None: that of its
+    role; `columns` are those of the source that matter. FormatError, which has the `name` of the source, if
+    one of them is missing.
     """
 
-    def __init__(self, name: str, schema: pa.Schema, layout: Layout, subject: str | None) -> None:
-        self._roles = assign_roles(layout, [(name, schema.names)])
+    def __init__(self, name: str, schema: pa.Schema, roles: Mapping[str, str], subject: str | None) -> None:
+        self._roles = dict(roles)
         if subject is not None:
             self._roles["subject"] = subject
         if self._roles.get("subject") not in schema.names:
-            wanted = subject or " or ".join(layout.columns.get("subject", ("subject_id",)))
+            wanted = subject or "subject_id"
             raise FormatError(
                 name,
                 found=f"the columns {', '.join(map(repr, schema.names[:20]))}",
@@ -255,7 +250,11 @@ class SharingTable:
 
 
 def sharing(
-    source: _Source, *, subject: str | None = None, layout: str = "airr", executor: Executor | None = None
+    source: _Source,
+    *,
+    subject: str | None = None,
+    layout: LayoutChoice = AUTO,
+    executor: Executor | None = None,
 ) -> SharingTable:
     """Count in how many individuals each clonotype occurs, and how often in each.
 
@@ -267,9 +266,10 @@ def sharing(
     source
         An Arrow table, or one or more files as for ``plait vdj count``, outputs of it included.
     subject
-        Column that tells individuals apart; by default that of the layout, ``subject_id`` in AIRR tables.
+        Column that tells individuals apart; by default ``subject_id``, or what the layout has for it. Where a
+        file has none, its name is its subject.
     layout
-        Column layout of the source.
+        Layout of the source, ``"auto"``: recognised by the header; or a mapping of AIRR fields to columns.
     executor
         Where rows of files are grouped, before they are put together here; by default in this process. The
         tables are the same.
@@ -307,15 +307,16 @@ def sharing(
     >>> sharing(table).clonotypes.select(["junction", "subjects"]).to_pylist()
     [{'junction': 'TGTGCCTTC', 'subjects': 2}, {'junction': 'TGTAGCTTC', 'subjects': 1}]
     """
-    chosen = layout_named(layout)
     if isinstance(source, pa.Table | pa.RecordBatch):
-        blocks = source.to_batches() if isinstance(source, pa.Table) else [source]
-        grouper = ClonotypeGrouper("the table", source.schema, chosen, subject)
-        return _Merger(grouper).run(grouper(block) for block in blocks)
+        chosen = layout_of("the table", layout, source.schema.names)
+        table = ConvertedFile(TableInput(source), chosen, {})
+        grouper = ClonotypeGrouper("the table", table.schema, roles_of(table.schema), subject)
+        return _Merger(grouper).run(grouper(block) for block in table.batches(_BLOCK_ROWS))
     workers = executor or LocalExecutor(1)
-    with open_rearrangements(source, layout=layout, block_rows=_BLOCK_ROWS) as reader:
+    named = subject is None
+    with open_rearrangements(source, layout=layout, block_rows=_BLOCK_ROWS, named_subjects=named) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
-        grouper = ClonotypeGrouper(name, reader.schema, chosen, subject)
+        grouper = ClonotypeGrouper(name, reader.schema, reader.roles, subject)
         with closing(_grouped_blocks(reader, grouper, workers)) as parts:
             found = _Merger(grouper).run(parts)
         reader.check_unchanged()
@@ -408,7 +409,7 @@ def share_files(
     *,
     by_subject: _Path | None = None,
     subject: str | None = None,
-    layout: str = "airr",
+    layout: LayoutChoice = AUTO,
     executor: Executor | None = None,
 ) -> SharingTable:
     """Count sharing over files, as `plait.vdj.sharing`, and write it to `output`.
