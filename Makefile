@@ -18,7 +18,7 @@ CUDA_BUILDS := tests/architecture/test_cuda_builds.py
 # Gates report one after the other, with pytest's closing line last, whatever -j says.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all cuda-passed setup lint format types imports docs doctests interpreted cuda unit bench fuzz faults wheel clean
+.PHONY: help demo test test-all cuda-passed setup lint format types imports docs man doctests interpreted cuda unit bench fuzz faults wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ imports: setup ## Import contracts
 docs: setup ## Build docs/_build/html, any warning being an error, and run the examples in the pages
 	$(SPHINX) -b html docs docs/_build/html; pages=$$?; \
 	$(SPHINX) -b doctest docs docs/_build/doctest; exit $$((pages + $$?))
+
+man: setup ## Build the manual page, docs/_build/man/plait.1
+	$(SPHINX) -b man docs docs/_build/man
 
 doctests: setup ## Examples in the docstrings
 	$(PYTEST) -q $(PARALLEL) --doctest-modules src/plait

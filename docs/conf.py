@@ -31,6 +31,9 @@ html_theme_options = {
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+# `make man`.
+man_pages = [("reference/commands", "plait", "immune repertoires, sequences, RNA and cubes", author, 1)]
+
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 # The tables of attributes written by hand say more than the bare fields.

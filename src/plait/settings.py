@@ -13,6 +13,7 @@ variable            meaning                                      default
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -82,8 +83,9 @@ def _usable_processors() -> int:
     return os.cpu_count() or 1
 
 
+@functools.cache
 def package_digest() -> str:
-    """Digest of all source files of plait: what may change any result."""
+    """Digest of all source files of plait, when first asked for: what may change any result."""
     return source_digest(Path(__file__).parent.rglob("*.py"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from cyclopts import App
 
 from plait import __version__
 from plait.cli import main, options
+from plait.cli.entry import EXAMPLES, app
 from plait.errors import InvalidInput
 
 COUNT = ("vdj", "count", "x.tsv", "--germline", "mouse_trb", "-o", "x.parquet")
@@ -33,6 +36,32 @@ def test_help(plait: Any, words: tuple[str, ...], named: tuple[str, ...]) -> Non
     assert (found.status, found.err) == (0, "")
     assert all(name in found.out for name in named)
     assert max(map(len, found.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("command", "line"), [(name, line) for name in EXAMPLES for line in EXAMPLES[name]])
+def test_examples_are_command_lines(plait: Any, command: str, line: str) -> None:
+    words = shlex.split(line.partition(" > ")[0])
+    assert words[0] == "plait" and words[1 : 1 + len(command.split())] == command.split()
+    _, bound, *_ = app.parse_args(words[1:], exit_on_error=False, print_error=False)
+    assert bound.arguments or command in ("germline list",)
+    shown = plait(*command.split(), "--help").out
+    assert line in " ".join(shown.partition("For example:")[2].replace("\\\n", " ").split())
+
+
+def test_every_command_has_an_example() -> None:
+    def names(of: App) -> set[str]:
+        found = {name: of[name] for name in of if not name.startswith("-")}
+        return set(found) | {f"{name} {one}" for name, app in found.items() for one in names(app)}
+
+    grouped = {"vdj", "hsi", "germline"}
+    assert set(EXAMPLES) == names(app) - grouped - {"compile", "doctor", "demo"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_written_for_every_shell(plait: Any, shell: str) -> None:
+    found = plait("completion", shell)
+    assert found.status == 0
+    assert all(word in found.out for word in ("sharing", "germline", "find"))
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["vdj", "count", "--help"], ["vdj", "x"]])
@@ -135,7 +164,7 @@ def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
 
 
 def test_options_offer_what_there_is() -> None:
-    from plait.formats.rearrangements import LAYOUTS
+    from plait.formats.layouts import LAYOUTS
     from plait.vdj import calls, models
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set

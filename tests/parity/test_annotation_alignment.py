@@ -28,7 +28,16 @@ from plait.vdj.reads.allele_alignment import (
     segments_kernel,
 )
 from plait.vdj.reads.annotator import GermlineAligner
-from plait.vdj.reads.candidates import Candidates, VoteLimits, VoteScratch, texts_of, vote_text, votes_kernel
+from plait.vdj.reads.candidates import (
+    Candidates,
+    VoteLimits,
+    plain_score,
+    segment_score,
+    texts_of,
+    vote_scratch,
+    vote_text,
+    votes_kernel,
+)
 
 SETS = (load_germline("mouse_tra"), load_germline("mouse_trb"))
 INDEX = germline_index(SETS)
@@ -228,14 +237,10 @@ def test_votes_as_interpreted() -> None:
         read_block([*reads, "", "ACGT", "N" * 30, "".join("ACGT"[k] for k in random.integers(0, 4, 90))])
     )
     words = INDEX.v.words
-    limits = VoteLimits(33, 4, 16, 5)
-    references = len(INDEX.v.queries)
+    limits = VoteLimits(33, 4, 16, 5, 1, -1, 1)
 
     def memory() -> tuple[Any, Any]:
-        return (
-            VoteScratch(*np.zeros((5, references), np.int64)),
-            Candidates(*np.zeros((4, 4000), np.int64)),
-        )
+        return vote_scratch(INDEX.v, texts), _room()
 
     scratch, out = memory()
     reached, used = votes_kernel(words, texts.codes, texts.starts, 0, limits, scratch, out)
@@ -252,15 +257,46 @@ def test_votes_as_interpreted() -> None:
     assert set(out.texts[:used].tolist()) <= set(range(6))
 
 
+@pytest.mark.interpreted
+def test_planes_score_as_letters_do() -> None:
+    random = np.random.default_rng(23)
+    words = INDEX.v.words
+    scratch = vote_scratch(INDEX.v, texts_of(read_block(["A" * 400])))
+    for _ in range(60):
+        reference = int(random.integers(len(INDEX.v.queries)))
+        own = decode(words.letters[words.bounds[reference] : words.bounds[reference + 1]])
+        first = int(random.integers(len(own) - 40))
+        read = changed(random, own[first : first + int(random.integers(30, 200))], 0.1, 0.0).replace("N", "A")
+        texts = texts_of(read_block([read]))
+        limits = VoteLimits(33, 4, 1, 5, 1, -1, 0)
+        vote_text(words, texts.codes, 0, len(read), 0, 0, limits, scratch, _room(), 0)
+        diagonal = first + int(random.integers(-2, 3)) * int(random.integers(20))
+        expected = segment_score(words, texts.codes, 0, len(read), 0, reference, diagonal)
+        found, begin, end = plain_score(words, scratch.planes, len(read), reference, diagonal, -1, 0)
+        assert max(found, 0) == expected
+        pairs = zip(read[begin:end], own[begin + diagonal : end + diagonal], strict=True)
+        assert sum(1 if a == b else -1 for a, b in pairs) == expected
+        assert plain_score(words, scratch.planes, len(read), reference, diagonal, -1, expected)[0] in (
+            found,
+            -1,
+        )
+        assert plain_score(words, scratch.planes, len(read), reference, diagonal, -1, found)[0] == found
+        assert plain_score(words, scratch.planes, len(read), reference, diagonal, -1, found + 60)[0] == -1
+
+
+def _room() -> Candidates:
+    return Candidates(*np.zeros((6, 4000), np.int64))
+
+
 def test_votes_go_on_where_there_was_no_room() -> None:
     random = np.random.default_rng(8)
     texts = texts_of(read_block([rearranged(random, 0.02, 0.0) for _ in range(30)]))
     references = len(INDEX.v.queries)
-    scratch = VoteScratch(*np.zeros((5, references), np.int64))
-    limits = VoteLimits(33, 4, 16, 5)
+    scratch = vote_scratch(INDEX.v, texts)
+    limits = VoteLimits(33, 4, 16, 5, 1, -1, 0)
     found = []
     for room in (20_000, 2 * references + 5):
-        out = Candidates(*np.zeros((4, room), np.int64))
+        out = Candidates(*np.zeros((6, room), np.int64))
         text, rows = 0, []
         while text < 30:
             text, used = votes_kernel(INDEX.v.words, texts.codes, texts.starts, text, limits, scratch, out)

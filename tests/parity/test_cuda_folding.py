@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.folding import codes_of, weights_of
+from support.folding import HAIRPINS, codes_of, weights_of
 
 from plait.devices.cuda_target import CudaTarget
 from plait.devices.target import CpuTarget
@@ -25,17 +25,15 @@ SUM = PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))
 
 def strands(sizes: list[int], seed: int, paired: Any) -> list[Strand]:
     draw = random.Random(seed)
-    found = [Strand(codes_of("".join(draw.choices("ACGGU", k=size)))) for size in sizes]
+    texts = ["".join(draw.choices("ACGGU", k=size)) for size in sizes]
     size = sizes[-1]
+    texts[-1] = "".join(HAIRPINS)[:size] + texts[-1][len("".join(HAIRPINS)) :]
+    found = [Strand(codes_of(text)) for text in texts]
     places = np.arange(size)
-    # The last one has pairs that are not allowed, hairpins with a weight of their own, and bases that weigh
-    # something besides if they are paired.
-    special = np.zeros((3, size), np.int16)
-    special[:, ::3] = 1
+    # The last one has pairs that are not allowed, and bases that weigh something besides if they are paired.
     return [
         *found[:-1],
         found[-1]._replace(
-            special=special,
             partners=np.stack([places - 21, places + 21]).astype(np.int32),
             stacked=np.full(size, paired[0]),
             paired=np.repeat(paired, size).reshape(2, size),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import FULL, examples
 from support.generation_problems import (
     GENERATION_ALGEBRAS,
     GENERATION_PROBLEMS,
@@ -32,8 +32,10 @@ ON_TARGETS = {
 }
 
 
-def marks(target: str) -> list[Any]:
-    return [pytest.mark.interpreted(alone=True)] if target == "reference" else []
+def marks(combinations: list[GenerationCombination]) -> list[Any]:
+    if combinations[0].target == "reference":
+        return [pytest.mark.interpreted(alone=True)]
+    return [pytest.mark.slow] if all(c.seldom for c in combinations) else []
 
 
 def assert_parity(combination: GenerationCombination, batch: GenerationBatch, ways: list[Any]) -> bool:
@@ -60,16 +62,14 @@ def edge_cases(problem: str) -> list[tuple[GenerationBatch, list[Any]]]:
     return [(batch, found.oracle(batch)) for batch in found.edge_cases]
 
 
-@pytest.mark.parametrize(
-    "combination", [pytest.param(c, id=c.id, marks=marks(c.target)) for c in COMBINATIONS]
-)
+@pytest.mark.parametrize("combination", [pytest.param(c, id=c.id, marks=marks([c])) for c in COMBINATIONS])
 def test_edge_cases(combination: GenerationCombination) -> None:
     answered = [assert_parity(combination, *case) for case in edge_cases(combination.problem)]
     assert any(answered)
 
 
 @pytest.mark.parametrize(
-    "key", [pytest.param(key, id="-".join(key), marks=marks(key[2])) for key in ON_TARGETS]
+    "key", [pytest.param(key, id="-".join(key), marks=marks(of)) for key, of in ON_TARGETS.items()]
 )
 @given(data=st.data())
 @examples(5)
@@ -77,7 +77,7 @@ def test_drawn_cases(key: tuple[str, str, str], data: st.DataObject) -> None:
     problem = GENERATION_PROBLEMS[key[0]]
     batch = data.draw(problem.inputs)
     ways = problem.oracle(batch)
-    combinations = ON_TARGETS[key]
+    combinations = [c for c in ON_TARGETS[key] if FULL or not c.seldom]
     if key[2] == "reference":
         combinations = [data.draw(st.sampled_from(combinations)) for _ in range(3)]
     for combination in combinations:

@@ -200,17 +200,17 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
         ("int16", 8, "profile16"),
-        ("int32", _W32, "table8"),
+        ("int32", _W32, "profile16"),
     ),
     ("antidiagonal", "local"): (
         ("int16", _W16, "table16"),
         ("int16", _W16, "profile8"),
-        ("int32", _W32, "table16"),
+        ("int32", _W32, "profile16"),
     ),
     ("antidiagonal", "extension"): (("int16", _W16, "table16"),),
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
     ("tiles", "local"): (("int16", _W16, "table16"),),
-    ("tiles", "extension"): (("int32", _W32, "table16"),),
+    ("tiles", "extension"): (("int32", _W32, "profile16"),),
 }
 
 
@@ -228,7 +228,7 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("antidiagonal", "edges", "int16", _W16, "profile8", True),
     ("antidiagonal", "edges", "int16", 8, "profile16", False),
     ("antidiagonal", "local", "int16", _W16, "profile8", True),
-    ("antidiagonal", "local", "int32", _W32, "table16", False),
+    ("antidiagonal", "local", "int32", _W32, "profile16", False),
     ("antidiagonal", "extension", "int16", _W16, "table16", True),
     ("tiles", "edges", "int16", 8, "profile8", False),
     ("tiles", "local", "int16", _W16, "table16", True),

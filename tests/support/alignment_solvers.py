@@ -23,7 +23,7 @@ from plait.dp.pairs.blocks import TargetBlocks, TraceBatch, run_blocks, trace_ta
 from plait.dp.pairs.gaps import AffineGap, LinearGap
 from plait.dp.pairs.inter_sequence import COLUMNS, PAD, BlockSetup, TraceMemory, block_memory, block_setup
 from plait.dp.pairs.launches import PAIR_LIST
-from plait.dp.pairs.lists import ListBatch, PairList, PairResults, PairSetup, make_setup
+from plait.dp.pairs.lists import ListBatch, PairList, PairResults, PairSetup, make_setup, sweep_rules
 from plait.dp.pairs.scores import ROWS, PairTable, SkewedProfile
 from plait.dp.pairs.tiles import LongPair, TileSteps, align_long, score_long
 from plait.dp.pairs.traceback import Costs
@@ -260,10 +260,13 @@ def _source_of(task: PairList, source: Any, form: SweepForm) -> Any:
     if not np.array_equal(task.matrix.astype(number), task.matrix):
         return None
     if form.source.startswith("table"):
-        if not isinstance(source, PairTable):
+        size = len(task.matrix)
+        if size**2 > 32:
             return None
-        codes = source.query.astype(letter), source.target.astype(letter)
-        return PairTable(*codes, source.table.astype(number))
+        table = np.zeros((1, 32), number)
+        table[0, : size**2] = task.matrix.ravel()
+        target = np.concatenate([task.target, np.zeros(form.width, np.uint8)])
+        return PairTable((task.query * size).astype(letter), target.astype(letter), table)
     if isinstance(source, SkewedProfile) and source.table.dtype == number:
         return source
     table = np.zeros((len(task.matrix), 32), number)
@@ -285,7 +288,7 @@ def _setup(task: PairList, form: SweepForm, keep: bool) -> PairSetup | None:
     if form.stretch is not None:
         # Values spread less in a shorter stretch, so that the offset of a longer one serves.
         limits = limits._replace(stretch=min(limits.stretch, form.stretch))
-    return setup._replace(rules=(source, *setup.rules[1:]), limits=limits)
+    return setup._replace(rules=sweep_rules(source, form.number, setup.rules[1], keep), limits=limits)
 
 
 def solve_pairs(

@@ -26,6 +26,8 @@ from plait.dp.intervals.tables import filled
 from plait.lang.algebras import choice, extend
 
 LETTERS = "NACGU"
+#: Those with a weight of their own.
+HAIRPINS = ("CAAAG", "GGAAAC", "CAAAAAAG")
 PAIRS = ("", "CG", "GC", "GU", "UG", "AU", "UA")
 
 
@@ -55,8 +57,8 @@ def weights_of(draw: Any, most: int) -> LoopWeights:
         draw((7, 7, 5, 5, 5, 5)),
         draw((7 * 36, 6)),
         draw((7 * 36, 6)),
-        draw((2,)),
-    ).packed()
+        draw((1 + len(HAIRPINS),)),
+    ).packed([codes_of(hairpin).tolist() for hairpin in HAIRPINS])
 
 
 def all_alike(value: Any, most: int) -> LoopWeights:
@@ -129,6 +131,7 @@ def cell_by_cell(rule: Any, alg: Any, weights: LoopWeights, strands: Strands) ->
     """C of all cells, and X: the recurrence as it is written, each interior loop by itself."""
     n = strands.longest
     closed: dict[Any, Any] = {}
+    from_base: list[dict[int, Any]] = [{} for _ in range(n)]
     one: dict[Any, Any] = {}
     two: dict[Any, Any] = {}
     exterior = [alg.one] * (n + 1)
@@ -146,12 +149,11 @@ def cell_by_cell(rule: Any, alg: Any, weights: LoopWeights, strands: Strands) ->
             row = inward_row(strands, kind, i, j, 0)
             value = hairpin_weight(weights, strands, alg, row, i, j, 0)
             for p in range(i + 1, min(i + 32, j - 4)):
-                for q in range(max(p + 4, j - 31 + p - i - 1), j):
-                    if (p, q) in closed:
-                        loop = loop_weight(weights, strands, alg, i, j, p, q, 0)
-                        value = add(value, closed[p, q], loop)
+                for q, inner in from_base[p].items():
+                    if j - 32 + p - i <= q < j:
+                        value = add(value, inner, loop_weight(weights, strands, alg, i, j, p, q, 0))
             value = add(value, two.get((i + 1, j - 1), alg.zero), weights.inward[row, CLOSING])
-            closed[i, j] = value
+            closed[i, j] = from_base[i][j] = value
             around = weights.outward[outward_row(strands, kind, i, j, 0)]
             stem[j] = extend(alg, value, around[STEM])
             exterior[i] = add(exterior[i], value, extend(alg, around[EXTERIOR], exterior[j + 1]))

@@ -162,6 +162,11 @@ class GenerationCombination(NamedTuple):
         """Name of a test of it."""
         return "-".join(map(str, self))
 
+    @property
+    def seldom(self) -> bool:
+        """Whether what it runs is compiled in ``make test-all`` alone: no command asks for it."""
+        return (self.target, self.algebra) == ("cpu", "max_product")
+
 
 _HOST = host_lanes().width
 #: For each target: algebra, graph and the widths worth running. Where code is compiled, each takes seconds.

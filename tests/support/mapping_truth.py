@@ -16,17 +16,14 @@ def reverse_complement(read: str) -> str:
 
 def edit_distances(read: str, text: str) -> np.ndarray:
     """Smallest edit distance of a read to a stretch of text that ends at each letter."""
-    query, target = (s.upper().replace("U", "T") for s in (read, text))
-    column = np.arange(len(query) + 1)
-    found = []
-    for letter in target:
-        new = [0]
-        for i, own in enumerate(query):
-            same = own == letter and letter in "ACGT"
-            new.append(min(column[i] + (not same), column[i + 1] + 1, new[i] + 1))
-        column = np.array(new)
-        found.append(column[-1])
-    return np.array(found, int)
+    query, target = (np.frombuffer(s.upper().replace("U", "T").encode(), np.uint8) for s in (read, text))
+    known, places = np.isin(target, np.frombuffer(b"ACGT", np.uint8)), np.arange(len(target) + 1)
+    row = np.zeros(len(target) + 1, int)
+    for i, own in enumerate(query.tolist(), 1):
+        above = np.minimum(row[:-1] + ((target != own) | ~known), row[1:] + 1)
+        # Letters of the text that are left out cost 1 each, from wherever it is best to begin.
+        row = np.minimum.accumulate(np.concatenate([[i], above]) - places) + places
+    return row[1:]
 
 
 def edit_loci(read: str, text: str, errors: int) -> list[tuple[int, int]]:

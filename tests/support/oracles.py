@@ -10,7 +10,7 @@ import functools
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import product
 from typing import NamedTuple
 
 __all__ = [
@@ -97,20 +97,21 @@ def count_dp1(
     v_ext, j_ext = v + palindrome_after(v, pi), palindrome_before(j, pi) + j
     ways_of = [functools.partial(_occurrences, read, extended_d(d, pi), empty_d) for d in ds]
     counts = [0] * (most + 1)
+
+    def add(first: int, genes: int, n: int, ways: int, j_first: int) -> None:
+        """Add paths of which all before `first` is made, with so many genes and N nucleotides."""
+        for a in range(first, min(j_first, first + most - n) + 1):
+            more = ways * _inserted(read, first, a)
+            if genes == len(ds) and a == j_first:
+                counts[n + a - first] += more
+            elif genes < len(ds):
+                for b in range(a, j_first + 1):
+                    if found := ways_of[genes](a, b):
+                        add(b, genes + 1, n + a - first, more * found, j_first)
+
+    # Every v <= a <= b <= .. <= j.
     for v_last, j_first in product(_prefixes(read, v_ext), _suffixes(read, j_ext)):
-        # Every v <= a <= b <= .. <= j.
-        for inner in combinations_with_replacement(range(v_last, j_first + 1), 2 * len(ds)):
-            cuts = (v_last, *inner, j_first)
-            junctions = list(zip(cuts[::2], cuts[1::2], strict=True))
-            n = sum(last - first for first, last in junctions)
-            if n > most or v_last > j_first:
-                continue
-            ways = 1
-            for first, last in junctions:
-                ways *= _inserted(read, first, last)
-            for ways_with, a, b in zip(ways_of, cuts[1::2], cuts[2::2], strict=False):
-                ways *= ways_with(a, b)
-            counts[n] += ways
+        add(v_last, 0, 0, 1, j_first)
     return counts
 
 

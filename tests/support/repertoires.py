@@ -55,8 +55,10 @@ def simulated_repertoire(
     """
     alleles = load_germline(germline) if isinstance(germline, str) else germline
     rng = np.random.default_rng(seed)
-    v = [(allele.name, allele.cdr3_end) for allele in alleles.v if allele.cdr3_end][:genes]
-    j = [(allele.name, allele.cdr3_end) for allele in alleles.j if allele.cdr3_end][:genes]
+    v, j = (
+        [(a.name, a.cdr3_end) for a in part if a.cdr3_end and a.functionality in (None, "F")][:genes]
+        for part in (alleles.v, alleles.j)
+    )
     v_ends, v_place = _trimmed(rng, [text for _, text in v], rows, from_start=False)
     j_ends, j_place = _trimmed(rng, [text for _, text in j], rows, from_start=True)
     middles = [

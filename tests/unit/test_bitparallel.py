@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -107,8 +109,13 @@ def same(one: object, other: object) -> None:
         assert np.array_equal(a, b)
 
 
+def widths(every: int, *more: int) -> Any:
+    """One width in every run, and more in `make test-all`; 0 is what the processor computes with."""
+    return pytest.mark.parametrize("lanes", [every, *(pytest.param(n, marks=pytest.mark.slow) for n in more)])
+
+
 @pytest.mark.interpreted
-@pytest.mark.parametrize("lanes", [1, 2])
+@widths(0, 1, 2)
 def test_compiled_as_interpreted(lanes: int) -> None:
     for problem, batch in problems(lanes, 40):
         found = CpuTarget(1).launch(problem, batch)
@@ -116,13 +123,13 @@ def test_compiled_as_interpreted(lanes: int) -> None:
         assert found[0].size or problem is SITE_MATCHES
 
 
-def test_every_width_of_lanes_and_any_threads() -> None:
+@widths(0, 1, 2, 4, 8)
+def test_every_width_of_lanes_and_any_threads(lanes: int) -> None:
     for letters in (1500, 13):
         wide = [CpuTarget(1).launch(problem, batch) for problem, batch in problems(0, letters)]
-        for lanes in (1, 2, 4, 8):
-            for target in (CpuTarget(1), CpuTarget(3)):
-                for found, (problem, batch) in zip(wide, problems(lanes, letters), strict=True):
-                    same(found, target.launch(problem, batch))
+        for target in (CpuTarget(1), CpuTarget(3)):
+            for found, (problem, batch) in zip(wide, problems(lanes, letters), strict=True):
+                same(found, target.launch(problem, batch))
 
 
 def test_sites_of_pams() -> None:

@@ -28,7 +28,7 @@ from plait.vdj.model import ModelGene, infer_files
 from plait.vdj.model.pgen import pgen_files
 from plait.vdj.model.scenarios import scenario_files
 from plait.vdj.reads.annotate_files import annotate_files
-from plait.vdj.sharing_table import sharing
+from plait.vdj.repertoires.sharing import sharing
 
 BLOCK = 16
 
@@ -265,7 +265,7 @@ def test_a_worker_that_reads_another_file(tmp_path: Path, mouse_rows: Any, count
 
 
 def test_sharing_on_workers(tmp_path: Path, mouse_rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.vdj.sharing_table._BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr("plait.vdj.repertoires.sharing._BLOCK_ROWS", BLOCK)
     rows = mouse_rows(100)
     path = write(tmp_path / "in.parquet", rows)
     with pytest.raises(FormatError, match="changed while it was read"):

@@ -89,7 +89,7 @@ def test_wrong_columns(columns: tuple[Any, ...], message: str) -> None:
         ({"model": "dp3"}, "model: found 'dp3'"),
         ({"colour": 1}, "colour: found an unknown parameter"),
         ({"model": PathModel(), "pi": 2}, "pi: found values beside a PathModel"),
-        ({"germline": "nothing_trb"}, "expected one of human_tra"),
+        ({"germline": "nothing_trb"}, "expected one of human_igh"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:

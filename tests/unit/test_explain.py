@@ -152,7 +152,7 @@ def test_everything_is_json() -> None:
         ({"model": "dp1"}, "expected a single dp2 model"),
         ({"sweep_nu": (1, 2)}, "expected a single dp2 model"),
         ({"nu": -1}, "nu: found -1"),
-        ({"chain": "vj", "germline": "nothing"}, "expected one of human_tra"),
+        ({"chain": "vj", "germline": "nothing"}, "expected one of human_igh"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:

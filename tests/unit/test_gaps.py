@@ -182,14 +182,21 @@ def test_groups_of_cells_are_cells(gap: Any, algebra: Any, name: str, width: int
         assert np.array_equal(found, expected)
 
 
-@pytest.mark.parametrize("width", [1, 4, 32])
+#: Recurrence, algebra, type of numbers, and the width of lanes that every run compiles.
+COMPILED = (
+    (AffineGap, SaturatingMaxPlus, "int8", 32),
+    (AffineGap, MaxPlus, "int16", 4),
+    (LinearGap, MaxPlus, "int8", 4),
+    (LinearGap, SaturatingMaxPlus, "int64", 1),
+)
+
+
 @pytest.mark.parametrize(
-    ("gap", "algebra", "name"),
+    ("gap", "algebra", "name", "width"),
     [
-        (AffineGap, SaturatingMaxPlus, "int8"),
-        (AffineGap, MaxPlus, "int16"),
-        (LinearGap, MaxPlus, "int8"),
-        (LinearGap, SaturatingMaxPlus, "int64"),
+        pytest.param(*kind, width, marks=[] if width == often else [pytest.mark.slow])
+        for *kind, often in COMPILED
+        for width in (1, 4, 32)
     ],
 )
 def test_compiled_cells_are_cells(gap: Any, algebra: Any, name: str, width: int) -> None:

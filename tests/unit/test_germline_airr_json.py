@@ -94,7 +94,7 @@ def test_what_the_schema_requires_is_written(tmp_path: Path) -> None:
             assert d["unaligned_sequence"][d["cdr3_start"] - 4 : d["cdr3_start"] - 1] in ("TGT", "TGC")
         if allele["sequence_type"] == "J":
             start = allele["j_cdr3_end"] - 1
-            assert allele["coding_sequence"][start : start + 3] in ("TTT", "TTC", "TGG")
+            assert allele["coding_sequence"][start : start + 3] in ("TTT", "TTC", "TGG", "CAT")  # TRBJ1-7
             # Codon position 1, 2 or 3 of the first base: so many bases are left before the next codon.
             assert start % 3 == (4 - allele["j_codon_frame"]) % 3
 
@@ -224,10 +224,21 @@ def test_shapes_of_the_file(tmp_path: Path) -> None:
         read_airr_json(path)
 
 
-def test_constant_regions_are_left_out_and_said(tmp_path: Path) -> None:
+def test_constant_regions_are_genes_of_the_set(tmp_path: Path) -> None:
     germline = read(tmp_path, description("TRBV1*01", "V", V), description("TRBC1*01", "C", "ACGT"))
-    assert len(germline.alleles()) == 1
-    assert germline.notes == ("1 constant region(s) left out: TRBC1*01",)
+    assert [(a.name, a.anchor) for a in germline.c] == [("TRBC1*01", None)]
+    assert germline.resolve("TRBC1", "C") == 0
+    assert not germline.notes
+
+
+def test_regions_of_a_delineation_are_read(tmp_path: Path) -> None:
+    starts = {"cdr1_start": 10, "fwr2_start": 22, "cdr2_start": 40, "fwr3_start": 61}
+    known = description("TRBV1*01", "V", V, v_gene_delineations=[delineation(None, **starts)])
+    assert read(tmp_path, known).v[0].regions == (9, 21, 39, 60)
+    # Positions that are missing, not in order or outside of the sequence are none.
+    for wrong in ({"cdr1_start": None}, {"cdr1_start": 30}, {"fwr3_start": 10**6}):
+        known["v_gene_delineations"] = [delineation(None, **starts | wrong)]
+        assert read(tmp_path, known).v[0].regions is None
 
 
 def test_a_known_joining_order_is_applied_and_said(tmp_path: Path) -> None:

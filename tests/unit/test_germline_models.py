@@ -113,17 +113,17 @@ def overridden(tmp_path: Path, text: str) -> dict[str, tuple[int | None, str, st
 
 
 def test_overrides(tmp_path: Path) -> None:
-    assert overridden(tmp_path, "gene,anchor_index\nTRBV1*01,276\n") == {"TRBV1*01": (276, "override", None)}
+    assert overridden(tmp_path, "gene,anchor_index\nTRBV1*01,276\n") == {"TRBV1*01": (276, "override", "F")}
     # A gene name sets all of its alleles, a row for one of them goes before it; the order does not matter.
     both = "anchor_index\tfunction\tGene\n200\t[ORF]\tTRBV13-1\n\n100\t\ttrbv13-1*02\n"
     assert overridden(tmp_path, both) == {
         "TRBV13-1*01": (200, "override", "ORF"),
-        "TRBV13-1*02": (100, "override", None),
+        "TRBV13-1*02": (100, "override", "F"),
     }
     # No position takes the anchor away.
     assert overridden(tmp_path, "gene,anchor_index\nTRBV1,\nTRBJ2-1,-1\n") == {
-        "TRBV1*01": (None, "none", None),
-        "TRBJ2-1*01": (None, "none", None),
+        "TRBV1*01": (None, "none", "F"),
+        "TRBJ2-1*01": (None, "none", "F"),
     }
 
 
@@ -159,7 +159,7 @@ def test_broken_tables_are_said(tmp_path: Path, text: str, message: str) -> None
 
 
 def test_the_last_position_that_holds_a_codon(tmp_path: Path) -> None:
-    assert overridden(tmp_path, "gene,anchor_index\nTRBV1,284\n") == {"TRBV1*01": (284, "override", None)}
+    assert overridden(tmp_path, "gene,anchor_index\nTRBV1,284\n") == {"TRBV1*01": (284, "override", "F")}
 
 
 def test_table_rows_know_their_lines(tmp_path: Path) -> None:

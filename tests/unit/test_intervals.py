@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.folding import (
+    HAIRPINS,
     all_alike,
     cell_by_cell,
     codes_of,
@@ -19,6 +21,7 @@ from support.folding import (
 )
 
 from plait.devices.target import interpreted
+from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
@@ -119,28 +122,37 @@ def test_long_loops_by_size_are_those_one_by_one(seed: int) -> None:
     assert kept.exterior[0] == pytest.approx(exterior, rel=1e-12)
 
 
+@functools.cache
+def best_of_prefixes(sequence: str, seed: int) -> list[Any]:
+    return plain(sequence, NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(seed, 130))[1]
+
+
+#: Long, with few pairs: the recurrence cell by cell takes its time for each two of them.
+LONG = [sequence_of(seed, 120, 100, "AAAAAAACG") for seed in range(2)]
+
+
 @pytest.mark.parametrize("width", [1, 16])
 def test_best_scores_in_lanes(width: int) -> None:
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(1, 130)
-    found = [sequence_of(seed, 120) for seed in range(4)] + ["", "GGGAAACCC", "A" * 40]
+    found = [sequence_of(seed, 36, 24) for seed in range(4)] + [*LONG, "", "GGGAAACCC", "A" * 40]
     for sequence in found:
         _, kept = rows(fill_kernel, lanes_of(width), [sequence], 1, Candidates(), rule, BEST, weights)
-        assert kept.exterior[0].tolist() == plain(sequence, rule, BEST, weights)[1]
+        assert kept.exterior[0].tolist() == best_of_prefixes(sequence, 1)
 
 
 def test_a_sequence_in_each_lane() -> None:
     rule, weights = NearestNeighbor(np.float32(-1), np.float32(0)), scores(2, 130)
-    found = [sequence_of(seed, 90) for seed in range(15)]
+    found = [sequence_of(seed, 32) for seed in range(14)] + LONG[:1]
     _, kept = rows(fill_kernel, lanes_of(16), found, 16, Candidates(), rule, BEST, weights)
     for g, sequence in enumerate(found):
-        assert kept.exterior[0, g] == plain(sequence, rule, BEST, weights)[1][0]
+        assert kept.exterior[0, g] == best_of_prefixes(sequence, 2)[0]
     assert kept.exterior[0, 15] == 0
 
 
 def test_sums_in_lanes_and_logarithms() -> None:
     rule, weights = NearestNeighbor(np.float64(0.6), np.float64(1)), factors(3, 130)
     logarithms = weights._replace(values=np.log(weights.values))
-    found = [sequence_of(seed, 80) for seed in range(8)]
+    found = [sequence_of(seed, 32) for seed in range(7)] + LONG[:1]
     _, kept = rows(fill_kernel, lanes_of(8), found, 8, EveryStem(), rule, SUM, weights)
     alg = LOG_SUM._replace(zero=np.float64(-np.inf), one=np.float64(0))
     for g, sequence in enumerate(found):
@@ -182,7 +194,7 @@ def test_structures_are_drawn_as_often_as_they_weigh() -> None:
     sequence, drawn = "GGCAAAGCAGGAAACC", np.random.default_rng(7)
     rule, weights = NearestNeighbor(np.float64(0.8), np.float64(0.9)), factors(5)
     strands, kept = rows(fill_kernel, lanes_of(8), [sequence], 1, EveryStem(), rule, SUM, weights)
-    draws = 20_000
+    draws = 8_000
     seen: dict[tuple[Any, ...], int] = {}
     for _ in range(draws):
         pairs = walked(walk_kernel, sequence, rule, SUM, weights, kept, drawn.random(3 * len(sequence) + 8))
@@ -196,3 +208,20 @@ def test_structures_are_drawn_as_often_as_they_weigh() -> None:
     # Five standard deviations of the distribution, about.
     assert cells > 20
     assert chi < cells + 5 * math.sqrt(2 * cells)
+
+
+@pytest.mark.interpreted
+def test_hairpins_with_a_weight_of_their_own() -> None:
+    weights = scores(9)
+    plain_ones = weights._replace(keys=weights.keys[:, :1])
+    for number, hairpin in enumerate(HAIRPINS, 1):
+        for sequence, known in ((hairpin, True), (hairpin.replace("AAA", "AUA", 1), False)):
+            strands = strands_of([Strand(codes_of(sequence))], 1, BEST.one)
+            last = len(sequence) - 1
+            row = inward_row(strands, pair_type(weights, strands, 0, last, 0), 0, last, 0)
+            found, other = (
+                hairpin_weight(table, strands, BEST, row, 0, last, 0) for table in (weights, plain_ones)
+            )
+            assert (found != other) == known
+            if known:
+                assert found == weights.values[0, _SPECIAL + number]

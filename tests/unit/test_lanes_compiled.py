@@ -129,22 +129,21 @@ def floating(lanes: Any, a: Any, b: Any, codes: Any, table: Any, narrow: Any, ou
 DEFINITIONS = (
     dict.fromkeys(SIGNED, signed) | dict.fromkeys(UNSIGNED, unsigned) | dict.fromkeys(FLOATS, floating)
 )
+FULL = {dtype: host_lanes(8 * np.dtype(dtype).itemsize).width for dtype in DEFINITIONS}
 #: Every width of the types that scores, counts and probabilities have; of others every second one, by turns.
 KINDS = [
     (dtype, width)
     for number, dtype in enumerate((*SIGNED, *UNSIGNED, *FLOATS))
     for place, width in enumerate(WIDTHS)
-    if dtype in (*SIGNED, "float64") or width == 1 or (place + number) % 2
+    if dtype in (*SIGNED, "float64") or width in (1, FULL[dtype]) or (place + number) % 2
 ]
-#: Those of every run: a full register, one other width by turns, and one lane of some. The rest is compiled
-#: for the same operations and takes seconds each.
+#: Those of every run: a full register of each type, and widths that fill none for one type by turns. The rest
+#: is compiled for the same operations and takes seconds each.
 OFTEN = [
     (dtype, width)
-    for number, dtype in enumerate(DEFINITIONS)
+    for dtype, full in FULL.items()
     for place, width in enumerate(WIDTHS)
-    if width == host_lanes(8 * np.dtype(dtype).itemsize).width
-    or place == 1 + number % 6
-    or (width == 1 and number % 4 == 0)
+    if width == full or (width not in FULL.values() and dtype == SIGNED[place % 4])
 ]
 COMPILED = {function: kernel(function) for function in (signed, unsigned, floating)}
 

@@ -185,7 +185,7 @@ def test_a_hybrid_of_one_breakpoint_is_named_so() -> None:
 
 
 def test_one_clone_that_has_grown() -> None:
-    found = discover(expanded=1500, clonotypes=15, genes=GENES[:2])
+    found = discover(expanded=1500, clonotypes=15, genes=GENES[:2], seed=2)
     assert called(found) == [] and "one_family" in reasons(found)
 
 
@@ -239,7 +239,7 @@ def test_a_new_allele_with_a_stop_codon_is_a_pseudogene() -> None:
     row |= {"status": "candidate", "clonotypes": 9, "covered": "1-9"}
     extended = extended_germline(MOUSE, pa.Table.from_pylist([row, row | {"status": "likely_artefact"}]))
     (added,) = set(extended.v) - set(MOUSE.v)
-    assert added.functionality == "P" and own.functionality is None
+    assert added.functionality == "P" and own.functionality == "F"
 
 
 # --- parts ----------------------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ def test_order_blocks_and_files_do_not_matter(tmp_path: Path, monkeypatch: pytes
     shuffled = random.Random(1).sample(rows, len(rows))
     pq.write_table(as_table(shuffled[:300]), tmp_path / "a.parquet")
     pq.write_table(as_table(shuffled[300:]), tmp_path / "b.parquet")
-    monkeypatch.setattr("plait.vdj.sharing_table._BLOCK_ROWS", 64)
-    monkeypatch.setattr("plait.vdj.sharing_table._FEWEST_TO_MERGE", 100)
+    monkeypatch.setattr("plait.vdj.repertoires.sharing._BLOCK_ROWS", 64)
+    monkeypatch.setattr("plait.vdj.repertoires.sharing._WAITING_BYTES", 100)
     parts = sharing([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     assert parts.clonotypes.equals(whole.clonotypes)
     assert parts.by_subject.equals(whole.by_subject)
@@ -179,7 +179,7 @@ def test_the_distribution() -> None:
         (f"AC{base}", "V", "J", "a", 1, count) for base, count in zip("ACGT", (0, 10, 20, None), strict=True)
     ]
     rows += [("CCC", "V", "J", subject, 1, 100) for subject in "abb"]
-    found = sharing(as_table(rows)).distribution().to_pylist()
+    found = sharing(as_table(rows)).distribution.to_pylist()
     assert found == [
         {
             "subjects": 1,
@@ -228,7 +228,7 @@ def test_counts_that_no_float_is() -> None:
     rows.append(("ACG", "TRBV1", "TRBJ1-1", "b", 1, large[0]))
     found = sharing(as_table(rows))
     assert sorted(found.clonotypes["path_count"].to_pylist()) == sorted(large)
-    told = found.distribution().to_pylist()
+    told = found.distribution.to_pylist()
     assert [(level["counted"], level["zero_counts"]) for level in told] == [(2, 0), (1, 0)]
     assert told[1]["path_count_median"] == float(large[0])
     assert found.correlation().n == 3

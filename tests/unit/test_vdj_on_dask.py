@@ -26,7 +26,7 @@ from plait.vdj import PathCounter
 from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.germline import load_germline
 from plait.vdj.reads.annotate_files import FurtherSettings, annotate_files
-from plait.vdj.sharing_table import share_files
+from plait.vdj.repertoires.sharing import share_files
 
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -40,7 +40,7 @@ PATIENCE = 300
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.vdj.count_files._MOST_ROWS", BLOCK)
     monkeypatch.setattr("plait.vdj.count_files._FEWEST_ROWS", BLOCK)
-    monkeypatch.setattr("plait.vdj.sharing_table._BLOCK_ROWS", BLOCK)
+    monkeypatch.setattr("plait.vdj.repertoires.sharing._BLOCK_ROWS", BLOCK)
 
 
 @pytest.fixture(scope="module")

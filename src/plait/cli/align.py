@@ -18,6 +18,7 @@ from plait.cli.options import (
     KindOption,
     OptionalOutput,
     Signed,
+    ThreadsOption,
     WholeNumber,
     files_of,
     say,
@@ -36,7 +37,7 @@ TracebackOption = Literal["auto", "full", "linear"]
 FormatOption = Literal["text", "tsv", "sam", "jsonl", "parquet"]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Scores")
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
     """What is aligned, and what it scores.
@@ -90,7 +91,7 @@ def align(
     columns: str | None = None,
     score_only: Flag = False,
     md: Flag = False,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Align the sequences of two FASTA files, or those of one file with each other.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Number = Annotated[WholeNumber, Signed]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="What is a rearrangement")
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Options that decide what is a rearrangement.

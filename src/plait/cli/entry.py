@@ -7,13 +7,14 @@ import logging
 import os
 import signal
 import sys
+import textwrap
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from cyclopts import App
 
@@ -91,6 +92,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _unexpected(error)
 
 
+def _show_examples(words: Sequence[str]) -> None:
+    """Below the help of a command, lines that can be copied; long ones go on indented."""
+    lines = EXAMPLES.get(" ".join(words[:2])) or EXAMPLES.get(words[0], ())
+    if lines:
+        print("For example:")
+    for line in lines:
+        print(
+            *textwrap.wrap(line, 76, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False),
+            sep=" \\\n",
+        )
+
+
 def _unexpected(error: Exception) -> int:
     first_line = f"{type(error).__name__}: {error}".splitlines()[0]
     text = f"{first_line} (an error of plait itself; PLAIT_DEBUG=1 shows where)"
@@ -110,6 +123,8 @@ def _run(words: list[str]) -> int:
             print_error=False,
             result_action="return_int_as_exit_code_else_zero",
         )
+        if {"-h", "--help"}.intersection(words):
+            _show_examples(words)
     except CycloptsError as error:
         chain = " ".join(["plait", *(error.command_chain or ())])
         _tell(f"{error}".strip().rstrip("."))
@@ -155,10 +170,10 @@ def _own_warnings() -> Iterator[None]:
 
 
 class _NoPandas:
-    """Keeps pyarrow from importing pandas, which takes longer than many a command and which nothing uses."""
+    """Keeps pyarrow from importing pandas, which takes longer than many a command; anndata alone needs it."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
+        if name == "pandas" and "anndata" not in sys.modules:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -230,6 +245,62 @@ def _signals() -> Iterator[None]:
             signal.signal(number, before)
 
 
+_REPERTOIRES, _SEQUENCES = "Immune repertoires", "Sequences and structures"
+_CUBES, _MACHINE = "Spectral cubes", "This machine"
+#: Command lines that help shows at work.
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "vdj annotate": (
+        "plait vdj annotate reads.fastq.gz --germline human_trb -o reads.airr.tsv",
+        "plait vdj annotate r1.fastq.gz --mate r2.fastq.gz --umi read1:0-12 --germline mouse_tra,mouse_trb "
+        "-o reads.airr.tsv --clonotypes clonotypes.tsv",
+    ),
+    "vdj alleles": ("plait vdj alleles reads.airr.tsv --germline human_trb -o alleles.tsv",),
+    "vdj count": (
+        "plait vdj count clonotypes.tsv --germline mouse_trb -o counts.parquet",
+        "plait vdj count clonotypes.tsv --germline mouse_trb --sweep-pi 0:4 --sweep-nu 0:10 -o sweep.parquet",
+    ),
+    "vdj explain": ("plait vdj explain TGTGCCAGCAGTTGGGACTGGTATGAACAGTACTTC --v TRBV13-1 --j TRBJ2-7",),
+    "vdj pgen": (
+        "plait vdj pgen clonotypes.tsv --model human_TRB -o pgen.parquet",
+        "plait vdj pgen motifs.txt --layout lines --of motif --model human_TRB -o pgen.tsv",
+    ),
+    "vdj scenarios": ("plait vdj scenarios clonotypes.tsv --model human_TRB --best 3 -o scenarios.tsv",),
+    "vdj generate": ("plait vdj generate --model human_TRB -n 1000000 --seed 1 -o drawn.parquet",),
+    "vdj infer": ("plait vdj infer clonotypes.tsv --germline mouse_trb -o model/",),
+    "vdj sharing": ("plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv",),
+    "vdj study": ("plait vdj study samples.csv --germline mouse_trb -o study/",),
+    "vdj report": ("plait vdj report study/",),
+    "align": (
+        "plait align queries.fa targets.fa --mode local -o pairs.tsv",
+        "plait align genomes.fa --score-only --match 1 --mismatch -1",
+    ),
+    "search": ("plait search queries.fa database.fa --top 20 -o hits.m8",),
+    "search index": ("plait search index database.fa -o database.plait",),
+    "find": (
+        "plait find guides.fa genome.2bit --mismatches 4 --pam NGG -o off-targets.tsv",
+        "plait find primers.fa genome.fa.gz --errors 2 --edits --pairs -o products.tsv",
+        "plait find barcodes.fa reads.fastq.gz --anchored --errors 1 --demultiplex -o barcodes.tsv",
+    ),
+    "map": (
+        "plait map genome.fa reads.fastq.gz --errors 3 -o loci.bam",
+        "plait map genome.index r1.fastq.gz --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
+    ),
+    "index": ("plait index genome.fa -o genome.index",),
+    "fold": ("plait fold rna.fa --probabilities --mea --plot pictures/", "plait fold rna.fa --suboptimal 2"),
+    "fold eval": ("plait fold eval structures.txt",),
+    "hsi compress": ("plait hsi compress scene.hdr -o scene.c123",),
+    "hsi decompress": ("plait hsi decompress scene.c123 -o restored/",),
+    "hsi verify": ("plait hsi verify scene.c123 scene.hdr",),
+    "hsi info": ("plait hsi info scene.c123",),
+    "hsi index": ("plait hsi index scene.c123 -o scene.index",),
+    "completion": ("plait completion bash > ~/.local/share/bash-completion/completions/plait",),
+    "germline list": ("plait germline list",),
+    "germline show": ("plait germline show mouse_trb",),
+    "germline validate": ("plait germline validate genes.fasta",),
+    "germline convert": ("plait germline convert genes.fasta -o genes.json",),
+}
+
+
 app = App(
     name="plait",
     version=__version__,
@@ -244,6 +315,7 @@ _vdj = App(
     name="vdj",
     help="From reads to rearrangements; count recombination paths, explain a count, count sharing.",
     version_flags=[],
+    group=_REPERTOIRES,
 )
 for _name, _function, _help in (
     ("annotate", "annotate:annotate", "Find V, D, J and the junction of every read, and count clonotypes."),
@@ -258,7 +330,11 @@ for _name, _function, _help in (
     ),
     ("generate", "model:generate", "Draw junctions from a recombination model."),
     ("infer", "model:infer", "Infer a recombination model from one or more tables."),
-    ("sharing", "count:sharing", "Count in how many individuals each clonotype occurs."),
+    (
+        "sharing",
+        "sharing:sharing",
+        "Tell which clonotypes individuals share, and which more than generation explains.",
+    ),
     (
         "study",
         "study:study",
@@ -268,19 +344,40 @@ for _name, _function, _help in (
 ):
     _vdj.command(f"plait.cli.{_function}", name=_name, help=_help, help_format="markdown")
 app.command(_vdj)
-for _name, _function, _help in (
-    ("align", "align:align", "Align the sequences of two FASTA files, or those of one with each other."),
-    ("search", "search:app", "Search a database for sequences that are similar to those of a file."),
-    ("find", "find:find", "Find every place where short patterns occur with at most so many errors."),
-    ("map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
-    ("index", "map:index_reference", "Index a reference for map."),
-    ("fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
-    ("hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
-    ("germline", "germline:app", "List, show, check and convert germline sets."),
-    ("compile", "machine:compile_ahead", "Compile ahead what commands need and nobody has compiled yet."),
-    ("doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
-    ("demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
+for _group, _name, _function, _help in (
+    (
+        _SEQUENCES,
+        "align",
+        "align:align",
+        "Align the sequences of two FASTA files, or those of one with each other.",
+    ),
+    (
+        _SEQUENCES,
+        "search",
+        "search:app",
+        "Search a database for sequences that are similar to those of a file.",
+    ),
+    (
+        _SEQUENCES,
+        "find",
+        "find:find",
+        "Find every place where short patterns occur with at most so many errors.",
+    ),
+    (_SEQUENCES, "map", "map:map_reads", "Map reads: every locus within so many errors, guaranteed."),
+    (_SEQUENCES, "index", "map:index_reference", "Index a reference for map."),
+    (_SEQUENCES, "fold", "fold:app", "Fold RNA: structures of least energy, and probabilities of pairs."),
+    (_CUBES, "hsi", "hsi:app", "Compress hyperspectral cubes without loss (CCSDS 123), and get them back."),
+    (_REPERTOIRES, "germline", "germline:app", "List, show, check and convert germline sets."),
+    (_REPERTOIRES, "demo", "study:demo", "Study the repertoires of 12 human donors, up to a report."),
+    (
+        _MACHINE,
+        "compile",
+        "machine:compile_ahead",
+        "Compile ahead what commands need and nobody has compiled yet.",
+    ),
+    (_MACHINE, "completion", "machine:completion", "Print what lets a shell complete commands and options."),
+    (_MACHINE, "doctor", "machine:doctor", "Tell what plait can use on this machine, and what not."),
 ):
     # An app has its own format.
     _format = {} if _function.endswith(":app") else {"help_format": "markdown"}
-    app.command(f"plait.cli.{_function}", name=_name, help=_help, **_format)
+    app.command(f"plait.cli.{_function}", name=_name, help=_help, group=_group, **_format)

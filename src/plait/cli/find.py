@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plait.cli.options import DeviceOption, WholeNumber, files_of, say
+from plait.cli.options import DeviceOption, ThreadsOption, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -25,6 +25,9 @@ Number = Annotated[WholeNumber | None, Parameter(allow_leading_hyphen=True)]
 _MOST_TOLD = 6
 _GIGA = 1e9
 
+_PAM = Parameter(group="Guides: PAM and bulges")
+_USES = Parameter(group="Primers and barcodes")
+
 
 def find(
     patterns: str,
@@ -35,11 +38,11 @@ def find(
     errors: Number = None,
     mismatches: Number = None,
     edits: Flag = False,
-    pam: str = "",
-    pam_side: WholeNumber = 3,
-    pam_mismatches: WholeNumber = 0,
-    dna_bulges: WholeNumber = 0,
-    rna_bulges: WholeNumber = 0,
+    pam: Annotated[str, _PAM] = "",
+    pam_side: Annotated[WholeNumber, _PAM] = 3,
+    pam_mismatches: Annotated[WholeNumber, _PAM] = 0,
+    dna_bulges: Annotated[WholeNumber, _PAM] = 0,
+    rna_bulges: Annotated[WholeNumber, _PAM] = 0,
     strand: StrandOption | None = None,
     report: Literal["loci", "ends", "best"] = "loci",
     strata: WholeNumber = 0,
@@ -47,11 +50,11 @@ def find(
     count_only: Flag = False,
     text_iupac: Flag = False,
     overhang: Flag = False,
-    anchored: Flag = False,
-    pairs: Flag = False,
-    max_product: WholeNumber = 3000,
-    demultiplex: Flag = False,
-    threads: WholeNumber | None = None,
+    anchored: Annotated[Flag, _USES] = False,
+    pairs: Annotated[Flag, _USES] = False,
+    max_product: Annotated[WholeNumber, _USES] = 3000,
+    demultiplex: Annotated[Flag, _USES] = False,
+    threads: ThreadsOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Find every place where short patterns occur with at most so many errors.

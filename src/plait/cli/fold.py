@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.options import DeviceOption, RowProgress, WholeNumber, files_of, say
+from plait.cli.options import DeviceOption, RowProgress, ThreadsOption, WholeNumber, files_of, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 
@@ -23,7 +23,7 @@ FormatOption = Literal["text", "tsv", "jsonl", "parquet"]
 Flag = Annotated[bool, Parameter(negative="")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="What is known")
 @dataclass(frozen=True, kw_only=True)
 class KnownOptions:
     """What is known of the sequences beforehand.
@@ -68,7 +68,7 @@ class KnownOptions:
 _KNOWN = KnownOptions()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Energies")
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """What structures are weighed by.
@@ -126,7 +126,7 @@ def fold(
     plot: Path | None = None,
     known: KnownOptions = _KNOWN,
     model: ModelOptions = _MODEL,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Fold RNA: a structure of least energy for every sequence, and what all structures together say.

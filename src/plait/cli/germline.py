@@ -61,11 +61,11 @@ def _print_table(table: Table) -> None:
 def list_sets() -> None:
     """List the germline sets that come with plait."""
     table = Table(box=None, header_style="bold")
-    for column in ("name", "species", "locus", "chain", "V", "D", "J", "version", "digest"):
+    for column in ("name", "species", "locus", "chain", "V", "D", "J", "C", "version", "digest"):
         table.add_column(column, no_wrap=True)
     for name in bundled_germlines():
         told = metadata(load_germline(name))
-        keys = ("name", "species", "locus", "chain", "n_v", "n_d", "n_j", "version")
+        keys = ("name", "species", "locus", "chain", "n_v", "n_d", "n_j", "n_c", "version")
         table.add_row(*(str(told[key]) for key in keys), told["digest"][:12])
     _print_table(table)
 
@@ -104,7 +104,7 @@ def _fasta_text(germline: GermlineSet) -> str:
 def _show_table(germline: GermlineSet) -> None:
     for key, value in metadata(germline).items():
         print(f"{key}: {value}")
-    columns = [column for column in COLUMNS if column != "sequence"]
+    columns = [column for column in COLUMNS if column not in ("source", "sequence")]
     table = Table(box=None, header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=True)
@@ -147,6 +147,7 @@ def convert(
     v: Path | None = None,
     d: Path | None = None,
     j: Path | None = None,
+    c: Path | None = None,
     name: str | None = None,
     said: SourceOptions = _SAID,
 ) -> None:
@@ -158,26 +159,28 @@ def convert(
         As in ``show``; leave it out to give the FASTA files one by one.
     output
         FILE.json for an AIRR Germline Set, FILE.csv for a table of alleles, a folder for FASTA files in it,
-        anything else is the prefix of PREFIXV.fasta, PREFIXD.fasta, PREFIXJ.fasta and PREFIX_anchors.csv.
+        anything else is the prefix of PREFIXV.fasta, PREFIXD.fasta and so on, and PREFIX_anchors.csv.
     v
         FASTA file of V sequences, gapped or not.
     d
         FASTA file of D sequences.
     j
         FASTA file of J sequences.
+    c
+        FASTA file of C sequences.
     name
         Name of the set.
     said
         What the source may not say.
     """
-    if source is not None and v is None and d is None and j is None:
+    if source is not None and v is d is j is c is None:
         germline = load_germline(source, name=name, **asdict(said))
     elif source is None and v is not None and j is not None:
-        germline = read_fasta_trio(v, j, d, name=name, species=said.species, locus=said.locus)
+        germline = read_fasta_trio(v, j, d, c, name=name, species=said.species, locus=said.locus)
         germline = germline if said.anchors is None else apply_overrides(germline, said.anchors)
     else:
         raise InvalidInput(
-            "input", found="a mixture or too little", expected="a source, or --v and --j (and --d)"
+            "input", found="a mixture or too little", expected="a source, or --v and --j (and --d, --c)"
         )
     if output.suffix.lower() == ".json":
         write_airr_json(germline, output)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from plait.cli.options import Bar, Flag, OutputOption, Signed, WholeNumber, say
+from plait.cli.options import Bar, Flag, OutputOption, Signed, ThreadsOption, WholeNumber, say
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import aligned
@@ -42,7 +42,7 @@ def _shape_of(text: str) -> tuple[int, int, int]:
     return rows, columns, bands
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Files without a header")
 @dataclass(frozen=True, kw_only=True)
 class RawOptions:
     """What has to be said of a file without a header.
@@ -79,7 +79,7 @@ class RawOptions:
         return RawShape(shape=None if self.shape is None else _shape_of(self.shape), **found)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Parameters of the stream")
 @dataclass(frozen=True, kw_only=True)
 class HeaderOptions:
     """Parameters of the stream by the names of the standard; what is left out is as in the preset.
@@ -219,7 +219,7 @@ def compress(
     bare: Flag = False,
     raw: RawOptions = _RAW,
     header: HeaderOptions = _HEADER,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Compress a cube into a CCSDS 123 stream, or a container of blocks.
 
@@ -294,7 +294,7 @@ def decompress(
     index: Path | None = None,
     parameters: Path | None = None,
     force: Flag = False,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Decompress a cube.
 
@@ -375,7 +375,7 @@ def verify(
     index: Path | None = None,
     parameters: Path | None = None,
     raw: RawOptions = _RAW,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> int:
     """Decode a compressed cube, and compare it with its checksums, or with the original.
 

@@ -1,10 +1,10 @@
-"""``plait doctor`` and ``plait compile``: what this machine has for plait."""
+"""``plait doctor``, ``compile`` and ``completion``: this machine and plait."""
 
 from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -57,3 +57,16 @@ def compile_ahead(*, processes: WholeNumber | None = None) -> None:
         if process.returncode:
             raise RuntimeError(told.strip())
     say(f"compiled {many} in {time.perf_counter() - begun:.1f} s, kept in {folder}")
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print what lets a shell complete commands and options; for zsh, a file _plait in a folder of fpath.
+
+    Parameters
+    ----------
+    shell
+        bash, zsh or fish.
+    """
+    from plait.cli.entry import app
+
+    print(app.generate_completion(prog_name="plait", shell=shell))

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from plait.cli.options import Bar, DeviceOption, Flag, OptionalOutput, Signed, WholeNumber, files_of, say
+from plait.cli.options import (
+    Bar,
+    DeviceOption,
+    Flag,
+    OptionalOutput,
+    Signed,
+    ThreadsOption,
+    WholeNumber,
+    files_of,
+    say,
+)
 from plait.errors import InvalidInput
 from plait.lang.compiling import work_time
 from plait.reports.plain_text import plural
@@ -28,7 +38,7 @@ def map_reads(
     max_hits: Annotated[WholeNumber | None, Signed] = None,
     format: FormatOption | None = None,
     mapq: Literal["none", "unique"] = "none",
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
     device: DeviceOption = "cpu",
 ) -> None:
     """Map reads of 25 to 400 letters: every locus within so many errors, on both strands, guaranteed.
@@ -110,7 +120,7 @@ def index_reference(
     output: OptionalOutput = None,
     seed_length: Annotated[WholeNumber | None, Signed] = None,
     check: Path | None = None,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Index a reference for plait map, which otherwise makes the index anew each time.
 

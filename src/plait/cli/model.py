@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from plait.cli.options import (
+    MODEL,
     Bar,
     CallsOption,
     DeviceOption,
@@ -18,6 +19,7 @@ from plait.cli.options import (
     RowProgress,
     RunParameters,
     Signed,
+    ThreadsOption,
     WholeNumber,
     germline_named,
     model_named,
@@ -33,7 +35,7 @@ _RUN = RunParameters()
 _SOURCE = JunctionSource()
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class GivenModel:
     """Which recombination model is used.
@@ -230,7 +232,7 @@ def generate(
     print(f"table    {made.output}")
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class StartParameters:
     """Options of the genes that a model is made of.
@@ -280,7 +282,7 @@ class StartParameters:
         return model_from_germline(alleles, self.chain, most_insertions=self.most_insertions)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Evidence")
 @dataclass(frozen=True, kw_only=True)
 class EvidenceParameters:
     """Options of the evidence.
@@ -326,7 +328,7 @@ def infer(
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
-    threads: WholeNumber | None = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Infer a recombination model from one or more tables.
 

@@ -237,8 +237,13 @@ def _device(kind: object, tokens: Sequence[Token]) -> str:
     return name
 
 
-DeviceOption = Annotated[str, Parameter(converter=_device)]
+#: Groups of options, which help shows in the order of the alphabet, below those of the command alone.
+PATHS: Final = "Path-counting model"
+MODEL: Final = "Recombination model"
+MACHINE: Final = "Where it runs"
+DeviceOption = Annotated[str, Parameter(converter=_device, group=MACHINE)]
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
+ThreadsOption = Annotated[WholeNumber | None, Parameter(group=MACHINE)]
 OutputOption = Annotated[Path, Parameter(name=["--output", "-o"])]
 OptionalOutput = Annotated[Path | None, Parameter(name=["--output", "-o"])]
 KindOption = Literal["protein", "dna"]
@@ -254,13 +259,15 @@ _OPTION_OF: Final[Mapping[object, object]] = {
 }
 
 
-def options_of(settings: type[DataclassInstance], **kinds: object) -> Any:
+def options_of(settings: type[DataclassInstance], group: str, **kinds: object) -> Any:
     """A class of options: the fields of settings with their defaults, and their docstring as help.
 
     Parameters
     ----------
     settings
         A dataclass.
+    group
+        Where help shows them.
     **kinds
         Types of options that are not those of their fields.
     """
@@ -269,7 +276,9 @@ def options_of(settings: type[DataclassInstance], **kinds: object) -> Any:
         for own in fields(settings)
     ]
     told = {"__doc__": settings.__doc__, "__module__": settings.__module__}
-    return Parameter(name="*")(make_dataclass(settings.__name__, found, namespace=told, kw_only=True))
+    return Parameter(name="*", group=group)(
+        make_dataclass(settings.__name__, found, namespace=told, kw_only=True)
+    )
 
 
 _MOST_VALUES = 1000
@@ -301,7 +310,7 @@ def _bad_values(option: str, text: str) -> InvalidInput:
     )
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class JunctionSource:
     """Options that say what tables of junctions are.
@@ -405,7 +414,7 @@ class PathLimits:
         return PathModel(name=given.pop("model", "dp2"), **given)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class SweptModel(PathLimits):
     """Limits of a model, and others to count with besides.
@@ -422,7 +431,7 @@ class SweptModel(PathLimits):
     sweep_nu: str | None = None
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class StudiedModel(SweptModel):
     """Options of the path-counting model, which is dp2."""
@@ -431,7 +440,7 @@ class StudiedModel(SweptModel):
     sweep_nu: str | None = "0:10"
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=PATHS)
 @dataclass(frozen=True, kw_only=True)
 class ModelParameters(SweptModel):
     """Options of a path-counting model.
@@ -452,7 +461,7 @@ class ModelParameters(SweptModel):
     empty_d: EmptyDOption = "positions"
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MACHINE)
 @dataclass(frozen=True, kw_only=True)
 class ExecutorParameters:
     """Options that say where the work is done.
@@ -492,7 +501,7 @@ class ExecutorParameters:
         return open_executor(options.pop("executor"), threads=threads, **options)
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MACHINE)
 @dataclass(frozen=True, kw_only=True)
 class RunParameters(ExecutorParameters):
     """Options that say how a run that can be resumed is done.

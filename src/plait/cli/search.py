@@ -15,6 +15,7 @@ from plait.cli.options import (
     Flag,
     KindOption,
     OptionalOutput,
+    ThreadsOption,
     files_of,
     options_of,
     say,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     SearchOptions = SearchSettings
 else:
-    SearchOptions = options_of(SearchSettings, matrix=str | None, device=DeviceOption)
+    SearchOptions = options_of(
+        SearchSettings, "Scores and hits", matrix=str | None, device=DeviceOption, threads=ThreadsOption
+    )
 
 app = App(name="search", help_format="markdown", version_flags=[])
 

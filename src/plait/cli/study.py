@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import Parameter
 
 from plait.cli.options import (
+    MODEL,
     AmbiguousOption,
     Bar,
     ChainOption,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from plait.vdj.convergence.study import Study
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Regression")
 @dataclass(frozen=True, kw_only=True)
 class RegressionParameters:
     """Options of the regression.
@@ -62,7 +63,7 @@ class RegressionParameters:
     seed: WholeNumber = 0
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=MODEL)
 @dataclass(frozen=True, kw_only=True)
 class PgenParameters:
     """Options of generation probabilities.

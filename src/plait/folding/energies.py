@@ -29,7 +29,7 @@ from plait.dp.intervals.loops import (
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.errors import Unsupported
 from plait.folding.parameters import LETTERS as BASES
-from plait.folding.parameters import NEVER, PAIRS, STANDARD, Parameters, thermal_energy, whole
+from plait.folding.parameters import NEVER, PAIRS, STANDARD, Parameters, codes_of, thermal_energy, whole
 from plait.lang.algebras import LOG_SUM, PROBABILITY, SaturatingMaxPlus
 
 _Table = NDArray[np.float64]
@@ -49,7 +49,7 @@ _ALGEBRAS: Final = {"scores": SCORES, "wide scores": WIDE_SCORES, "sums": SUMS, 
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """What loops weigh in an algebra, and an unpaired base elsewhere; special hairpins in their order.
+    """What loops weigh in an algebra, and an unpaired base elsewhere.
 
     `value` is the weight of some energies, of loops of so many bases.
     """
@@ -57,7 +57,6 @@ class Weighing:
     algebra: Any
     rule: NearestNeighbor
     loops: LoopWeights
-    specials: tuple[str, ...]
     value: Callable[..., Any]
 
 
@@ -100,7 +99,7 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     temperature needs enthalpies that are not there.
     """
     parameters = model.parameters.at(model.temperature)
-    specials = tuple(sorted(parameters.special))
+    specials = sorted(parameters.special)
     scores = meaning in ("scores", "wide scores")
     rule, loops = _energies(parameters, model.dangles, scores, longest, specials)
     of_rule, bases = _bases(longest, specials)
@@ -117,10 +116,11 @@ def weigh(model: Model, meaning: Meaning, longest: int, scale: float = 0.0) -> W
     weights = [np.ascontiguousarray(value(energy, count)) for energy, count in pairs]
     numbers = [value(energy, count)[()] for energy, count in zip(rule, of_rule, strict=True)]
     tables = LoopTables(loops.pair_types, *weights)
-    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), tables.packed(), specials, value)
+    packed = tables.packed([codes_of(loop.encode()).tolist() for loop in specials])
+    return Weighing(_ALGEBRAS[meaning], NearestNeighbor(*numbers), packed, value)
 
 
-def _bases(longest: int, specials: tuple[str, ...]) -> tuple[NearestNeighbor, LoopTables]:
+def _bases(longest: int, specials: list[str]) -> tuple[NearestNeighbor, LoopTables]:
     """How many bases each weight is for: two of a pair that closes, and those unpaired."""
     bulge = np.arange(_MOST + 1) + 2
     bulge[1] = 1
@@ -144,7 +144,7 @@ def smoothed(energies: _Table) -> _Table:
 
 
 def _energies(
-    parameters: Parameters, dangles: int, scores: bool, longest: int, specials: tuple[str, ...]
+    parameters: Parameters, dangles: int, scores: bool, longest: int, specials: list[str]
 ) -> tuple[tuple[Any, Any], LoopTables]:
     """Energies in the place of weights; whole numbers, and no dangling base above zero, for scores."""
     found = {

@@ -38,11 +38,11 @@ from plait.dp.intervals.loops import (
     pair_type,
 )
 from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
-from plait.dp.intervals.tables import SPECIAL_SIZES, Strand, strands_of
+from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
 from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, longer_loop, weigh
-from plait.folding.parameters import LETTERS, Parameters, codes_of
+from plait.folding.parameters import Parameters, codes_of
 from plait.folding.structures import (
     PairTable,
     brackets,
@@ -618,27 +618,13 @@ def _table_size(molecules: Sequence[Molecule]) -> int:
 
 
 def strand_of(molecule: Molecule, weighing: Weighing, forced: float) -> Strand:
-    """A sequence with its special hairpins and what is known of it; `forced` is what forced bases weigh."""
+    """A sequence with what is known of it; `forced` is what forced bases weigh."""
     stacked, paired = None, None
     if molecule.pseudo is not None:
         stacked = weighing.value(molecule.pseudo + np.append(molecule.pseudo[1:], 0))
     if molecule.forced is not None:
         paired = np.stack([molecule.forced * forced, molecule.forced * -forced])
-    special = _special_hairpins(molecule.codes, weighing.specials)
-    return Strand(molecule.codes, special, molecule.partners, stacked, paired)
-
-
-def _special_hairpins(codes: NDArray[np.int8], specials: Sequence[str]) -> NDArray[np.int16]:
-    """Number of the special hairpin that begins at each base, from 1 on, by size. Shape (3, n)."""
-    found = np.zeros((3, codes.size), np.int16)
-    text = bytes(np.frombuffer(LETTERS.encode(), np.uint8)[codes]).decode()
-    for number, loop in enumerate(specials, 1):
-        row = SPECIAL_SIZES.index(len(loop) - 2)
-        at = text.find(loop)
-        while at >= 0:
-            found[row, at] = number
-            at = text.find(loop, at + 1)
-    return found
+    return Strand(molecule.codes, molecule.partners, stacked, paired)
 
 
 class Loop(NamedTuple):

@@ -543,6 +543,9 @@ class TextOutput(WholeOrNot):
 
         FormatError if the disk is full, BrokenPipeError if whoever reads standard output has gone.
         """
+        if not self._pending and len(text) >= _PIECE_BYTES:
+            self._put(self._encoder.compress(text))
+            return
         self._pending += text
         if len(self._pending) >= _PIECE_BYTES:
             self._pass_on()

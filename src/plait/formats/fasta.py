@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
+from plait.lang.compile import kernel
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 40
@@ -524,20 +525,89 @@ _MOST_WAITING: Final = 1 << 17
 _SEPARATORS: Final = "/._"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Names(Sequence[str]):
+    """Names without line feeds as UTF-8, uint8 (bytes,), with a line feed behind each.
+
+    `starts` int64 (n + 1,) are where they begin, and where the last one's line feed ends.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Names:
+        """Names as bytes, if they are not already."""
+        if isinstance(names, Names):
+            return names
+        encoded = [name.encode("utf-8", "backslashreplace") + b"\n" for name in names]
+        starts = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=starts[1:])
+        return cls(np.frombuffer(bytearray(b"".join(encoded)), np.uint8), starts)
+
+    @classmethod
+    def of_bytes(cls, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> Names:
+        """Names as a file has them; bytes that are not UTF-8 are told by their numbers."""
+        data = data[: starts[-1]]
+        if data.max(initial=0) < 128:
+            return cls(data, starts)
+        return cls.of(data.tobytes().decode("utf-8", "backslashreplace").split("\n")[:-1])
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sequence[str]]) -> Names:
+        """Names of several in one."""
+        every = [cls.of(part) for part in parts]
+        sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.starts) for part in every)])
+        data = [part.data[part.starts[0] : part.starts[-1]] for part in every]
+        return cls(np.concatenate(data), np.cumsum(sizes))
+
+    @overload
+    def __getitem__(self, which: int) -> str: ...
+    @overload
+    def __getitem__(self, which: slice) -> Sequence[str]: ...
+    def __getitem__(self, which: int | slice) -> str | Sequence[str]:
+        places = range(len(self))[which]
+        if not isinstance(places, range):
+            return Names(self.data, self.starts[places : places + 2])._texts()[0]
+        if places.step != 1:
+            return self._texts()[which]
+        return Names(self.data, self.starts[places.start : max(places.start, places.stop) + 1])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _texts(self) -> list[str]:
+        text = self.data[self.starts[0] : self.starts[-1]].tobytes()
+        return text.decode().split("\n")[:-1]
+
+
+@kernel
+def hash_kernel(data: Any, starts: Any, multiplier: Any, out: Any) -> None:
+    """Polynomials of the bytes of each name, modulo 2^64: `out` uint64 (n,)."""
+    for name in range(out.size):
+        power, total = multiplier, multiplier - multiplier
+        for k in range(starts[name], starts[name + 1]):
+            total += np.uint64(data[k]) * power
+            power *= multiplier
+        out[name] = total
+
+
 def hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
     """A number for each name, the same in every process; names have no line feeds.
 
     It is (n,): a polynomial of the bytes modulo 2^64, stirred so that every bit depends on all.
     """
-    if not names:
-        return np.zeros(0, np.uint64)
-    data = np.frombuffer(("\n".join(names) + "\n").encode("utf-8", "backslashreplace"), np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    starts = np.concatenate(([0], ends[:-1] + 1))
-    lengths = ends - starts + 1
-    powers = np.cumprod(np.full(int(lengths.max()), _MULTIPLIER))
-    places = np.arange(data.size) - np.repeat(starts, lengths)
-    hashes: NDArray[np.uint64] = np.add.reduceat(data * powers[places], starts)
+    own = Names.of(names)
+    hashes = np.empty(len(own), np.uint64)
+    hash_kernel(own.data, own.starts, _MULTIPLIER, hashes)
     for _ in range(2):
         hashes = (hashes ^ (hashes >> _HALF)) * _MIX
     stirred: NDArray[np.uint64] = hashes ^ (hashes >> _HALF)

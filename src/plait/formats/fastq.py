@@ -1,11 +1,11 @@
-"""Read FASTQ files in pieces of whole records, at the speed of array operations."""
+"""Read FASTQ files in pieces of whole records, as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from plait.alphabets import IUPAC_MASK, MASK_SYMBOL
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource
+from plait.formats.fasta import Names
+from plait.lang.compile import kernel, shared
+from plait.lang.lanes import equal, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,23 +86,40 @@ def shown_name(name: str) -> str:
     return repr(name if len(name) <= LONGEST_NAME_SHOWN else f"{name[:LONGEST_NAME_SHOWN]}...")
 
 
+@kernel
+def plain_kernel(letters: Any, qualities: Any, offset: int, capitals: Any, scores: Any) -> int:
+    """Capital letters and Phred scores; whether (1 or 0) all are A, C, G, T or N, and qualities."""
+    strange: Any = False
+    for k in range(letters.size):
+        letter = letters[k] & 0xDF
+        known = (letter == 65) | (letter == 67) | (letter == 71) | (letter == 84) | (letter == 78)
+        strange |= not known
+        capitals[k] = letter
+    for k in range(qualities.size):
+        score = np.uint8(qualities[k] - offset)
+        strange |= score > 93
+        scores[k] = score
+    return int(not strange)
+
+
 def checked_reads(raw: RawReads) -> tuple[ReadBlock, int]:
     """Upper-case letters with T for U and N for a dot, and Phred scores; and the number of dots.
 
     FormatError at the first byte that is no IUPAC letter and no dot, or no quality; it names the read and the
     place.
     """
-    # Not of `bytes`: such arrays could not be written to, and would need kernels of their own.
-    text = bytearray(raw.letters)
-    letters = np.frombuffer(text.translate(_TRANSLATION), np.uint8)
-    if not letters.all():
-        raise _strange_letter(raw, int((letters == 0).argmax()))
-    qualities = raw.qualities
-    if qualities is not None and qualities.size:
-        if qualities.min() < QUALITY_OFFSET or qualities.max() > _LAST_QUALITY:
-            raise _strange_quality(raw, qualities)
-        qualities = qualities - np.uint8(QUALITY_OFFSET)
-    return ReadBlock(raw.names, letters, raw.starts, qualities), text.count(b".")
+    given = np.zeros(0, np.uint8) if raw.qualities is None else raw.qualities
+    letters, scores = np.empty_like(raw.letters), np.empty_like(given)
+    dots = 0
+    if not plain_kernel(raw.letters, given, QUALITY_OFFSET, letters, scores):
+        # Not of `bytes`: such arrays could not be written to, and would need kernels of their own.
+        text = bytearray(raw.letters)
+        letters, dots = np.frombuffer(text.translate(_TRANSLATION), np.uint8), text.count(b".")
+        if not letters.all():
+            raise _strange_letter(raw, int((letters == 0).argmax()))
+        if scores.size and scores.max() > _LAST_QUALITY - QUALITY_OFFSET:
+            raise _strange_quality(raw, given)
+    return ReadBlock(raw.names, letters, raw.starts, None if raw.qualities is None else scores), dots
 
 
 def _place(raw: RawReads, at: int) -> tuple[int, str]:
@@ -141,16 +161,74 @@ def _strange_quality(raw: RawReads, qualities: NDArray[np.uint8]) -> FormatError
 _PIECE_BYTES: Final = 1 << 19
 #: A record that is longer is no read; without a limit, a file of one line would be held in memory as a whole.
 _LONGEST_RECORD: Final = 1 << 25
-_LINE_END, _RETURN, _BLANK = 10, 13, 32
+_MARKS: Final = np.array([10], np.uint8)
 _SHOWN: Final = 40
 _EXPECTED_HEADER: Final = "a header line, '@name'"
 
 
-class _Lines(NamedTuple):
-    """Where the four lines of n records begin and end, line ends left out. Shape (n, 4)."""
+class _RecordColumns(NamedTuple):
+    """Columns of records, in memory for more than there are.
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    `names` uint8 (enough,) with a line feed behind each, `letters` and `qualities` uint8 (1, enough),
+    `name_starts` and `starts` int64 (enough,).
+    """
+
+    names: Any
+    name_starts: Any
+    letters: Any
+    qualities: Any
+    starts: Any
+
+
+@shared
+def _without_return(text: Any, begin: int, end: int) -> int:
+    """Where a line ends, without a carriage return."""
+    return end - 1 if end > begin and text[0, end - 1] == 13 else end
+
+
+@kernel
+def records_kernel(octets: Any, text: Any, marks: Any, ends: Any, out: Any) -> Any:
+    """Copy whole records of four lines to columns; how many, where the next begins, and what is wrong there.
+
+    `octets` are groups of 64 lanes of 8 bits; `text` uint8 (1, bytes) has 64 bytes more behind, `marks` uint8
+    (1,) is a line feed, `ends` int64 (4,) memory. Wrong: 0 nothing, or the end; 1 the layout; 2 no name.
+    """
+    size = text.shape[1] - 64
+    at, base, count, name, letter = 0, 0, 0, 0, 0
+    out.name_starts[0] = out.starts[0] = 0
+    bits = mask_bits(equal(load(octets, text, 0, 0), splat(octets, marks[0])))
+    while True:
+        for line in range(4):
+            while bits == 0:
+                base += 64
+                if base >= size:
+                    return count, at, 0
+                bits = mask_bits(equal(load(octets, text, 0, base), splat(octets, marks[0])))
+            ends[line] = base + lowest_bit(bits)
+            bits = without_lowest(bits)
+        sequence, quality, after = ends[0] + 1, ends[2] + 1, ends[3] + 1
+        length = _without_return(text, sequence, ends[1]) - sequence
+        same = _without_return(text, quality, ends[3]) - quality == length
+        if text[0, at] != 64 or text[0, ends[1] + 1] != 43 or not same:
+            return count, at, 1
+        if text[0, at + 1] <= 32:
+            return count, at, 2
+        at += 1
+        while text[0, at] > 32:
+            out.names[name] = text[0, at]
+            name += 1
+            at += 1
+        out.names[name] = 10
+        name += 1
+        # Beyond the last letters there is room for as many as are copied.
+        for k in range(0, length, 64):
+            store(octets, out.letters, 0, letter + k, load(octets, text, 0, sequence + k))
+            store(octets, out.qualities, 0, letter + k, load(octets, text, 0, quality + k))
+        letter += length
+        count += 1
+        out.name_starts[count] = name
+        out.starts[count] = letter
+        at = after
 
 
 def fastq_reads(
@@ -160,40 +238,22 @@ def fastq_reads(
 
     Line ends may be LF or CRLF, in turn if need be; blank lines may follow the last record. What stands
     behind the ``+`` is not looked at. `text` was read already, from the first header on, which stands on the
-    1-based `line`; then `piece_bytes` are looked at in one go. FormatError if a record is incomplete or not
-    laid out like this; it names the line.
+    1-based `line`; then `piece_bytes`, or as many as a record has, are looked at in one go. FormatError if a
+    record is incomplete or not laid out like this; it names the line.
     """
     path, first = source.path, 0
-    pieces = chain((text,), iter(lambda: source.read(piece_bytes), b""))
-    for records in _whole_records(path, line, pieces):
-        reads, rest = _parse(path, first, line, records)
-        if reads is not None:
+    while text:
+        reads, used, wrong = _parse(path, first, line, text)
+        if used:
             yield reads
             first += len(reads.names)
             line += 4 * len(reads.names)
-        if rest is not None:
-            _only_blanks(path, first, line, chain((rest,), pieces))
+            text = text[used:]
+        if wrong:
+            _check_record(path, first, line, text)
+            _only_blanks(path, first, line, chain((text,), iter(lambda: source.read(piece_bytes), b"")))
             return
-
-
-def _whole_records(path: object, line: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Texts of a multiple of four lines; the last one may have any number and lack its line end."""
-    held: list[bytes] = []
-    lines = size = 0
-    for text in pieces:
-        held.append(text)
-        lines += text.count(b"\n")
-        size += len(text)
-        if lines >= 4:
-            joined = b"".join(held) if len(held) > 1 else text
-            cut = len(joined)
-            for _ in range(lines % 4 + 1):
-                cut = joined.rfind(b"\n", 0, cut)
-            yield joined[: cut + 1]
-            line += lines - lines % 4
-            held = [joined[cut + 1 :]]
-            lines, size = lines % 4, len(joined) - cut - 1
-        elif size > _LONGEST_RECORD:
+        if len(text) > _LONGEST_RECORD:
             raise FormatError(
                 path,
                 line=line,
@@ -201,85 +261,35 @@ def _whole_records(path: object, line: int, pieces: Iterator[bytes]) -> Iterator
                 expected="reads",
                 hint="are the line ends those of LF or CRLF?",
             )
-    if size:
-        yield b"".join(held)
+        more = source.read(max(piece_bytes, len(text)))
+        if not more:
+            if not text.strip():
+                return
+            _check_end(path, first, line, text)
+            more = b"\n"
+        text += more
 
 
-def _parse(path: object, first: int, line: int, text: bytes) -> tuple[RawReads | None, bytes | None]:
-    """The records of a text, and the blank line, if any, with what follows, that is in place of one."""
-    data = np.frombuffer(text, np.uint8)
-    gaps = np.flatnonzero(data <= _BLANK)
-    kinds = data[gaps]
-    gap_of_line = np.flatnonzero(kinds == _LINE_END)
-    line_ends = gaps[gap_of_line]
-    if line_ends.size < 4:
-        return _last_record(path, first, line, text)
-    ends = line_ends.reshape(-1, 4)
-    starts = np.concatenate(([0], line_ends[:-1] + 1)).reshape(-1, 4)
-    if gaps.size > line_ends.size and bool((kinds == _RETURN).any()):
-        ends = ends - ((data[ends - 1] == _RETURN) & (ends > starts))
-    lines, rest = _Lines(starts, ends), None
-    wrong = _wrong_records(data, lines)
-    if wrong.size:
-        whole = int(wrong[0])
-        head = slice(int(starts[whole, 0]), int(ends[whole, 0]))
-        if text[head].strip():
-            raise _layout_error(
-                path, first + whole, line + 4 * whole, text, _Lines(starts[whole], ends[whole])
-            )
-        rest = text[starts[whole, 0] :]
-        lines = _Lines(starts[:whole], ends[:whole])
-        if not whole:
-            return None, rest
-    first_gaps = np.concatenate(([0], gap_of_line[3:-1:4] + 1))[: len(lines.starts)]
-    names = _names(path, first, line, text, lines, gaps[first_gaps])
-    letters, qualities, offsets = _letters(data, lines)
-    numbers = line + 4 * np.arange(len(names)) + 1
-    return RawReads(path, first, names, letters, offsets, qualities, numbers), rest
-
-
-def _wrong_records(data: NDArray[np.uint8], lines: _Lines) -> NDArray[np.int64]:
-    """Records that are not laid out as they should be."""
-    lengths = lines.ends - lines.starts
-    right = data[lines.starts[:, 0]] == ord("@")
-    right &= data[lines.starts[:, 2]] == ord("+")
-    right &= lengths[:, 1] == lengths[:, 3]
-    return np.flatnonzero(~right)
-
-
-def _letters(
-    data: NDArray[np.uint8], lines: _Lines
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64]]:
-    """Bytes of the second and of the fourth lines, and where those of each record begin."""
-    starts, ends = lines
-    count = len(starts)
-    edges = np.stack((starts[:, 1], ends[:, 1], starts[:, 3], ends[:, 3]), axis=1).ravel()
-    spans = np.diff(edges, prepend=0)
-    data = data[: edges[-1]]
-    letters = data[np.repeat(np.tile((False, True, False, False), count), spans)]
-    qualities = data[np.repeat(np.tile((False, False, False, True), count), spans)]
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(ends[:, 1] - starts[:, 1], out=offsets[1:])
-    return letters, qualities, offsets
-
-
-def _names(
-    path: object, first: int, line: int, text: bytes, lines: _Lines, name_ends: NDArray[np.int64]
-) -> list[str]:
-    """First words of the headers."""
-    starts = lines.starts[:, 0] + 1
-    nameless = np.flatnonzero(name_ends <= starts)
-    if nameless.size:
-        record = int(nameless[0])
-        raise FormatError(
-            path,
-            line=line + 4 * record,
-            record=first + record,
-            found="a header without a name",
-            expected=_EXPECTED_HEADER,
-        )
-    names = [text[a:b] for a, b in zip(starts.tolist(), name_ends.tolist(), strict=True)]
-    return b"\n".join(names).decode("utf-8", "backslashreplace").split("\n")
+def _parse(path: object, first: int, line: int, text: bytes) -> tuple[RawReads, int, int]:
+    """The whole records that a text begins with, how many bytes they are, and what is wrong with the next."""
+    padded = np.empty((1, len(text) + 64), np.uint8)
+    padded[0, : len(text)] = np.frombuffer(text, np.uint8)
+    padded[0, len(text) :] = 0
+    # A record has seven bytes at the least.
+    most = len(text) // 7 + 2
+    out = _RecordColumns(
+        np.empty(len(text) + 1, np.uint8),
+        np.empty(most, np.int64),
+        np.empty((1, len(text) // 2 + 64), np.uint8),
+        np.empty((1, len(text) // 2 + 64), np.uint8),
+        np.empty(most, np.int64),
+    )
+    count, used, wrong = records_kernel(lanes_of(64), padded, _MARKS, np.empty(4, np.int64), out)
+    starts = out.starts[: count + 1]
+    names = Names.of_bytes(out.names, out.name_starts[: count + 1])
+    letters, qualities = (column[0, : starts[-1]] for column in (out.letters, out.qualities))
+    numbers = line + 4 * np.arange(count) + 1
+    return RawReads(path, first, names, letters, starts, qualities, numbers), used, wrong
 
 
 def _shown(text: bytes) -> str:
@@ -288,21 +298,25 @@ def _shown(text: bytes) -> str:
     return f"{shown[:-1]}...{shown[-1]}" if len(text) > _SHOWN else shown
 
 
-def _layout_error(path: object, record: int, line: int, text: bytes, lines: _Lines) -> FormatError:
-    """What is wrong with a record of four lines."""
-    header, sequence, plus, quality = (
-        text[a:b] for a, b in zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
-    )
-    name, hint = _name_of(header), _ONE_LINE
+def _check_record(path: object, record: int, line: int, text: bytes) -> None:
+    """Refuse what a text begins with in place of a record of four lines, but for a blank line."""
+    lines = [own.removesuffix(b"\r") for own in text.split(b"\n", 4)[:4]]
+    header, sequence, plus, quality = lines
+    if not header.strip():
+        return
+    name = _name_of(header)
+    hint: str | None = _ONE_LINE
     if not header.startswith(b"@"):
         at, found, expected = 0, _shown(header), _EXPECTED_HEADER
     elif not plus.startswith(b"+"):
         told = _shown(plus) if plus else "a blank line"
         at, found, expected = 2, f"{told} as the third line of read {name}", "a line that begins with '+'"
-    else:
+    elif len(sequence) != len(quality):
         found = f"{len(quality):,} qualities for the {len(sequence):,} bases of read {name}"
         at, expected, hint = 3, "one quality for each base", "the file may be damaged"
-    return FormatError(path, line=line + at, record=record, found=found, expected=expected, hint=hint)
+    else:
+        at, found, expected, hint = 0, "a header without a name", _EXPECTED_HEADER, None
+    raise FormatError(path, line=line + at, record=record, found=found, expected=expected, hint=hint)
 
 
 def _name_of(header: bytes) -> str:
@@ -312,15 +326,13 @@ def _name_of(header: bytes) -> str:
 _ONE_LINE: Final = "a record is four lines: header, sequence, '+' and qualities; or the file is damaged"
 
 
-def _last_record(path: object, first: int, line: int, text: bytes) -> tuple[RawReads | None, bytes | None]:
-    """The last record where its line end is missing; an error if more is."""
+def _check_end(path: object, first: int, line: int, text: bytes) -> None:
+    """Refuse the last lines of a file if they are not four, of which the last line end may be missing."""
     lines = text.split(b"\n")
-    if not text.strip():
-        return None, text
     # Without a last line end, the empty qualities of an empty read are no line at all.
     empty = len(lines) == 4 and not lines[1].strip() and not lines[3]
     if len(lines) == 4 and (lines[3] or empty):
-        return _parse(path, first, line, text + b"\n")
+        return
     header = lines[0].rstrip(b"\r")
     if not header.startswith(b"@"):
         raise FormatError(path, line=line, record=first, found=_shown(header), expected=_EXPECTED_HEADER)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput, in_range
 from plait.formats.compression import ByteSource, identify, unchanged
 from plait.formats.fasta import (
+    Names,
     RepeatedNames,
     first_text,
     pair_names,
@@ -70,7 +71,7 @@ def join_reads(parts: Sequence[ReadBlock]) -> ReadBlock:
     np.cumsum(np.concatenate([part.lengths for part in parts]), out=starts[1:])
     qualities = [part.qualities for part in parts if part.qualities is not None]
     return ReadBlock(
-        [name for part in parts for name in part.names],
+        Names.joined([part.names for part in parts]),
         np.concatenate([part.letters for part in parts]),
         starts,
         np.concatenate(qualities) if len(qualities) == len(parts) else None,

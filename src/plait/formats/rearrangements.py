@@ -271,9 +271,10 @@ _ROLES: Final = {
 }
 
 
-def roles_of(schema: pa.Schema) -> dict[str, str]:
-    """Column name of every role that a table with AIRR fields has."""
-    return {role: name for role, name in _ROLES.items() if name in schema.names}
+def roles_of(schema: pa.Schema, required: Sequence[Sequence[str]] = ()) -> dict[str, str]:
+    """Column name of every role that a table with AIRR fields has, and the first of the names `required`."""
+    found = {role: name for role, name in _ROLES.items() if name in schema.names}
+    return found | {names[0]: next(name for name in names if name in schema.names) for names in required}
 
 
 def open_rearrangements(

@@ -193,15 +193,21 @@ def open_table(
     another run is writing it; Unsupported if a column cannot be written as text; FormatError if the folder
     cannot be written, or a column name does not fit into a header line.
     """
-    name = Path(path).name.lower()
-    suffix = next((suffix for suffix in TABLE_SUFFIXES if name.endswith(suffix)), None)
-    if suffix is None:
-        raise bad_output(path, "", f"a name that ends in {', '.join(TABLE_SUFFIXES)}")
+    suffix = table_suffix(path)
     check_not_input(path, inputs)
     plain = schema.remove_metadata()
     if suffix == ".parquet":
         return _ParquetTable(path, plain.with_metadata(dict(metadata)))
     return _TextTable(path, plain, metadata, compression=suffix.removeprefix(".tsv").removeprefix("."))
+
+
+def table_suffix(path: str | os.PathLike[str]) -> str:
+    """Which of `TABLE_SUFFIXES` a name ends in, in lower case; InvalidInput if it is none."""
+    name = Path(path).name.lower()
+    suffix = next((suffix for suffix in TABLE_SUFFIXES if name.endswith(suffix)), None)
+    if suffix is None:
+        raise bad_output(path, "", f"a name that ends in {', '.join(TABLE_SUFFIXES)}")
+    return suffix
 
 
 class TableWriter(WholeOrNot):

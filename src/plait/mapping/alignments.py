@@ -186,7 +186,7 @@ def _ends(
 class Paths(NamedTuple):
     """Alignments, changed in place: `starts` int64; `cigars` int64 (loci, most), runs as in BAM.
 
-    `differences` uint8 (loci, most) are the texts of MD tags, and `sizes` int64 (loci, 2) numbers of runs and
+    `differences` uint8 (loci, most) are the texts of MD tags, and `sizes` int64 (2, loci) numbers of runs and
     bytes.
     """
 
@@ -243,8 +243,8 @@ def _write_pairs(words: Any, start: int, read: Any, length: int, item: int, out:
     if behind < length:
         out.cigars[item, runs] = ((length - behind) << 4) | MATCH
         runs += 1
-    out.sizes[item, 0] = runs
-    out.sizes[item, 1] = write_number(out.differences, item, size, length - behind)
+    out.sizes[0, item] = runs
+    out.sizes[1, item] = write_number(out.differences, item, size, length - behind)
 
 
 @shared
@@ -300,8 +300,8 @@ def _write_path(words: Any, end: int, runs: Any, count: int, item: int, out: Any
                 out.differences[item, size] = (65, 67, 71, 84, 78)[letter_at(words, at + step)]
                 size += 1
         at += 0 if operation == INSERTION else steps
-    out.sizes[item, 0] = count
-    out.sizes[item, 1] = write_number(out.differences, item, size, same)
+    out.sizes[0, item] = count
+    out.sizes[1, item] = write_number(out.differences, item, size, same)
 
 
 @shared

@@ -199,7 +199,7 @@ def _records(kept: _KeptHits, finder: Finder, kind: type[RecordFormat]) -> Itera
         raise InvalidInput("texts", found=f"several sequences named {name!r}", expected=expected)
     yield form.head(__version__, "")
     ends = np.cumsum([0, *(len(pattern.sequence) for pattern in patterns)])
-    letters = np.frombuffer("".join(pattern.sequence for pattern in patterns).upper().encode(), np.uint8)
+    letters = np.frombuffer(bytearray("".join(own.sequence for own in patterns).upper().encode()), np.uint8)
     reads = ReadBlock([pattern.name for pattern in patterns], letters, ends)
     words = [{"ok": "mapped"}.get(status, status) for status in finder.final_statuses()]
     statuses = np.array([STATUSES.index(word) for word in words], np.uint8)

@@ -246,7 +246,7 @@ class Mapper:
             np.empty(count, np.int64),
             np.zeros((count, 2 * most + 1), np.int64),
             np.empty((count, 6 * most + 4), np.uint8),
-            np.empty((count, 2), np.int64),
+            np.empty((2, count), np.int64),
         )
         runs = np.empty(2 * most + 1, np.int64)
         paths_kernel(words, self._contigs, packed, loci, _diagonals(packed, most), runs, out)
@@ -259,9 +259,9 @@ class Mapper:
             loci.ends + 1 - begins,
             loci.distances,
             out.cigars,
-            out.sizes[:, 0],
+            out.sizes[0],
             out.differences,
-            out.sizes[:, 1],
+            out.sizes[1],
         )
 
     def _inside(self, packed: PackedReads, keys: NDArray[np.int64], found: NDArray[np.uint8]) -> Loci:
@@ -389,7 +389,7 @@ def _paired(reads: ReadBlock, mates: ReadBlock) -> ReadBlock:
     starts = np.zeros(2 * count + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     places = np.repeat(both.starts[:-1][order] - starts[:-1], lengths) + np.arange(int(starts[-1]))
-    names = [both.names[k] for k in order.tolist()]
+    names = [name for pair in zip(reads.names, mates.names, strict=True) for name in pair]
     qualities = None if both.qualities is None else both.qualities[places]
     return ReadBlock(names, both.letters[places], starts, qualities)
 

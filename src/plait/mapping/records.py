@@ -1,4 +1,4 @@
-"""Loci as SAM, BAM, PAF and rows of a table: columns of bytes, joined record by record."""
+"""Loci as SAM, BAM, PAF and rows of a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -16,17 +17,16 @@ from numpy.typing import NDArray
 from plait.alphabets import COMPLEMENT_LETTER
 from plait.errors import InvalidInput
 from plait.formats.compression import fast_zlib
-from plait.lang.compile import kernel
-from plait.mapping.alignments import write_number
+from plait.formats.fasta import Names
+from plait.lang.compile import kernel, shared
+from plait.mapping.alignments import MATCH, write_number
 from plait.mapping.genome import Genome
-from plait.mapping.mapper import STATUSES, HitRows, MappedReads
+from plait.mapping.mapper import STATUSES, MappedReads
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MapqRule = Literal["none", "unique"]
-_UNMAPPED, _REVERSE, _SECONDARY = 4, 16, 256
-_NO_QUALITY: Final = 255
 _NAME: Final = re.compile(r"[!-?A-~]{1,254}")
 _CONTIG: Final = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
 _ANOTHER: Final = "rename it, or choose another format"
@@ -35,124 +35,326 @@ _MOST_ROWS: Final = 1 << 15
 _BLOCK_BYTES: Final = 65_280
 BGZF_END: Final = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _NIBBLES: Final = "=ACMGRSVTWYHKDBN"
-_STEPS: Final = np.frombuffer(b"MIDNSHP=X", np.uint8)
+#: Bytes of numbers and tags of a record at the most.
+_NUMBERS: Final = 256
+#: Bytes of a run of an alignment at the most.
+_RUN_BYTES: Final = 20
+_STEPS: Final = tuple(b"MIDNSHP=X")
+#: Between the CIGAR and the letters: no mate. Before values of tags in SAM and PAF: a number, a text.
+_NO_MATE: Final = tuple(b"\t*\t0\t0\t")
+_NUMBER, _TEXT = tuple(b":i:"), tuple(b":Z:")
+_NM, _NH, _HI, _MD = tuple(b"NM"), tuple(b"NH"), tuple(b"HI"), tuple(b"MD")
+_FI, _TC, _YS, _CG = tuple(b"FI"), tuple(b"TC"), tuple(b"YS"), tuple(b"cg")
 
 
-class Piece(NamedTuple):
-    """Bytes of each record: `data` uint8, from `starts` to `ends`, int64 (records,)."""
+class Columns(NamedTuple):
+    """Reads, loci and contigs as records are made of them.
 
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    Texts are uint8 (bytes,), with a byte behind each that is none of it, and int64 (n + 1,) where they begin:
+    `names` of reads, `contigs` and `words` for `statuses`. `letters` and `qualities` uint8 (letters,) are
+    from `starts` int64 (reads + 1,) on; there may be no qualities. `numbering` int64 (contigs,) is the number
+    of each in the header, `lengths` its letters; `complement` uint8 (256,) and `nibbles` uint8 (2, 256) are
+    letters of the other strand, and of both as BAM has them. What follows is of loci, as in `HitRows`.
+    """
 
-    def taken(self, which: NDArray[np.int64]) -> Piece:
-        """Those of some records."""
-        return Piece(self.data, self.starts[which], self.ends[which])
+    names: Any
+    name_starts: Any
+    letters: Any
+    starts: Any
+    qualities: Any
+    statuses: Any
+    counts: Any
+    mates: Any
+    contigs: Any
+    contig_starts: Any
+    lengths: Any
+    numbering: Any
+    words: Any
+    word_starts: Any
+    complement: Any
+    nibbles: Any
+    strand: Any
+    contig: Any
+    start: Any
+    end: Any
+    distance: Any
+    runs: Any
+    run_counts: Any
+    differences: Any
+    difference_sizes: Any
 
-    def where(self, used: NDArray[np.bool_]) -> Piece:
-        """Nothing where it is not used."""
-        return Piece(self.data, self.starts, np.where(used, self.ends, self.starts))
+
+@shared
+def _put(out: Any, at: int, data: Any, first: int, last: int) -> int:
+    """Bytes of `data` into `out` uint8 (1, enough); this and the next ones return where they end."""
+    # An index without a sign is not looked at, so that many bytes are copied at a time.
+    to, of = np.uint64(at), np.uint64(first)
+    for k in range(np.uint64(last - first)):
+        out[0, to + k] = data[of + k]
+    return at + last - first
+
+
+@shared
+def _put_name(out: Any, at: int, data: Any, starts: Any, k: int) -> int:
+    return _put(out, at, data, starts[k], starts[k + 1] - 1)
+
+
+@shared
+def _put_byte(out: Any, at: int, byte: int) -> int:
+    out[0, at] = byte
+    return at + 1
+
+
+@shared
+def _put_constant(out: Any, at: int, text: Any) -> int:
+    for k in range(len(text)):
+        out[0, at + k] = text[k]
+    return at + len(text)
+
+
+@shared
+def _put_field(out: Any, at: int, number: int) -> int:
+    """A tab, and a number that is not negative."""
+    return write_number(out, 0, _put_byte(out, at, 9), number)
+
+
+@shared
+def _put_tag(out: Any, at: int, name: Any, kind: Any) -> int:
+    return _put_constant(out, _put_constant(out, _put_byte(out, at, 9), name), kind)
+
+
+@shared
+def _put_number(out: Any, at: int, name: Any, number: int) -> int:
+    return write_number(out, 0, _put_tag(out, at, name, _NUMBER), number)
+
+
+@shared
+def _put_cigar(out: Any, row: int, at: int, runs: Any, hit: int, count: int) -> int:
+    """A CIGAR as text, of runs as in BAM, int64 (loci, most)."""
+    for k in range(count):
+        at = write_number(out, row, at, runs[hit, k] >> 4)
+        out[row, at] = _STEPS[runs[hit, k] & 15]
+        at += 1
+    return at
+
+
+@shared
+def _put_scores(out: Any, at: int, given: Any, first: int, last: int, turned: bool, more: int) -> int:
+    """Qualities with a number added, backwards if the read is turned."""
+    to, of = np.uint64(at), np.uint64(last - 1 if turned else first)
+    if turned:
+        for k in range(np.uint64(last - first)):
+            out[0, to + k] = given.qualities[of - k] + more
+    else:
+        for k in range(np.uint64(last - first)):
+            out[0, to + k] = given.qualities[of + k] + more
+    return at + last - first
+
+
+@shared
+def _flag(given: Any, found: Any, record: int) -> int:
+    flag = 0 if found.primary[record] else 256
+    if not found.mapped[record]:
+        return flag + 4
+    return flag + (16 if given.strand[found.hit[record]] == 1 else 0)
+
+
+@shared
+def _quality_of_mapping(given: Any, found: Any, record: int, unique: bool) -> int:
+    """255, or if asked for by how many loci there are; 0 where there is none."""
+    if not found.mapped[record]:
+        return 0
+    count = given.counts[found.read[record]]
+    return (60 if count == 1 else 3 if count == 2 else 0) if unique else 255
 
 
 @kernel
-def join_kernel(data: Any, starts: Any, ends: Any, out: Any) -> None:
-    """Bytes of all pieces of a record in turn: `starts` and `ends` int64 (records, pieces) in `data`."""
+def sam_kernel(given: Any, found: Any, unique: bool, out: Any) -> int:
+    """Lines of SAM of `Records`; how many bytes."""
     at = 0
-    for record in range(starts.shape[0]):
-        for piece in range(starts.shape[1]):
-            for k in range(starts[record, piece], ends[record, piece]):
-                out[at] = data[k]
-                at += 1
+    for record in range(found.read.size):
+        read, hit, mapped = found.read[record], found.hit[record], found.mapped[record]
+        at = _put_name(out, at, given.names, given.name_starts, read)
+        at = _put_field(out, at, _flag(given, found, record))
+        at = _put_byte(out, at, 9)
+        if mapped:
+            at = _put_name(out, at, given.contigs, given.contig_starts, given.contig[hit])
+        else:
+            at = _put_byte(out, at, 42)
+        at = _put_field(out, at, given.start[hit] + 1 if mapped else 0)
+        at = _put_field(out, at, _quality_of_mapping(given, found, record, unique))
+        at = _put_byte(out, at, 9)
+        if mapped:
+            at = _put_cigar(out, 0, at, given.runs, hit, given.run_counts[hit])
+        else:
+            at = _put_byte(out, at, 42)
+        at = _put_constant(out, at, _NO_MATE)
+        at = _put_letters(out, at, given, read, found.primary[record], mapped and given.strand[hit] == 1)
+        at = _put_sam_tags(out, at, given, found, record)
+        at = _put_byte(out, at, 10)
+    return at
+
+
+@shared
+def _put_letters(out: Any, at: int, given: Any, read: int, primary: bool, turned: bool) -> int:
+    """Letters and qualities of a primary record on the strand of the text."""
+    first = given.starts[read]
+    last = given.starts[read + 1] if primary else first
+    if first == last:
+        at = _put_byte(out, at, 42)
+    elif turned:
+        to, of = np.uint64(at), np.uint64(last - 1)
+        for k in range(np.uint64(last - first)):
+            out[0, to + k] = given.complement[given.letters[of - k]]
+        at += last - first
+    else:
+        at = _put(out, at, given.letters, first, last)
+    at = _put_byte(out, at, 9)
+    if first == last or given.qualities.size == 0:
+        return _put_byte(out, at, 42)
+    return _put_scores(out, at, given, first, last, turned, 33)
+
+
+@shared
+def _put_sam_tags(out: Any, at: int, given: Any, found: Any, record: int) -> int:
+    read, hit = found.read[record], found.hit[record]
+    if found.mapped[record]:
+        at = _put_number(out, at, _NM, given.distance[hit])
+    at = _put_number(out, at, _NH, given.counts[read])
+    if found.mapped[record]:
+        at = _put_number(out, at, _HI, found.rank[record])
+        at = _put_tag(out, at, _MD, _TEXT)
+        at = _put(out, at, given.differences[hit], 0, given.difference_sizes[hit])
+    if given.mates[read] > 0:
+        at = _put_number(out, at, _FI, given.mates[read])
+        at = _put_number(out, at, _TC, 2)
+    if given.statuses[read] > 1:
+        at = _put_tag(out, at, _YS, _TEXT)
+        at = _put_name(out, at, given.words, given.word_starts, given.statuses[read])
+    return at
 
 
 @kernel
-def numbers_kernel(numbers: Any, out: Any, sizes: Any) -> None:
-    """Decimal digits of numbers, none negative, into rows of 19 bytes; `sizes` int64 are how many."""
-    for k in range(numbers.size):
-        sizes[k] = write_number(out, k, 0, numbers[k])
+def paf_kernel(given: Any, found: Any, unique: bool, out: Any) -> int:
+    """Lines of PAF of those `Records` that are mapped; how many bytes."""
+    at = 0
+    for record in range(found.read.size):
+        if not found.mapped[record]:
+            continue
+        read, hit = found.read[record], found.hit[record]
+        length, contig = given.starts[read + 1] - given.starts[read], given.contig[hit]
+        same = steps = 0
+        for k in range(given.run_counts[hit]):
+            steps += given.runs[hit, k] >> 4
+            same += given.runs[hit, k] >> 4 if given.runs[hit, k] & 15 == MATCH else 0
+        at = _put_name(out, at, given.names, given.name_starts, read)
+        at = _put_field(out, _put_field(out, _put_field(out, at, length), 0), length)
+        at = _put_byte(out, at, 9)
+        at = _put_byte(out, at, 45 if given.strand[hit] == 1 else 43)
+        at = _put_byte(out, at, 9)
+        at = _put_name(out, at, given.contigs, given.contig_starts, contig)
+        at = _put_field(out, _put_field(out, at, given.lengths[contig]), given.start[hit])
+        at = _put_field(out, _put_field(out, _put_field(out, at, given.end[hit]), same), steps)
+        at = _put_field(out, at, _quality_of_mapping(given, found, record, unique))
+        at = _put_number(out, at, _NM, given.distance[hit])
+        at = _put_number(out, at, _NH, given.counts[read])
+        at = _put_number(out, at, _HI, found.rank[record])
+        at = _put_tag(out, at, _CG, _TEXT)
+        at = _put_cigar(out, 0, at, given.runs, hit, given.run_counts[hit])
+        if given.mates[read] > 0:
+            at = _put_number(out, at, _FI, given.mates[read])
+        at = _put_byte(out, at, 10)
+    return at
+
+
+@shared
+def _put_bytes(out: Any, at: int, number: int, count: int) -> int:
+    """An integer of so many bytes, the lowest first."""
+    for k in range(count):
+        out[0, at + k] = (number >> (8 * k)) & 255
+    return at + count
+
+
+@shared
+def _bin(start: int, end: int) -> int:
+    """The bin of SAM's specification (5.3) of a stretch; before the first letter, that of nothing."""
+    last = max(end, start + 1) - 1
+    shift, first = 14, 4681
+    while shift < 29 and start >> shift != last >> shift:
+        shift += 3
+        first = (first - 1) >> 3
+    return 4680 if start < 0 else first + (start >> shift) if shift < 29 else 0
 
 
 @kernel
-def cigars_kernel(runs: Any, counts: Any, letters: Any, out: Any, sizes: Any) -> None:
+def bam_kernel(given: Any, found: Any, unique: bool, out: Any) -> int:
+    """Records of BAM of `Records`; how many bytes."""
+    at = 0
+    for record in range(found.read.size):
+        read, hit, mapped = found.read[record], found.hit[record], found.mapped[record]
+        first = given.starts[read]
+        last = given.starts[read + 1] if found.primary[record] else first
+        turned = mapped and given.strand[hit] == 1
+        nibbles = given.nibbles[1 if turned else 0]
+        runs, start = given.run_counts[hit] if mapped else 0, given.start[hit] if mapped else -1
+        begin = at
+        at = _put_bytes(out, at + 4, given.numbering[given.contig[hit]] if mapped else -1, 4)
+        at = _put_bytes(out, at, start, 4)
+        at = _put_bytes(out, at, given.name_starts[read + 1] - given.name_starts[read], 1)
+        at = _put_bytes(out, at, _quality_of_mapping(given, found, record, unique), 1)
+        at = _put_bytes(out, at, _bin(start, given.end[hit] if mapped else 0), 2)
+        at = _put_bytes(out, at, runs, 2)
+        at = _put_bytes(out, at, _flag(given, found, record), 2)
+        at = _put_bytes(out, at, last - first, 4)
+        at = _put_bytes(out, _put_bytes(out, _put_bytes(out, at, -1, 4), -1, 4), 0, 4)
+        at = _put_byte(out, _put_name(out, at, given.names, given.name_starts, read), 0)
+        for k in range(runs):
+            at = _put_bytes(out, at, given.runs[hit, k], 4)
+        for k in range(0, last - first, 2):
+            pair = nibbles[given.letters[last - 1 - k if turned else first + k]] << 4
+            if first + k + 1 < last:
+                pair |= nibbles[given.letters[last - 2 - k if turned else first + k + 1]]
+            at = _put_byte(out, at, pair)
+        if given.qualities.size > 0:
+            at = _put_scores(out, at, given, first, last, turned, 0)
+        else:
+            for _ in range(last - first):
+                at = _put_byte(out, at, 255)
+        at = _put_bam_tags(out, at, given, found, record)
+        _put_bytes(out, begin, at - begin - 4, 4)
+    return at
+
+
+@shared
+def _put_integer(out: Any, at: int, name: Any, number: int) -> int:
+    return _put_bytes(out, _put_byte(out, _put_constant(out, at, name), 105), number, 4)
+
+
+@shared
+def _put_bam_tags(out: Any, at: int, given: Any, found: Any, record: int) -> int:
+    read, hit = found.read[record], found.hit[record]
+    if found.mapped[record]:
+        at = _put_integer(out, at, _NM, given.distance[hit])
+    at = _put_integer(out, at, _NH, given.counts[read])
+    if found.mapped[record]:
+        at = _put_integer(out, at, _HI, found.rank[record])
+        at = _put_byte(out, _put_constant(out, at, _MD), 90)
+        at = _put(out, at, given.differences[hit], 0, given.difference_sizes[hit])
+        at = _put_byte(out, at, 0)
+    if given.mates[read] > 0:
+        at = _put_integer(out, _put_integer(out, at, _FI, given.mates[read]), _TC, 2)
+    if given.statuses[read] > 1:
+        at = _put_byte(out, _put_constant(out, at, _YS), 90)
+        at = _put_name(out, at, given.words, given.word_starts, given.statuses[read])
+        at = _put_byte(out, at, 0)
+    return at
+
+
+@kernel
+def cigars_kernel(runs: Any, counts: Any, out: Any, sizes: Any) -> None:
     """CIGARs as text, of runs as in BAM, int64 (rows, most); `out` uint8 (rows, enough)."""
     for row in range(counts.size):
-        at = 0
-        for k in range(counts[row]):
-            at = write_number(out, row, at, runs[row, k] >> 4)
-            out[row, at] = letters[runs[row, k] & 15]
-            at += 1
-        sizes[row] = at
-
-
-@kernel
-def turn_kernel(letters: Any, starts: Any, ends: Any, turned: Any, complement: Any, out: Any) -> None:
-    """Letters of reads, those of some as reverse complements (or backwards), `complement` uint8 (256,)."""
-    at = 0
-    for read in range(starts.size):
-        first, last = starts[read], ends[read]
-        for k in range(last - first):
-            out[at + k] = complement[letters[last - 1 - k]] if turned[read] else letters[first + k]
-        at += last - first
-
-
-@kernel
-def nibbles_kernel(piece: Any, table: Any, out: Any) -> None:
-    """Letters as BAM has them, two in a byte, each read from a byte of its own on."""
-    at = 0
-    for read in range(piece.starts.size):
-        first, last = piece.starts[read], piece.ends[read]
-        for k in range(first, last, 2):
-            low = table[piece.data[k + 1]] if k + 1 < last else 0
-            out[at] = (table[piece.data[k]] << 4) | low
-            at += 1
-
-
-def joined(pieces: Sequence[Piece]) -> bytes:
-    """All pieces of the first record, then of the second, and so on."""
-    sizes = [piece.data.size for piece in pieces]
-    bases = np.cumsum([0, *sizes[:-1]])
-    starts = np.stack([piece.starts + base for piece, base in zip(pieces, bases, strict=True)], axis=1)
-    ends = np.stack([piece.ends + base for piece, base in zip(pieces, bases, strict=True)], axis=1)
-    out = np.empty(int((ends - starts).sum()), np.uint8)
-    join_kernel(np.concatenate([piece.data for piece in pieces]), starts, ends, out)
-    return out.tobytes()
-
-
-def constant(text: bytes, records: int) -> Piece:
-    """The same bytes in each record."""
-    data = np.frombuffer(bytearray(text), np.uint8)
-    return Piece(data, np.zeros(records, np.int64), np.full(records, data.size, np.int64))
-
-
-def texts(values: Iterable[str]) -> Piece:
-    """Strings, one for each record."""
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
-    data = np.frombuffer(bytearray(b"".join(encoded)), np.uint8)
-    return Piece(data, ends - np.fromiter(map(len, encoded), np.int64, len(encoded)), ends)
-
-
-def rows_of(table: NDArray[Any], sizes: NDArray[np.int64] | None = None) -> Piece:
-    """Rows of an array as bytes; of those of bytes, the first so many."""
-    rows = np.ascontiguousarray(table)
-    width = rows.dtype.itemsize * (rows.shape[1] if rows.ndim > 1 else 1)
-    starts = width * np.arange(len(rows), dtype=np.int64)
-    return Piece(rows.view(np.uint8).ravel(), starts, starts + (width if sizes is None else sizes))
-
-
-def numbers(values: NDArray[np.int64]) -> Piece:
-    """Decimal numbers."""
-    out, sizes = np.empty((values.size, 19), np.uint8), np.empty(values.size, np.int64)
-    numbers_kernel(np.ascontiguousarray(values), out, sizes)
-    return rows_of(out, sizes)
-
-
-def cigars(rows: HitRows) -> Piece:
-    """CIGARs as text."""
-    out = np.empty((len(rows), 4 * rows.runs.shape[1]), np.uint8)
-    sizes = np.empty(len(rows), np.int64)
-    cigars_kernel(np.ascontiguousarray(rows.runs), rows.run_counts, _STEPS.copy(), out, sizes)
-    return rows_of(out, sizes)
+        sizes[row] = _put_cigar(out, row, 0, runs, row, counts[row])
 
 
 class Records(NamedTuple):
@@ -185,17 +387,34 @@ def _some(found: Records, which: Any) -> Records:
     return Records(*columns)
 
 
+_NOTHING: Final = np.zeros(0, np.uint8)
+_WORDS: Final = Names.of(STATUSES)
+
+
+def _nibble_tables() -> NDArray[np.uint8]:
+    """Letters as BAM has them, and their complements."""
+    tables = np.full((2, 256), 15, np.uint8)
+    for code, letter in enumerate(_NIBBLES):
+        tables[0, ord(letter)] = code
+    tables[1] = tables[0][COMPLEMENT_LETTER]
+    return tables
+
+
 class RecordFormat(ABC):
     """How reads are written: head of a file, blocks of reads, end; `encode` is called by many threads.
 
-    `grouped` says in the header that records of a read stand together.
+    `grouped` says in the header that records of a read stand together. `write` is the kernel, and `sam_names`
+    whether names are those that SAM allows.
     """
 
     grouped = "\tGO:query"
+    sam_names = True
 
     def __init__(self, genome: Genome, mapq: MapqRule = "none") -> None:
         self.genome = genome
         self.mapq = mapq
+        self._contigs = Names.of(genome.names)
+        self._tables = COMPLEMENT_LETTER.copy(), _nibble_tables()
 
     def head(self, version: str, command: str) -> bytes:
         """What stands before the first record."""
@@ -204,85 +423,78 @@ class RecordFormat(ABC):
     def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
         """Records of some reads, of all their loci if not told which."""
         found = records_of(block) if found is None else found
+        names = Names.of(block.reads.names)
+        if self.sam_names:
+            _check_names(names)
+        given = self._columns(block, names)
         stretches = pairwise([*range(0, found.read.size, _MOST_ROWS), found.read.size])
-        return b"".join(self._records(block, _some(found, slice(a, b))) for a, b in stretches)
+        return b"".join(self._records(given, _some(found, slice(a, b))) for a, b in stretches)
 
     def end(self) -> bytes:
         """What stands behind the last record."""
         return b""
 
+    @staticmethod
     @abstractmethod
-    def _records(self, block: MappedReads, found: Records) -> bytes:
-        """Records of some rows."""
+    def write(given: Columns, found: Records, unique: bool, out: Any) -> int:
+        """Write records; how many bytes."""
 
-    def _check_names(self, block: MappedReads) -> None:
-        for name in block.reads.names:
-            if not _NAME.fullmatch(name):
-                raise InvalidInput(
-                    "read name",
-                    found=repr(name),
-                    expected="1 to 254 printable ASCII characters without @, as SAM asks",
-                    hint=_ANOTHER,
-                )
+    def _columns(self, block: MappedReads, names: Names) -> Columns:
+        reads, genome = block.reads, self.genome
+        loci = [getattr(block.hits, field.name) for field in fields(block.hits)][1:]
+        return Columns(
+            names.data,
+            names.starts,
+            reads.letters,
+            reads.starts,
+            _NOTHING.copy() if reads.qualities is None else reads.qualities,
+            block.statuses,
+            block.counts,
+            block.mates,
+            self._contigs.data,
+            self._contigs.starts,
+            genome.lengths,
+            # Contigs without letters are not in the header.
+            np.cumsum(genome.lengths > 0) - 1,
+            _WORDS.data,
+            _WORDS.starts,
+            *self._tables,
+            *loci,
+        )
 
-    def _qualities_of_mapping(self, block: MappedReads, found: Records) -> NDArray[np.int64]:
-        if self.mapq == "none":
-            return np.where(found.mapped, _NO_QUALITY, 0)
-        counts = block.counts[found.read]
-        return np.where(found.mapped & (counts == 1), 60, np.where(found.mapped & (counts == 2), 3, 0))
-
-
-def _flags(block: MappedReads, found: Records, hits: HitRows) -> NDArray[np.int64]:
-    flags = np.where(found.mapped, 0, _UNMAPPED)
-    flags += np.where(found.primary, 0, _SECONDARY)
-    if len(hits):
-        flags += np.where(found.mapped & (hits.strand[found.hit] == 1), _REVERSE, 0)
-    return flags
-
-
-def _of_hits(column: NDArray[np.int64], found: Records, nothing: int) -> NDArray[np.int64]:
-    return np.where(found.mapped, column[found.hit] if column.size else nothing, nothing)
-
-
-def _hit_piece(piece: Piece, found: Records) -> Piece:
-    """A piece of loci for each record; nothing where there is none."""
-    if not piece.starts.size:
-        return constant(b"", found.read.size)
-    return piece.taken(found.hit).where(found.mapped)
+    def _records(self, given: Columns, found: Records) -> bytes:
+        hits = found.hit[found.mapped]
+        room = _NUMBERS * found.read.size + int(np.diff(given.name_starts)[found.read].sum())
+        room += int(np.diff(given.contig_starts)[given.contig[hits]].sum())
+        room += 2 * int(np.diff(given.starts)[found.read[found.primary]].sum())
+        room += int((_RUN_BYTES * given.run_counts[hits] + given.difference_sizes[hits]).sum())
+        out = np.empty((1, room), np.uint8)
+        return out[0, : self.write(given, found, self.mapq == "unique", out)].tobytes()
 
 
-class _Letters(NamedTuple):
-    """Letters and qualities of primary records, on the strand of the text; nothing in others."""
-
-    letters: Piece
-    qualities: Piece | None
-
-
-_SAME: Final = np.arange(256, dtype=np.uint8)
-
-
-def _letters(block: MappedReads, found: Records, hits: HitRows) -> _Letters:
-    starts = block.reads.starts[:-1][found.read]
-    ends = np.where(found.primary, block.reads.starts[1:][found.read], starts)
-    turned = _of_hits(hits.strand, found, 0) == 1
-    places = np.zeros(starts.size + 1, np.int64)
-    np.cumsum(ends - starts, out=places[1:])
-
-    def made(data: NDArray[np.uint8], table: NDArray[np.uint8]) -> Piece:
-        out = np.empty(int(places[-1]), np.uint8)
-        turn_kernel(data, starts, ends, turned, table.copy(), out)
-        return Piece(out, places[:-1], places[1:])
-
-    qualities = block.reads.qualities
-    # Copies of what is read from a file, because kernels are made for arrays that can be written to.
-    return _Letters(
-        made(np.array(block.reads.letters), COMPLEMENT_LETTER),
-        None if qualities is None else made(np.array(qualities), _SAME),
-    )
+def _check_names(names: Names) -> None:
+    """Refuse names that SAM does not allow."""
+    data = names.data[names.starts[0] : names.starts[-1]]
+    good = (data > 32) & (data < 127) & (data != ord("@"))
+    sizes = np.diff(names.starts)
+    if int(good.sum()) + len(names) == data.size and (
+        not len(names) or (sizes.min() > 1 and sizes.max() < 256)
+    ):
+        return
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise InvalidInput(
+                "read name",
+                found=repr(name),
+                expected="1 to 254 printable ASCII characters without @, as SAM asks",
+                hint=_ANOTHER,
+            )
 
 
 class SamFormat(RecordFormat):
     """SAM, a line for each locus; reads without one have the flag 4, and a status if there is a reason."""
+
+    write = staticmethod(sam_kernel)
 
     def head(self, version: str, command: str) -> bytes:
         """The header: every contig, and what made it."""
@@ -298,88 +510,18 @@ class SamFormat(RecordFormat):
         lines.append(f"@PG\tID:plait\tPN:plait\tVN:{version}{called}\n")
         return "".join(lines).encode("utf-8", "backslashreplace")
 
-    def _records(self, block: MappedReads, found: Records) -> bytes:
-        self._check_names(block)
-        hits, count = block.hits, found.read.size
-        tab = constant(b"\t", count)
-        star = constant(b"*", count)
-        letters, qualities = _letters(block, found, hits)
-        if qualities is not None:
-            qualities = qualities._replace(data=qualities.data + np.uint8(33))
-        names = texts(self.genome.names)
-        contigs = _hit_piece(names.taken(hits.contig), found)
-        pieces = [texts(block.reads.names).taken(found.read), tab, numbers(_flags(block, found, hits)), tab]
-        pieces += [contigs, star.where(~found.mapped), tab, numbers(_of_hits(hits.start + 1, found, 0)), tab]
-        pieces += [numbers(self._qualities_of_mapping(block, found)), tab]
-        pieces += [
-            _hit_piece(cigars(hits), found),
-            star.where(~found.mapped),
-            constant(b"\t*\t0\t0\t", count),
-        ]
-        pieces += [letters, star.where(letters.starts == letters.ends), tab]
-        given = letters if qualities is None else qualities
-        none = np.full(count, True) if qualities is None else given.starts == given.ends
-        pieces += [given.where(~none), star.where(none)]
-        return joined(pieces + _sam_tags(block, found))
-
-
-def _sam_tags(block: MappedReads, found: Records) -> list[Piece]:
-    hits, count = block.hits, found.read.size
-    is_mapped = found.mapped
-
-    def tag(name: bytes, piece: Piece, used: NDArray[np.bool_]) -> list[Piece]:
-        return [constant(b"\t" + name, count).where(used), piece.where(used)]
-
-    pieces = tag(b"NM:i:", numbers(_of_hits(hits.distance, found, 0)), is_mapped)
-    pieces += tag(b"NH:i:", numbers(block.counts[found.read]), np.full(count, True))
-    pieces += tag(b"HI:i:", numbers(found.rank), is_mapped)
-    pieces += tag(b"MD:Z:", _hit_piece(rows_of(hits.differences, hits.difference_sizes), found), is_mapped)
-    mates = block.mates[found.read]
-    pieces += tag(b"FI:i:", numbers(mates), mates > 0)
-    pieces.append(constant(b"\tTC:i:2", count).where(mates > 0))
-    pieces += tag(b"YS:Z:", _reasons(block, found), block.statuses[found.read] > 1)
-    return [*pieces, constant(b"\n", count)]
-
-
-def _reasons(block: MappedReads, found: Records) -> Piece:
-    return texts(STATUSES).taken(block.statuses[found.read].astype(np.int64))
-
 
 class PafFormat(RecordFormat):
     """PAF, a line for each locus with tags NM, NH, HI and cg; reads without any are left out."""
 
-    def _records(self, block: MappedReads, found: Records) -> bytes:
-        found = _some(found, found.mapped)
-        hits, count = block.hits.taken(found.hit), found.read.size
-        lengths = block.reads.lengths[found.read]
-        tab = constant(b"\t", count)
-        sign = Piece(np.frombuffer(bytearray(b"+-"), np.uint8), hits.strand, hits.strand + 1)
-        used = np.arange(hits.runs.shape[1]) < hits.run_counts[:, None]
-        sizes, steps = np.where(used, hits.runs >> 4, 0), hits.runs & 15
-        columns = [
-            texts(block.reads.names).taken(found.read),
-            numbers(lengths),
-            numbers(np.zeros(count, np.int64)),
-        ]
-        columns += [numbers(lengths), sign, texts(self.genome.names).taken(hits.contig)]
-        columns += [numbers(self.genome.lengths[hits.contig]), numbers(hits.start), numbers(hits.end)]
-        columns += [numbers(np.where(steps == 7, sizes, 0).sum(axis=1)), numbers(sizes.sum(axis=1))]
-        pieces = [piece for column in columns for piece in (column, tab)]
-        pieces += [numbers(self._qualities_of_mapping(block, found)), constant(b"\tNM:i:", count)]
-        pieces += [numbers(hits.distance), constant(b"\tNH:i:", count), numbers(block.counts[found.read])]
-        pieces += [
-            constant(b"\tHI:i:", count),
-            numbers(found.rank),
-            constant(b"\tcg:Z:", count),
-            cigars(hits),
-        ]
-        mates = block.mates[found.read]
-        pieces += [constant(b"\tFI:i:", count).where(mates > 0), numbers(mates).where(mates > 0)]
-        return joined([*pieces, constant(b"\n", count)])
+    sam_names = False
+    write = staticmethod(paf_kernel)
 
 
 class BamFormat(SamFormat):
     """BAM: what SAM has, in BGZF blocks."""
+
+    write = staticmethod(bam_kernel)
 
     def head(self, version: str, command: str) -> bytes:
         """The header, in blocks of its own."""
@@ -402,93 +544,6 @@ class BamFormat(SamFormat):
     def encode(self, block: MappedReads, found: Records | None = None) -> bytes:
         """Records of some reads, in blocks of their own."""
         return bgzf(super().encode(block, found))
-
-    def _records(self, block: MappedReads, found: Records) -> bytes:
-        self._check_names(block)
-        hits = block.hits
-        names = texts(name + "\0" for name in block.reads.names).taken(found.read)
-        letters, qualities = _letters(block, found, hits)
-        sizes = letters.ends - letters.starts
-        packed = np.empty(int(((sizes + 1) // 2).sum()), np.uint8)
-        nibbles_kernel(letters, _nibble_table(), packed)
-        ends = np.cumsum((sizes + 1) // 2)
-        if qualities is None:
-            qualities = letters._replace(data=np.full(letters.data.size, 255, np.uint8))
-        runs = rows_of(hits.runs.astype("<u4"), 4 * hits.run_counts)
-        body = [names, _hit_piece(runs, found), Piece(packed, ends - (sizes + 1) // 2, ends), qualities]
-        body += _bam_tags(block, found)
-        total = sum((piece.ends - piece.starts for piece in body), np.full(found.read.size, 32))
-        head = self._bam_head(block, found, names, sizes, total)
-        return joined([rows_of(head), *body])
-
-    def _bam_head(
-        self,
-        block: MappedReads,
-        found: Records,
-        names: Piece,
-        sizes: NDArray[np.int64],
-        total: NDArray[np.int64],
-    ) -> NDArray[Any]:
-        hits = block.hits
-        kinds = "block_size:i4 ref:i4 pos:i4 l_name:u1 mapq:u1 bin:u2 n_cigar:u2 flag:u2 l_seq:i4"
-        fields = [(name, "<" + kind) for name, kind in (word.split(":") for word in kinds.split())]
-        fields += [(name, "<i4") for name in ("next_ref", "next_pos", "tlen")]
-        head = np.zeros(found.read.size, fields)
-        # Contigs without letters are not in the header.
-        numbering = np.cumsum(self.genome.lengths > 0) - 1
-        head["block_size"] = total
-        head["ref"] = _of_hits(numbering[hits.contig], found, -1)
-        head["pos"] = _of_hits(hits.start, found, -1)
-        head["l_name"] = names.ends - names.starts
-        head["mapq"] = self._qualities_of_mapping(block, found)
-        head["bin"] = _bins(head["pos"].astype(np.int64), _of_hits(hits.end, found, 0))
-        head["n_cigar"] = _of_hits(hits.run_counts, found, 0)
-        head["flag"] = _flags(block, found, hits)
-        head["l_seq"] = sizes
-        head["next_ref"] = head["next_pos"] = -1
-        return head
-
-
-def _bins(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bin of SAM's specification (5.3) of each stretch."""
-    last = np.maximum(ends, starts + 1) - 1
-    found = np.zeros(starts.size, np.int64)
-    for shift, first in ((26, 1), (23, 9), (20, 73), (17, 585), (14, 4681)):
-        found = np.where(starts >> shift == last >> shift, first + (starts >> shift), found)
-    return np.where(starts < 0, 4680, found)
-
-
-def _bam_tags(block: MappedReads, found: Records) -> list[Piece]:
-    hits, count = block.hits, found.read.size
-    every = np.full(count, True)
-
-    def number(name: bytes, values: NDArray[np.int64], used: NDArray[np.bool_]) -> Piece:
-        tags = np.zeros(count, [("name", "S3"), ("value", "<i4")])
-        tags["name"], tags["value"] = name, values
-        return rows_of(tags).where(used)
-
-    mates = block.mates[found.read]
-    reasoned = block.statuses[found.read] > 1
-    return [
-        number(b"NMi", _of_hits(hits.distance, found, 0), found.mapped),
-        number(b"NHi", block.counts[found.read], every),
-        number(b"HIi", found.rank, found.mapped),
-        constant(b"MDZ", count).where(found.mapped),
-        _hit_piece(rows_of(hits.differences, hits.difference_sizes), found),
-        constant(b"\0", count).where(found.mapped),
-        number(b"FIi", mates, mates > 0),
-        number(b"TCi", np.full(count, 2), mates > 0),
-        constant(b"YSZ", count).where(reasoned),
-        _reasons(block, found).where(reasoned),
-        constant(b"\0", count).where(reasoned),
-    ]
-
-
-def _nibble_table() -> NDArray[np.uint8]:
-    table = np.full(256, 15, np.uint8)
-    for code, letter in enumerate(_NIBBLES):
-        table[ord(letter)] = code
-    return table
 
 
 def bgzf(data: bytes) -> bytes:
@@ -541,32 +596,39 @@ class TableFormat:
         import pyarrow as pa
 
         found, hits = records_of(block), block.hits
-        none = ~found.mapped
+        none, mates = ~found.mapped, block.mates[found.read]
+        own = pa.array(found.hit, pa.int64(), mask=none)
 
-        def strings(piece: Piece, empty: NDArray[np.bool_] | None = None) -> pa.Array:
-            offsets = np.zeros(found.read.size + 1, np.int32)
-            np.cumsum(piece.ends - piece.starts, out=offsets[1:])
-            data = pa.py_buffer(joined([piece]))
-            made = pa.StringArray.from_buffers(found.read.size, pa.py_buffer(offsets), data)
-            return made if empty is None else pa.compute.if_else(pa.array(empty), None, made)
+        def texts(rows: NDArray[np.uint8], sizes: NDArray[np.int64]) -> pa.Array:
+            """The first so many bytes of each row, by locus."""
+            ends = np.zeros(sizes.size + 1, np.int32)
+            np.cumsum(sizes, out=ends[1:])
+            data = rows[np.arange(rows.shape[1]) < sizes[:, None]]
+            return pa.StringArray.from_buffers(sizes.size, pa.py_buffer(ends), pa.py_buffer(data)).take(own)
+
+        def words(values: Sequence[str], which: NDArray[Any], given: pa.Array = None) -> pa.Array:
+            found = pa.array(values, pa.string()).take(pa.array(which))
+            return found if given is None else found.take(given)
 
         def values(column: NDArray[np.int64]) -> pa.Array:
-            return pa.array(_of_hits(column, found, 0), pa.int64(), mask=none)
+            return pa.array(column).take(own)
 
-        signs = Piece(np.frombuffer(bytearray(b"+-"), np.uint8), hits.strand, hits.strand + 1)
+        cigars = np.empty((len(hits), 4 * hits.runs.shape[1]), np.uint8)
+        sizes = np.empty(len(hits), np.int64)
+        cigars_kernel(hits.runs, hits.run_counts, cigars, sizes)
         columns = [
-            strings(texts(block.reads.names).taken(found.read)),
-            pa.array(block.mates[found.read], pa.int64(), mask=block.mates[found.read] == 0),
-            strings(_reasons(block, found)),
+            words(list(block.reads.names), found.read),
+            pa.array(mates, pa.int64(), mask=mates == 0),
+            words(STATUSES, block.statuses[found.read]),
             pa.array(block.counts[found.read], pa.int64()),
             pa.array(found.rank, pa.int64(), mask=none),
-            strings(_hit_piece(signs, found), none),
-            strings(_hit_piece(texts(self.genome.names).taken(hits.contig), found), none),
+            words("+-", hits.strand, own),
+            words(self.genome.names, hits.contig, own),
             values(hits.start),
             values(hits.end),
             values(hits.distance),
-            strings(_hit_piece(cigars(hits), found), none),
-            strings(_hit_piece(rows_of(hits.differences, hits.difference_sizes), found), none),
+            texts(cigars, sizes),
+            texts(hits.differences, hits.difference_sizes),
         ]
         return pa.record_batch(columns, schema=table_schema())
 

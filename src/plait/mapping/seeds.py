@@ -71,9 +71,11 @@ def pack_reads_kernel(octets: Any, letters: Any, starts: Any, table: Any, out: A
         for first in range(0, length, 64):
             own = load(octets, letters, 0, starts[read] + first) & splat(octets, table[1, 0])
             store(octets, out.codes, row, first, lookup(octets, table, 0, own))
-        for k in range(length):
+        # An index without a sign is not looked at, so that many letters are turned at a time.
+        end = np.uint64(length - 1)
+        for k in range(np.uint64(length)):
             code = out.codes[row, k]
-            out.codes[row + 1, length - 1 - k] = code if code == OTHER else 3 - code
+            out.codes[row + 1, end - k] = code if code == OTHER else 3 - code
         for strand in range(row, row + 2):
             for word in range(out.words.shape[1]):
                 codes = load(octets, out.codes, strand, 64 * word)

@@ -422,11 +422,18 @@ def _share_figure(
     n = sum(sum(bin_.levels.values()) for bin_ in bins)
     aside = sum(sum(bin_.levels.values()) for bin_ in bins if bin_.low is None)
     scarce = n - aside - sum(int(point["n"]) for point in values)
+    left_out = [
+        f"{number_text(count)} {why}"
+        for count, why in (
+            (aside, f"with {measure.aside}"),
+            (scarce, f"in bins of fewer than {LEAST_IN_A_POINT}"),
+        )
+        if count > n / 100
+    ]
     caption = (
         f"Share of clonotypes found in {study.shared_by} or more of {study.number('subjects')} subjects, "
-        f"with 95 % intervals (Wilson); n = {number_text(n)} clonotypes. Not drawn: {number_text(aside)} "
-        f"with {measure.aside}, {number_text(scarce)} in bins of fewer than {LEAST_IN_A_POINT}. All figures "
-        "of shares have one scale."
+        f"with 95 % intervals (Wilson); n = {number_text(n)} clonotypes"
+        f"{', less ' if left_out else ''}{' and '.join(left_out)}."
     )
     first, last = values[0], values[-1]
     alt = (

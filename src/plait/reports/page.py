@@ -209,9 +209,14 @@ def report_page(
     page = PAGES[kind]
     tables = _page_tables(study, page["tables"])
     created = study.description.get("created")
+    answers = {str(answer.get("id", n)): answer for n, answer in enumerate(study.items("answers"))}
+    # What a reader in a hurry is told: a sentence from each of three answers, and three figures.
+    first = [name for name in page["opening"]["answers"] if name in answers] or list(answers)
+    there = {figure.name: figure for figure in figures if figure.spec is not None}
+    opening = [there[name] for name in page["opening"]["figures"] if name in there][:3]
     sections = []
     for anchor, told in page["sections"].items():
-        mine = [figure for figure in figures if figure.section == anchor]
+        mine = [figure for figure in figures if figure.section == anchor and figure not in opening]
         if mine:
             drawn = {"figures": _merged(mine), "warnings": warnings.get(anchor, ())}
             sections.append({"anchor": anchor, **told, **drawn})
@@ -220,13 +225,16 @@ def report_page(
         "title": title,
         "created": _when_text(created) if created else "",
         "facts": facts,
-        "answers": [_answer_card(answer, page["names"]) for answer in study.items("answers")],
+        "short": [str(answers[name].get("headline", "")) for name in first[:3]],
+        "opening": opening,
+        "answers": [_answer_card(answer, page["names"]) for answer in answers.values()],
         "methods": methods,
         "made_from": f"the {kind} in the folder {study.folder.resolve().name}",
         "command": page["command"],
         "sections": sections,
         "contents": [
-            ("answers", "Answers"),
+            ("short", "In short"),
+            *([("answers", "Answers")] if answers else []),
             *((section["anchor"], section["short"]) for section in sections),
             *(("tables", "Tables"), ("methods", "Methods")),
         ],

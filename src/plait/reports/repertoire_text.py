@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.reads.annotate_files import AnnotatedFiles
     from plait.vdj.reads.annotator import ReadSummary
-    from plait.vdj.sharing_table import SharingTable
+    from plait.vdj.repertoires.expected import ExpectedSharing
+    from plait.vdj.repertoires.sharing import SharingSummary
 
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MEANINGS["annotation"]
@@ -205,22 +206,23 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
     return aligned(table, ">>><")
 
 
-def sharing_text(found: SharingTable, output: str | os.PathLike[str]) -> str:
+def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
     """The distribution of sharing, in lines that fit a terminal."""
-    lines = [
-        f"{found.rows:,} rows, {len(found.subjects):,} individuals, {found.clonotypes.num_rows:,} clonotypes",
-    ]
+    clonotypes = sum(found.distribution["clonotypes"].to_pylist())
+    lines = [f"{found.rows:,} rows, {len(found.subjects):,} individuals, {clonotypes:,} clonotypes"]
     for reason, rows in found.left_out.items():
         lines += paragraph(f"{rows:,} rows are in no clonotype: {reason.replace('_', ' ', 1)}.")
-    if found.clonotypes.num_rows:
-        lines += ["", *distribution_lines(found, "individuals")]
+    if clonotypes:
+        lines += ["", *_distribution_lines(found)]
+    if found.expected is not None:
+        lines += ["", *_expected_lines(found.expected, clonotypes)]
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
 
 
-def distribution_lines(found: SharingTable, subject: str) -> list[str]:
-    """A table of clonotypes by the number of individuals, whom `subject` names in the plural."""
-    table = found.distribution().to_pylist()
-    rows = [[subject, "clonotypes"]]
+def _distribution_lines(found: SharingSummary) -> list[str]:
+    """A table of clonotypes by the number of individuals."""
+    table = found.distribution.to_pylist()
+    rows = [["individuals", "clonotypes"]]
     counted = bool(table) and "counted" in table[0]
     if counted:
         rows[0] += ["median count", "middle half of counts", "count 0"]
@@ -232,3 +234,30 @@ def distribution_lines(found: SharingTable, subject: str) -> list[str]:
             row += [f"{entry['zero_counts']:,}"]
         rows.append(row)
     return aligned(rows, ">" * len(rows[0]))
+
+
+#: Rows of the table of what is expected, of which the last one has all that follow.
+_MOST_LEVELS = 12
+
+
+def _expected_lines(found: ExpectedSharing, clonotypes: int) -> list[str]:
+    """Observed and expected numbers of clonotypes by the number of individuals."""
+    table = found.table.to_pylist()
+    tested = sum(entry["observed"] for entry in table)
+    lines = paragraph(
+        f"{tested:,} of {clonotypes:,} clonotypes are productive and can be made by the model; of these:"
+    )
+    rows = [["individuals", "observed", "expected", "ratio"]]
+    levels = [(str(entry["subjects"]), [entry]) for entry in table[: _MOST_LEVELS - 1]]
+    if table[_MOST_LEVELS - 1 :]:
+        levels.append((f"{_MOST_LEVELS} or more", table[_MOST_LEVELS - 1 :]))
+    for name, entries in levels:
+        seen, expected = (sum(entry[what] for entry in entries) for what in ("observed", "expected"))
+        ratio = f"{seen / expected:.3g}" if expected > 0 else "-"
+        rows.append([name, f"{seen:,}", f"{expected:,.1f}" if expected >= 0.05 else f"{expected:.1e}", ratio])
+    lines += aligned(rows, ">>>>")
+    q = f"{found.selection:.3g}"
+    if found.selection_interval is None:
+        return [*lines, f"Selection factor {q}, as given."]
+    low, high = found.selection_interval
+    return [*lines, *paragraph(f"Selection factor {q}, fitted (95 % interval {low:.3g} to {high:.3g}).")]

@@ -15,19 +15,24 @@ if TYPE_CHECKING:
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.rearrangements import AnnotationSettings
-    from plait.vdj.sharing_table import SharingTable, sharing
+    from plait.vdj.repertoires.expected import ExpectedSharing, GenerationSettings
+    from plait.vdj.repertoires.sharing import SharingSettings, SharingSummary, SharingTable, sharing
 
 __all__ = [
     "STATUSES",
     "AlleleLimits",
     "AnnotationSettings",
     "Annotations",
+    "ExpectedSharing",
     "Explanation",
+    "GenerationSettings",
     "NewAlleles",
     "PathCounter",
     "PathCounts",
     "PathModel",
     "PathTotals",
+    "SharingSettings",
+    "SharingSummary",
     "SharingTable",
     "Study",
     "annotate",
@@ -51,7 +56,8 @@ _HOME = {
         "models": ("PathModel",),
         "reads.annotator": ("Annotations", "annotate"),
         "reads.rearrangements": ("AnnotationSettings",),
-        "sharing_table": ("SharingTable", "sharing"),
+        "repertoires.expected": ("ExpectedSharing", "GenerationSettings"),
+        "repertoires.sharing": ("SharingSettings", "SharingSummary", "SharingTable", "sharing"),
     }.items()
     for name in names
 }

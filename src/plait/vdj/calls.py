@@ -302,6 +302,45 @@ class RowTotals(RunningSums):
 
 #: The columns that make a clonotype: junction in upper case, first V gene, first J gene.
 CLONOTYPE = ("junction", "v_gene", "j_gene")
+
+
+class ClonotypeKey(NamedTuple):
+    """What makes a clonotype: a junction as nucleotides or as `acids`, with its `v` and `j` gene or not."""
+
+    acids: bool = False
+    v: bool = True
+    j: bool = True
+
+    @classmethod
+    def named(cls, text: str) -> ClonotypeKey:
+        """The key of a name.
+
+        >>> ClonotypeKey.named("cdr3aa+v").columns
+        ('junction_aa', 'v_gene')
+        """
+        junction, *genes = text.lower().split("+")
+        if (
+            junction not in ("cdr3nt", "cdr3aa")
+            or not set(genes) <= {"v", "j"}
+            or len(set(genes)) < len(genes)
+        ):
+            raise InvalidInput(
+                "key",
+                found=repr(text),
+                expected="cdr3nt or cdr3aa, and +v and +j if they are wanted, as cdr3aa+v+j",
+            )
+        return cls(junction == "cdr3aa", "v" in genes, "j" in genes)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are equal within a clonotype."""
+        junction = "junction_aa" if self.acids else "junction"
+        return (junction, *(["v_gene"] if self.v else []), *(["j_gene"] if self.j else []))
+
+    def __str__(self) -> str:
+        return f"cdr3{'aa' if self.acids else 'nt'}{'+v' if self.v else ''}{'+j' if self.j else ''}"
+
+
 #: Reads or molecules of one row; with no more of them, sums over 8 million rows fit.
 _MOST_COPIES = 1 << 40
 #: Distinct calls whose genes are remembered.

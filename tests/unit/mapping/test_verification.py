@@ -68,16 +68,19 @@ def _banded(read, window):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_pairs_of_any_length_in_lanes_of_any_width(seed):
-    words, reads, keys, longest, distances = problem(seed)
-    for kernel, lanes in (
+@pytest.mark.parametrize(
+    ("kernel", "lanes"),
+    [
         (interpreted(check_kernel), lanes_of(1)),
-        (check_kernel, lanes_of(1)),
+        pytest.param(check_kernel, lanes_of(1), marks=pytest.mark.slow),
         (check_kernel, host_lanes()),
-    ):
-        out = np.empty(keys.size, np.uint8)
-        kernel(lanes, words, reads, keys, longest, ERRORS, scratch_of(longest, lanes.width), out)
-        assert np.array_equal(out != BEYOND, distances <= ERRORS)
+    ],
+)
+def test_pairs_of_any_length_in_lanes_of_any_width(kernel, lanes, seed):
+    words, reads, keys, longest, distances = problem(seed)
+    out = np.empty(keys.size, np.uint8)
+    kernel(lanes, words, reads, keys, longest, ERRORS, scratch_of(longest, lanes.width), out)
+    assert np.array_equal(out != BEYOND, distances <= ERRORS)
 
 
 @pytest.mark.interpreted

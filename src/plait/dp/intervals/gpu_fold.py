@@ -23,7 +23,6 @@ from plait.dp.intervals.gpu_spans import (
     walk_sequences,
 )
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
-from plait.dp.intervals.loops import BEYOND, Strands
 from plait.dp.intervals.rows import Intervals
 from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import walk_kernel
@@ -63,7 +62,8 @@ class _Piece:
         self.starts = places
         where = uploaded(places), np.int64(self.step)
         self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
-        self.texts = self._texts()
+        texts = strands_of(self.strands, len(numbers), batch.algebra.one, apart=True)
+        self.texts = uploaded(texts._replace(group=np.int64(1), longest=np.int64(texts.longest)))
         self.lengths = uploaded(sizes)
         facts = device_facts(device)
         # The simulator runs one block after the other.
@@ -78,29 +78,6 @@ class _Piece:
     def table(self, size: int) -> Any:
         """Something of each sequence, with anything in it."""
         return cuda.device_array((len(self.numbers), size), self.kind)
-
-    def _texts(self) -> Any:
-        count, n = len(self.numbers), self.step + 4
-        codes = np.full((1, count, n), BEYOND, np.int8)
-        special = np.zeros((3, count, n), np.int16)
-        partners = np.zeros((2, count, n), np.int32)
-        partners[1] = n
-        stacked = np.full((1, count, n), self.batch.algebra.one)
-        some = any(strand.paired is not None for strand in self.strands)
-        paired = np.full((2, count, n if some else 0), self.batch.algebra.one)
-        for b, strand in enumerate(self.strands):
-            size = strand.codes.size
-            codes[0, b, 1 : size + 1] = strand.codes
-            for table, own in ((special, strand.special), (partners, strand.partners)):
-                if own is not None:
-                    table[:, b, :size] = own
-            if strand.stacked is not None:
-                stacked[0, b, :size] = strand.stacked
-            if strand.paired is not None:
-                paired[:, b, :size] = strand.paired
-        tables = [table.reshape(len(table), -1) for table in (codes, special, partners, stacked)]
-        tables.append(paired.reshape(2, -1))
-        return uploaded(Strands._make([*tables, np.int64(1), np.int64(n)]))
 
     def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
         """One of two kernels, with a block for each sequence or with all of them for one."""

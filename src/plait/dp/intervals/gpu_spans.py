@@ -589,10 +589,9 @@ def _examples() -> list[tuple[Any, ...]]:
         (np.float64(0), PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))),
     ):
         table = np.full((1, 1), zero)
-        weights = LoopWeights(np.zeros((1, 36), np.int8), table, np.int64(0))
+        weights = LoopWeights(np.zeros((1, 36), np.int8), table, np.int64(0), np.zeros((1, 1), np.int32))
         texts = Strands(
             np.zeros((1, 1), np.int8),
-            np.zeros((3, 1), np.int16),
             np.zeros((2, 1), np.int32),
             table,
             table,

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
-from plait.dp.intervals.outside import Outside, outside_kernel
-from plait.dp.intervals.rows import BEFORE, Candidates, EveryStem, OneSequence, SequenceALane, fill_kernel
+from plait.dp.intervals.outside import Outside, outside_kernel, pairs_kernel
+from plait.dp.intervals.rows import EveryStem, OneSequence, SequenceALane, fill_kernel
 from plait.dp.intervals.tables import Room, Strand, cells_kept, strands_of
-from plait.dp.intervals.walk import walk_kernel
+from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.lanes import host_lanes, lanes_of
 
 R = TypeVar("R")
@@ -71,20 +72,24 @@ class Summed(NamedTuple):
 class _Kernels(NamedTuple):
     """Entry points, compiled or their definitions, and the lanes of 32 and of 64 bits."""
 
+    fold: Any
     fill: Any
     outside: Any
+    pairs: Any
     walk: Any
     single: Any
     double: Any
 
 
+_ENTRIES: Final = (fold_kernel, fill_kernel, outside_kernel, pairs_kernel, walk_kernel)
+
+
 def _compiled() -> _Kernels:
-    return _Kernels(fill_kernel, outside_kernel, walk_kernel, host_lanes(32), host_lanes(64))
+    return _Kernels(*_ENTRIES, host_lanes(32), host_lanes(64))
 
 
 def _definitions() -> _Kernels:
-    fill, outside, walk = map(interpreted, (fill_kernel, outside_kernel, walk_kernel))
-    return _Kernels(fill, outside, walk, lanes_of(1), lanes_of(1))
+    return _Kernels._make([*map(interpreted, _ENTRIES), lanes_of(1), lanes_of(1)])
 
 
 def bytes_needed(bases: int, *, ensemble: bool) -> int:
@@ -117,7 +122,7 @@ def _in_groups(
 
 
 def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> list[Folded]:
-    fill, _, walk, lanes, double = kernels()
+    fold, *_, lanes, double = kernels()
     alg = batch.algebra
     if alg.zero.itemsize == 8:
         lanes = double
@@ -128,12 +133,12 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
         kept = room.intervals(strands.longest, group, lanes.width, alg.zero)
         memory = room.memory(strands.longest, group, lanes.width, alg.zero)
         layout = OneSequence() if group == 1 else SequenceALane()
-        fill(lanes, layout, Candidates(), batch.rule, alg, batch.loops, strands, kept, memory)
         lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
         partners = np.empty((group, strands.longest), np.int32)
         shares = np.full((1, 3 * strands.longest + 8), alg.one)
         left = np.empty((3, strands.longest + 2), np.int64)
-        walk(batch.rule, alg, batch.loops, strands, kept, lengths, shares, left, partners)
+        known = batch.rule, alg, batch.loops, strands, kept, memory
+        fold(lanes, layout, *known, lengths, shares, left, partners)
         return [
             Folded(float(kept.exterior[0, g]), partners[g, : lengths[g]].copy()) for g in range(len(mine))
         ]
@@ -142,7 +147,7 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
 
 
 def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) -> list[Summed]:
-    fill, outside, walk, _, lanes = kernels()
+    _, fill, outside, list_pairs, walk, _, lanes = kernels()
     alg = batch.algebra
     if batch.logarithms:
         lanes = lanes_of(1)
@@ -160,10 +165,9 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
             sums = kept.exterior[0, :group]
             with np.errstate(divide="ignore"):
                 derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
-            memory = room.memory(strands.longest, group, lanes.width, alg.zero)
             outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
         found = []
-        tables = _pairs_of(kept, derivatives, group, batch.logarithms)
+        tables = _pairs_of(list_pairs, kept, derivatives, group, batch.logarithms)
         for g, k in enumerate(numbers):
             n = mine[g].codes.size
             drawn = [_draw(walk, batch, strands, kept, (n, g), share) for share in batch.shares[k]]
@@ -195,7 +199,7 @@ def _draw(
 
 
 def _pairs_of(
-    kept: Any, derivatives: Outside | None, group: int, logarithms: bool
+    list_pairs: Any, kept: Any, derivatives: Outside | None, group: int, logarithms: bool
 ) -> list[tuple[NDArray[np.int32], NDArray[np.float64]]]:
     """Pairs of every sequence, and how probable each is."""
     if derivatives is None:
@@ -203,19 +207,11 @@ def _pairs_of(
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.exp(kept.closed + derivatives.closed) if logarithms else kept.closed * derivatives.closed
     # What is no number, where sums do not fit, is kept to be noticed.
-    cells = np.flatnonzero(~(found <= LEAST))
-    starts = kept.starts
-    edges = np.searchsorted(cells, starts + (np.arange(starts.size) - BEFORE) * group)
-    rows = np.repeat(np.arange(starts.size - 1), np.diff(edges))
-    places = cells - starts[rows]
-    columns = places // group
-    lanes = (places - columns * group).astype(np.int8)
-    # By sequence, and in each by row.
-    order = np.argsort(lanes, kind="stable")
-    pairs = np.stack([rows, columns], axis=1).astype(np.int32)[order]
-    ends = np.cumsum(np.bincount(lanes, minlength=group))[:-1]
-    values = found[0, cells[order]]
-    return list(zip(np.split(pairs, ends), np.split(values, ends), strict=True))
+    count = found.size - int(np.count_nonzero(found <= LEAST))
+    pairs, values, ends = np.empty((count, 2), np.int32), np.empty(count), np.empty(group, np.int64)
+    list_pairs(found, kept.starts, group, LEAST, ends, pairs, values)
+    edges = [0, *ends.tolist()]
+    return [(pairs[a:b], values[a:b]) for a, b in pairwise(edges)]
 
 
 def _worth(batch: FoldBatch | EnsembleBatch) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,12 +49,14 @@ class LoopTables(NamedTuple):
     outward: Any
     special: Any
 
-    def packed(self) -> LoopWeights:
-        """The same in one row."""
+    def packed(self, hairpins: Sequence[Sequence[int]] = ()) -> LoopWeights:
+        """The same in one row; `hairpins`: codes of those with a weight of their own."""
         tables = [*self[2:], self.hairpin]
         values = np.concatenate([np.reshape(table, -1) for table in tables])
         hairpin = np.int64(values.size - len(self.hairpin))
-        return LoopWeights(np.reshape(self.pair_types, (1, -1)), values.reshape(1, -1), hairpin)
+        keys = np.array([[0, *(reduce(lambda key, code: 8 * key + code, loop, 1) for loop in hairpins)]])
+        types = np.reshape(self.pair_types, (1, -1))
+        return LoopWeights(types, values.reshape(1, -1), hairpin, keys.astype(np.int32))
 
 
 #: Where tables begin in a row: bulges, interior loops, asymmetry, stacks, and so on.
@@ -68,12 +72,14 @@ _SPECIAL = _OUTWARD + 252 * 6
 class LoopWeights(NamedTuple):
     """`LoopTables` in one row, `values` (1, ...); that of `hairpin` begins at a place.
 
+    `keys`, int32 (1, hairpins + 1): letters of each special hairpin, three bits each behind a one; 0 is none.
     A kernel has so few arrays to be told of, and the places in them need no check.
     """
 
     pair_types: Any
     values: Any
     hairpin: Any
+    keys: Any
 
     @property
     def inward(self) -> Any:
@@ -90,14 +96,13 @@ class Strands(NamedTuple):
     """Sequences of up to n bases, `group` of them side by side: base k of the g-th stands at k * group + g.
 
     `codes`, int8 (1, (n + 4) * group), with letters beyond either end: base k is at (k + 1) * group + g.
-    `special`, int16 (3, n * group): the hairpin of 3, 4, 6 unpaired bases that begins at a base, or 0.
-    `partners`, int32 (2, n * group): the lowest and the highest base that each may pair with.
-    `stacked`, (1, n * group): what a stack weighs besides for this base and the next one.
-    `paired`, (2, (n + 3) * group) or (2, 0): what a base weighs besides if it is paired, and its inverse.
+    `partners`, int32 (2, (n + 4) * group): the lowest and the highest base that each may pair with.
+    `stacked`, (1, (n + 4) * group): what a stack weighs besides for this base and the next one.
+    `paired`, (2, (n + 4) * group): what a base weighs besides if it is paired, and its inverse.
+    The last three have no columns where nothing is known, or one on a GPU.
     """
 
     codes: Any
-    special: Any
     partners: Any
     stacked: Any
     paired: Any
@@ -157,6 +162,8 @@ def pair_type(weights: Any, strands: Any, i: Any, j: Any, g: Any) -> Any:
 @shared
 def allowed(strands: Any, i: Any, j: Any, g: Any) -> bool:
     """Whether constraints let i < j pair."""
+    if strands.partners.shape[1] <= 1:
+        return True
     one, partners = OneLane(1), strands.partners
     at, to = i * strands.group + g, j * strands.group + g
     after = (load(one, partners, 0, at) <= j) & (j <= load(one, partners, 1, at))
@@ -166,7 +173,6 @@ def allowed(strands: Any, i: Any, j: Any, g: Any) -> bool:
 @shared
 def times_paired(strands: Any, alg: Any, row: Any, value: Any, i: Any, j: Any, g: Any) -> Any:
     """A value with what both bases of a pair weigh besides (row 0 of `paired`), or without (row 1)."""
-    # Where there is nothing, a GPU has one element.
     if strands.paired.shape[1] <= 1:
         return value
     one, group = OneLane(1), strands.group
@@ -191,7 +197,12 @@ def hairpin_weight(weights: Any, strands: Any, alg: Any, row: Any, i: Any, j: An
     """Weight of the hairpin that a pair closes, of which the row of `inward` is given."""
     size = j - i - 1
     if size <= 6 and size != 5:
-        found = np.int64(load(OneLane(1), strands.special, (size >> 1) - 1, i * strands.group + g))
+        key, found = 1, 0
+        for k in range(i, j + 1):
+            key = 8 * key + letter(strands, k, g)
+        for z in range(1, weights.keys.shape[1]):
+            if load(OneLane(1), weights.keys, 0, z) == key:
+                found = z
         if found != 0:
             return entry(weights, _SPECIAL + found)
     ends = inward(weights, row, BULGE if size == SMALLEST_HAIRPIN else HAIRPIN)
@@ -227,13 +238,11 @@ def small_loop(
     left, right = p - i - 1, j - q - 1
     both = outer * TYPES + inner
     if left == 0 and right == 0:
-        group = strands.group
-        soft = extend(
-            alg,
-            load(OneLane(1), strands.stacked, 0, i * group + g),
-            load(OneLane(1), strands.stacked, 0, q * group + g),
-        )
-        return extend(alg, entry(weights, _STACK + both), soft)
+        stack, one, group = entry(weights, _STACK + both), OneLane(1), strands.group
+        if strands.stacked.shape[1] <= 1:
+            return stack
+        soft = load(one, strands.stacked, 0, i * group + g), load(one, strands.stacked, 0, q * group + g)
+        return extend(alg, stack, extend(alg, soft[0], soft[1]))
     if left == 0 or right == 0:
         return extend(alg, entry(weights, _STACK + both), bulge(weights, 1))
     a, b = letter(strands, i + 1, g), letter(strands, j - 1, g)

@@ -37,6 +37,7 @@ from plait.dp.intervals.rows import (
     GENERIC_ROWS,
     ONE_SIDED_ROWS,
     RING,
+    ROWS,
     SPLIT,
     STEMS,
     SUMS,
@@ -45,8 +46,11 @@ from plait.dp.intervals.rows import (
     SequenceALane,
     by_column,
     clear_rings,
+    clear_rows,
     column,
     factor,
+    list_mates,
+    pairs_of_row,
 )
 from plait.lang.algebras import choice, extend, over_lanes
 from plait.lang.compile import by_type_of, kernel, shared
@@ -95,6 +99,8 @@ def outside_kernel(
     in_lanes = NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
     reverse = Reverse(lanes, layout, rule, in_lanes, alg, weights, strands, kept, outside, memory)
     n, group = strands.longest, strands.group
+    clear_rows(lanes, alg, memory.rows, 0, ROWS)
+    list_mates(layout, reverse)
     for p in range(n):
         clear_rings(lanes, alg, memory.rows, p & (RING - 1), 0)
         sum_generic_around(reverse, p)
@@ -219,18 +225,20 @@ def multi_rows(reverse: Any, p: Any) -> None:
 
 @shared
 def stems_of_row(reverse: Any, p: Any) -> Any:
-    """S of a row; cells that can pair are listed and counted."""
+    """S of a row; its pairs are listed and counted."""
     alg, weights, strands, places = reverse.alg, reverse.weights, reverse.strands, reverse.memory.places
-    group, one, count = strands.group, OneLane(1), 0
-    for q in range(p + SMALLEST_HAIRPIN + 1, strands.longest):
-        for g in range(group):
-            value = load(one, reverse.kept.closed, 0, reverse.kept.starts[p] + q * group + g)
-            row = outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g)
-            stem = extend(alg, value, outward(weights, row, STEM))
-            store(one, reverse.memory.rows, STEMS, column(group, q) + g, stem)
-            places[0, count] = q
-            places[1, count] = g
-            count += int(value != alg.zero)
+    group, one, rows, lanes = strands.group, OneLane(1), reverse.memory.rows, reverse.lanes
+    for x in range(column(group, p), column(group, strands.longest), width_of(lanes)):
+        store(lanes, rows, STEMS, x, splat(lanes, alg.zero))
+    listed, count = pairs_of_row(reverse, p), 0
+    for z in range(listed):
+        q, g = places[0, z], places[1, z]
+        value = load(one, reverse.kept.closed, 0, reverse.kept.starts[p] + q * group + g)
+        row = outward_row(strands, pair_type(weights, strands, p, q, g), p, q, g)
+        store(one, rows, STEMS, column(group, q) + g, extend(alg, value, outward(weights, row, STEM)))
+        places[0, count] = q
+        places[1, count] = g
+        count += int(value != alg.zero)
     return count
 
 
@@ -332,3 +340,19 @@ def around_small_loop(reverse: Any, so_far: Any, i: Any, j: Any, p: Any, q: Any,
     loop = small_loop(weights, strands, reverse.alg, outer, inner, i, j, p, q, g)
     around = times_paired(strands, reverse.alg, 0, around, i, j, g)
     return close(reverse.rule, reverse.alg, so_far, around, loop)
+
+
+@kernel
+def pairs_kernel(found: Any, starts: Any, group: Any, least: Any, ends: Any, pairs: Any, values: Any) -> None:
+    """List cells above `least`, or no numbers, by sequence and row; `ends`, int64 (group,), of each's."""
+    n, at = starts.size - 2, 0
+    for g in range(group):
+        for i in range(n):
+            for j in range(i + SMALLEST_HAIRPIN + 1, n):
+                value = found[0, starts[i] + j * group + g]
+                if not value <= least:
+                    pairs[at, 0] = i
+                    pairs[at, 1] = j
+                    values[at] = value
+                    at += 1
+        ends[g] = at

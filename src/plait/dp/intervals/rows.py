@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from plait.dp.intervals.loops import (
     BEYOND,
     BULGE,
@@ -20,6 +22,7 @@ from plait.dp.intervals.loops import (
     EXTERIOR,
     GENERIC,
     LARGEST_LOOP,
+    LETTERS,
     ONE_SIDED,
     SMALLEST_HAIRPIN,
     STEM,
@@ -50,7 +53,17 @@ from plait.dp.intervals.nearest_neighbor import (
 )
 from plait.lang.algebras import choice, extend
 from plait.lang.compile import by_type_of, kernel, shared
-from plait.lang.lanes import OneLane, equal, load, mask_bits, splat, store, width_of
+from plait.lang.lanes import (
+    OneLane,
+    equal,
+    load,
+    lowest_bit,
+    mask_bits,
+    splat,
+    store,
+    width_of,
+    without_lowest,
+)
 
 #: Rows that a loop may reach back, a power of two.
 RING = 32
@@ -102,16 +115,21 @@ FOUND = SUMS + 2 * RING
 SPLIT = FOUND + 7
 STEMS = SPLIT + 2
 ROWS = STEMS + 1
+#: Letters that pair: codes from 1 on.
+BASES = 4
 
 
 class RowMemory(NamedTuple):
     """Working memory; `rows` (ROWS, ...) have the columns of `Intervals` from -`RING` on, and room behind.
 
-    `places`, int64 (2, ...): column and sequence of each pair of this row.
+    `places`, int64 (2, ...): column and sequence of each pair of this row. `bits`, int64 (2 * BASES, ...), by
+    letters: at j * group + g, whether it pairs with base j of the g-th sequence; below, in one word, whether
+    it is the first base of this row.
     """
 
     rows: Any
     places: Any
+    bits: Any
 
 
 class Sweep(NamedTuple):
@@ -142,11 +160,31 @@ def fill_kernel(
     memory: Any,
 ) -> None:
     """Work out C, M and X of one sequence, or of one in each lane."""
+    fill(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
+
+
+@shared
+def fill(
+    lanes: Any,
+    layout: Any,
+    choose: Any,
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    strands: Any,
+    kept: Any,
+    memory: Any,
+) -> None:
+    """The same, within a kernel."""
     in_lanes = NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
     sweep = Sweep(lanes, layout, choose, rule, in_lanes, alg, weights, strands, kept, memory)
     n, group = strands.longest, strands.group
     for g in range(group):
         kept.exterior[0, n * group + g] = alg.one
+    # What is read before it has been written: loops by size, and the row behind the last.
+    clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
+    clear_rings(lanes, alg, memory.rows, n & (RING - 1), 0)
+    list_mates(layout, sweep)
     for i in range(n - 1, -1, -1):
         clear_row(sweep, i)
         sum_generic(sweep, i)
@@ -176,6 +214,15 @@ def clear_row(sweep: Any, i: Any) -> None:
         store(lanes, rows, STEMS, x, zero)
         store(lanes, rows, SPLIT + (i & 1), x, zero)
     clear_rings(lanes, sweep.alg, rows, i & (RING - 1), i * group)
+
+
+@shared
+def clear_rows(lanes: Any, alg: Any, rows: Any, first: Any, end: Any) -> None:
+    """Make some rows of working memory zero."""
+    zero, width = splat(lanes, alg.zero), width_of(lanes)
+    for row in range(first, end):
+        for x in range(0, rows.shape[1] - width + 1, width):
+            store(lanes, rows, row, x, zero)
 
 
 @shared
@@ -287,18 +334,58 @@ def sum_beside(sweep: Any, i: Any) -> None:
             store(lanes, rows, FOUND + TWO_THREE, z, beside(rule, alg, zero, left, right, loop))
 
 
+def _one(layout: Any, lanes: Any) -> int:
+    return 1
+
+
+def _as_many_as_lanes(layout: Any, lanes: Any) -> int:
+    return width_of(lanes)
+
+
+#: How many sequences there are, as a constant.
+group_of = by_type_of({OneSequence: _one, SequenceALane: _as_many_as_lanes})
+
+
+@shared
+def list_mates(layout: Any, sweep: Any) -> None:
+    """With which letters each base of each sequence pairs."""
+    strands, bits, types = sweep.strands, sweep.memory.bits, sweep.weights.pair_types
+    count = strands.longest * strands.group
+    for z in range(bits.shape[1]):
+        for base in range(BASES):
+            found = np.int64(0)
+            for k in range(min(64, count - 64 * z)):
+                code = int(load(OneLane(1), strands.codes, 0, 64 * z + k + strands.group))
+                pairs = load(OneLane(1), types, 0, (base + 1) * LETTERS + code) != 0
+                found |= np.int64(pairs) << k
+            bits[base, z] = found
+
+
 @shared
 def pairs_of_row(sweep: Any, i: Any) -> Any:
     """List the cells of a row that can pair, and count them."""
-    strands, places = sweep.strands, sweep.memory.places
-    count = 0
-    for j in range(i + SMALLEST_HAIRPIN + 1, strands.longest):
-        for g in range(strands.group):
-            # Written in any case: whether a cell can pair is as good as random.
+    strands, places, bits = sweep.strands, sweep.memory.places, sweep.memory.bits
+    group, count = group_of(sweep.layout, sweep.lanes), 0
+    for base in range(BASES):
+        bits[BASES + base, 0] = 0
+    for g in range(group):
+        base = letter(strands, i, g) - 1
+        for k in range(g, 64 if 0 <= base < BASES else 0, group):
+            bits[BASES + base, 0] |= np.int64(1) << k
+    first, end = (i + SMALLEST_HAIRPIN + 1) * group, strands.longest * group
+    for z in range(first >> 6, (end + 63) >> 6):
+        word: Any = np.int64(0)
+        for base in range(BASES):
+            word |= bits[BASES + base, 0] & bits[base, z]
+        if 64 * z < first:
+            word &= np.int64(-1) << (first - 64 * z)
+        while word != 0:
+            x = 64 * z + lowest_bit(word)
+            word = without_lowest(word)
+            j = x // group
             places[0, count] = j
-            places[1, count] = g
-            can_pair = pair_type(sweep.weights, strands, i, j, g) != 0
-            count += int(can_pair & allowed(strands, i, j, g))
+            places[1, count] = x - j * group
+            count += int(allowed(strands, i, j, x - j * group))
     return count
 
 

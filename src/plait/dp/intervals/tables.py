@@ -12,52 +12,51 @@ from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
 from plait.dp.intervals.outside import Outside
-from plait.dp.intervals.rows import BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
+from plait.dp.intervals.rows import BASES, BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
 
-#: Unpaired bases of hairpins that may have a weight of their own.
-SPECIAL_SIZES = (3, 4, 6)
+#: Bytes of a line of the cache.
+_LINE = 64
 
 
 class Strand(NamedTuple):
-    """A sequence: `codes`, int8 (n,), and as in `Strands` what is special of it; None stands for nothing."""
+    """A sequence: `codes`, int8 (n,), and as in `Strands` what is known of it; None stands for nothing."""
 
     codes: NDArray[np.int8]
-    special: NDArray[np.int16] | None = None
     partners: NDArray[np.int32] | None = None
     stacked: NDArray[Any] | None = None
     paired: NDArray[Any] | None = None
 
 
-def strands_of(sequences: Sequence[Strand], group: int, one: Any) -> Strands:
-    """Lay out up to `group` sequences side by side; `one` weighs nothing."""
+def strands_of(sequences: Sequence[Strand], group: int, one: Any, *, apart: bool = False) -> Strands:
+    """Lay out up to `group` sequences side by side, or each by itself (`apart`); `one` weighs nothing.
+
+    A sequence by itself begins where `longest` bases of each before it end.
+    """
     longest = max((strand.codes.size for strand in sequences), default=0)
-    codes = np.full((longest + 4, group), BEYOND, np.int8)
-    special = np.zeros((3, longest, group), np.int16)
-    partners = np.zeros((2, longest, group), np.int32)
-    partners[1] = longest
-    stacked = filled((longest, group), one)
-    some = any(strand.paired is not None for strand in sequences)
     # A small loop around is looked for up to three bases behind the last.
-    paired = filled((2, longest + 3 if some else 0, group), one)
-    for g, strand in enumerate(sequences):
-        n = strand.codes.size
-        codes[1 : n + 1, g] = strand.codes
-        if strand.special is not None:
-            special[:, :n, g] = strand.special
-        if strand.partners is not None:
-            partners[:, :n, g] = strand.partners
-        if strand.stacked is not None:
-            stacked[:n, g] = strand.stacked
-        if strand.paired is not None:
-            paired[:, :n, g] = strand.paired
+    size = longest + 4
+
+    def laid_out(known: list[Any], rows: int, nothing: Any, first: int = 0) -> NDArray[Any]:
+        if all(one is None for one in known):
+            return filled((rows, 0), nothing)
+        table = filled((rows, group, size) if apart else (rows, size, group), nothing)
+        by_sequence = table if apart else table.swapaxes(1, 2)
+        for g, one in enumerate(known):
+            if one is not None:
+                by_sequence[:, g, first : first + one.shape[-1]] = one
+        return table.reshape(rows, -1)
+
+    partners = [strand.partners for strand in sequences]
+    if any(one is not None for one in partners):
+        anything = np.array([[0], [longest]], np.int32)
+        partners = [np.repeat(anything, longest, axis=1) if one is None else one for one in partners]
     return Strands(
-        codes.reshape(1, -1),
-        special.reshape(3, -1),
-        partners.reshape(2, -1),
-        stacked.reshape(1, -1),
-        paired.reshape(2, -1),
-        group,
-        longest,
+        laid_out([strand.codes for strand in sequences], 1, np.int8(BEYOND), 1),
+        laid_out(partners, 2, np.int32(0)),
+        laid_out([strand.stacked for strand in sequences], 1, one),
+        laid_out([strand.paired for strand in sequences], 2, one),
+        1 if apart else group,
+        size if apart else longest,
     )
 
 
@@ -91,15 +90,24 @@ class Room:
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {}
 
-    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
-        """An array of a value of any algebra; the next one of that name may be the same memory."""
+    def taken(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
+        """An array of values of any algebra, with anything in it; the next one may be the same memory."""
         size = math.prod(shape)
         found = self._arrays.get(name)
         if found is None or found.size < size or not isinstance(value, found.dtype.type):
-            found = self._arrays[name] = filled((size,), value)
-        else:
-            found[:size] = value
+            found = filled((size + _LINE,), value)
+            # Lanes that begin where a line of the cache does are loaded at once.
+            first = -found.ctypes.data % _LINE // found.itemsize
+            found = self._arrays[name] = found[first : first + size]
         return found[:size].reshape(shape)
+
+    def filled(self, name: str, shape: tuple[int, ...], value: Any) -> NDArray[Any]:
+        """The same, of a value."""
+        found = self.taken(name, shape, value)
+        # What is no number is written anew every time.
+        if isinstance(value, np.generic):
+            found[...] = value
+        return found
 
     def intervals(self, longest: int, group: int, width: int, zero: Any) -> Intervals:
         """Where C, M and X are kept."""
@@ -114,7 +122,8 @@ class Room:
         return Outside(*(self.filled(name, table.shape, zero) for name, table in names))
 
     def memory(self, longest: int, group: int, width: int, zero: Any) -> RowMemory:
-        """Working memory of rows, all zero."""
+        """Working memory of rows, with anything in it."""
         columns = (longest + 2 * RING + SMALLEST_HAIRPIN) * group + 2 * BESIDE * width
-        places = self.filled("places", (2, (longest + 1) * group), np.int64(0))
-        return RowMemory(self.filled("rows", (ROWS, columns), zero), places)
+        places = self.taken("places", (2, (longest + 1) * group), np.int64(0))
+        bits = self.taken("bits", (2 * BASES, (longest * group >> 6) + 1), np.int64(0))
+        return RowMemory(self.taken("rows", (ROWS, columns), zero), places, bits)

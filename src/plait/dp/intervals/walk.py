@@ -25,6 +25,7 @@ from plait.dp.intervals.loops import (
     times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import close, leave
+from plait.dp.intervals.rows import Candidates, fill
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
 
@@ -59,6 +60,42 @@ def walk_kernel(
     partners: Any,
 ) -> None:
     """Structures of all sequences: `partners`, int32 (group, n), of every base, or -1."""
+    walk_all(rule, alg, weights, strands, kept, lengths, shares, left, partners)
+
+
+@kernel
+def fold_kernel(
+    lanes: Any,
+    layout: Any,
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    strands: Any,
+    kept: Any,
+    memory: Any,
+    lengths: Any,
+    shares: Any,
+    left: Any,
+    partners: Any,
+) -> None:
+    """Best structures, there and back: of short ones, calls take as long as the work."""
+    fill(lanes, layout, Candidates(), rule, alg, weights, strands, kept, memory)
+    walk_all(rule, alg, weights, strands, kept, lengths, shares, left, partners)
+
+
+@shared
+def walk_all(
+    rule: Any,
+    alg: Any,
+    weights: Any,
+    strands: Any,
+    kept: Any,
+    lengths: Any,
+    shares: Any,
+    left: Any,
+    partners: Any,
+) -> None:
+    """As `walk_kernel`."""
     for g in range(strands.group):
         walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], partners)
 

@@ -1,11 +1,11 @@
-"""What was best in each cell, kept for the traceback or not, as the type of `keep` says."""
+"""What was best in each cell, kept for the traceback or not, as `keep` says."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from plait.dp.pairs.gaps import choices
-from plait.lang.compile import by_type_of
+from plait.lang.compile import by_type_of, shared
 from plait.lang.lanes import mask_bits
 
 
@@ -17,18 +17,17 @@ class KeepChoices(NamedTuple):
     """What was best in each cell: ``bits[at, row, choice]``, bit k for lane k."""
 
 
-def _note_nothing(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
-    return
+class AsAsked(NamedTuple):
+    """Either of them, as the bool `kept` says: one kernel for both."""
+
+    kept: Any
 
 
-def _note_choices(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
-    p, alg = step
-    diag, e, s, h, e_next, f_next = state
-    by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
-    bits[at, row, 0] = mask_bits(by_diag)
-    bits[at, row, 1] = mask_bits(by_e)
-    bits[at, row, 2] = mask_bits(e_opened)
-    bits[at, row, 3] = mask_bits(f_opened)
+def of_kind(keep: Any, kept: bool) -> Any:
+    """The same kind of `keep`, for scores and choices if `kept`, else for scores alone."""
+    if isinstance(keep, AsAsked):
+        return AsAsked(kept)
+    return KeepChoices() if kept else ScoresOnly()
 
 
 def _never(keep: Any) -> bool:
@@ -39,8 +38,32 @@ def _always(keep: Any) -> bool:
     return True
 
 
+def _as_asked(keep: Any) -> bool:
+    return keep.kept  # type: ignore[no-any-return]
+
+
+def _note_nothing(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
+    return
+
+
+@shared
+def _note_choices(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
+    p, alg = step
+    diag, e, s, h, e_next, f_next = state
+    by_diag, by_e, e_opened, f_opened = choices(p, alg, diag, e, s, h, e_next, f_next)
+    bits[at, row, 0] = mask_bits(by_diag)
+    bits[at, row, 1] = mask_bits(by_e)
+    bits[at, row, 2] = mask_bits(e_opened)
+    bits[at, row, 3] = mask_bits(f_opened)
+
+
+def _note_if_asked(keep: Any, step: Any, bits: Any, at: Any, row: Any, state: Any) -> None:
+    if keep.kept:
+        _note_choices(keep, step, bits, at, row, state)
+
+
 #: Whether choices are kept.
-keeps = by_type_of({ScoresOnly: _never, KeepChoices: _always})
+keeps = by_type_of({ScoresOnly: _never, KeepChoices: _always, AsAsked: _as_asked})
 
 #: Note the choices of a row of every lane in step or column `at`, if they are wanted.
-note = by_type_of({ScoresOnly: _note_nothing, KeepChoices: _note_choices})
+note = by_type_of({ScoresOnly: _note_nothing, KeepChoices: _note_choices, AsAsked: _note_if_asked})

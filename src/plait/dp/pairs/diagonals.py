@@ -303,10 +303,9 @@ def sweep_region(
 
     Numbers of `gap` and `algebra` have the type of the scores: `SaturatingMaxPlus` with the least of them as
     zero, or `MaxPlus`, whose zero is made for each stretch from ``region.floor``. `rules` are score source,
-    whether an alignment may end in any cell, not at the edges alone, and `ScoresOnly` or `KeepChoices`.
-    Changed in place: `edges`; `bits`, for `KeepChoices`, unsigned (stripes, stretches, stretch + lanes - 1,
-    ROWS, 4); `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this
-    thread's.
+    whether an alignment may end in any cell, not at the edges alone, and what is kept. Changed in place:
+    `edges`; `bits`, where choices are kept, unsigned (stripes, stretches, stretch + lanes - 1, ROWS, 4);
+    `best`, for ends in any cell, int64: best value, its row and its column. `scratch` is this thread's.
     """
     adds_scores(algebra)
     p = in_lanes(gap, lanes)

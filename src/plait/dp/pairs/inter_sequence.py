@@ -285,7 +285,8 @@ class BlockSetup(NamedTuple):
 def _fits(query: BlockQuery, longest: int, kind: Any) -> bool:
     info = np.iinfo(kind)
     low, high = int(query.scores.min(initial=0)), int(query.scores.max(initial=0))
-    if max(-low, high, query.gap_open) > info.max:
+    # Scores of more than 8 bits are seldom: lanes of 32 serve them, and all of those with one kernel.
+    if max(-low, high, query.gap_open) > info.max or (kind != np.int32 and max(-low - 1, high) > 127):
         return False
     if query.free.local:
         return kind != np.int32 or high * min(query.rows.size, longest) < info.max
@@ -332,12 +333,11 @@ def block_setup(
     info = np.iinfo(kind)
     low = int(info.min)
     if linear is None:
-        linear = query.gap_open == query.gap_extend
+        linear = query.gap_open == query.gap_extend and kind != np.int32
     gap: Any = AffineGap(number(-query.gap_open), number(-query.gap_extend))
     if linear:
         gap = LinearGap(number(-query.gap_open))
-    octets = query.scores.size == 0 or (query.scores.min() >= -128 and query.scores.max() <= 127)
-    cells = np.int8 if octets else np.dtype(kind)
+    cells = np.int32 if kind == np.int32 else np.int8
     table = np.full((query.scores.shape[0], PAD + 1), np.iinfo(cells).min, cells)
     table[:, : query.scores.shape[1]] = query.scores
     local = bool(query.free.local)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.devices.target import Target, over_threads
-from plait.dp.pairs.choices import KeepChoices, ScoresOnly, keeps
+from plait.dp.pairs.choices import AsAsked, ScoresOnly, keeps, of_kind
 from plait.dp.pairs.diagonals import Edges, Region, StripeScratch, sweep_region
 from plait.dp.pairs.gaps import AffineGap
 from plait.dp.pairs.paths import describe_paths
@@ -272,23 +272,36 @@ def _few_letters(codes: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[n
     return present, place
 
 
-def _source(task: PairList, width: int, words: bool) -> Any:
+def _source(task: PairList, width: int, number: Any) -> Any:
+    """Scores for lanes of a type: a table of few letters, or a profile; None if 16 bits have neither.
+
+    Numbers of 32 bits are seldom needed: one form of scores serves all that ask for them.
+    """
     own, own_place = _few_letters(task.query)
     other, other_place = _few_letters(task.target)
     scores = task.matrix[np.ix_(own, other)]
     narrow = scores.size == 0 or (scores.min() >= -128 and scores.max() <= 127)
-    padded = np.concatenate([other_place[task.target], np.zeros(width, np.int64)])
-    if scores.size <= 32:
-        # A look-up of 16-bit scores by 16-bit numbers is one instruction where there is AVX-512.
-        letter, number = (np.uint16, np.int16) if words or not narrow else (np.uint8, np.int8)
-        table = np.zeros((1, 32), number)
+    # A look-up of 16-bit scores by 16-bit numbers is one instruction where there is AVX-512.
+    words = bool(host_features().get("avx512bw"))
+    if number == np.int16 and scores.size <= 32 and (narrow or words):
+        padded = np.concatenate([other_place[task.target], np.zeros(width, np.int64)])
+        letter, entry = (np.uint16, np.int16) if words else (np.uint8, np.int8)
+        table = np.zeros((1, 32), entry)
         table[0, : scores.size] = scores.ravel()
         return PairTable((own_place[task.query] * other.size).astype(letter), padded.astype(letter), table)
-    kind = np.int8 if narrow else np.int16
-    wide = lanes_of(min(64, ROWS * width))
-    table = np.zeros((other.size, 32), kind)
+    if number == np.int16 and not narrow:
+        return None
+    table = np.zeros((other.size, 32), np.int8 if number == np.int16 else np.int16)
     table[:, : own.size] = scores.T
+    wide = lanes_of(min(64, ROWS * width))
     return SkewedProfile(own_place[task.query].astype(np.uint8), other_place[task.target], table, wide)
+
+
+def sweep_rules(source: Any, number: Any, anywhere: bool, keep: bool) -> tuple[Any, bool, Any]:
+    """Rules of `sweep_region`; one kernel for scores and choices, but for profiles in 16 bits."""
+    # To ask in each cell costs these a tenth of their time, and tables nothing.
+    own = number == np.int16 and isinstance(source, SkewedProfile)
+    return source, anywhere, of_kind(ScoresOnly() if own else AsAsked(keep), keep)
 
 
 def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = None) -> PairSetup:
@@ -308,7 +321,8 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     for kind in (np.int16, np.int32) if dtype is None else (dtype,):
         width = host_lanes(8 * np.dtype(kind).itemsize) if lanes is None else lanes
         limits = stretch_limits(kind, width.width, largest, task.gap_open, task.gap_extend, columns)
-        if limits is not None:
+        source = _source(task, width.width, kind)
+        if limits is not None and (source is not None or dtype is not None):
             break
     else:
         raise Unsupported("these scores", why=f"they do not fit lanes of type {np.dtype(kind)}")
@@ -318,8 +332,7 @@ def make_setup(task: PairList, *, keep: bool, lanes: Any = None, dtype: Any = No
     algebra: Any = SaturatingMaxPlus(number(limits.low), number(0))
     if free.local:
         algebra = MaxPlus(number(0), number(0))
-    source = _source(task, width.width, kind == np.int16 and bool(host_features().get("avx512bw")))
-    rules = (source, bool(free.anywhere), KeepChoices() if keep else ScoresOnly())
+    rules = sweep_rules(source, kind, bool(free.anywhere), keep)
     return PairSetup(width, gap, algebra, rules, limits)
 
 
@@ -337,7 +350,7 @@ def choice_type(lanes: Any) -> Any:
 def _choice_shape(setup: PairSetup, rows: int, columns: int) -> tuple[int, ...]:
     stripes = -(-rows // (ROWS * setup.lanes.width))
     stretches = -(-columns // setup.limits.stretch)
-    if isinstance(setup.rules[2], ScoresOnly):
+    if not keeps(setup.rules[2]):
         return (stripes, stretches, 1, 1, 1)
     steps = min(setup.limits.stretch, columns) + setup.lanes.width - 1
     return (stripes, stretches, steps, ROWS, 4)

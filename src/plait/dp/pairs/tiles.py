@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from plait.dp.pairs.choices import KeepChoices, ScoresOnly
+from plait.dp.pairs.choices import of_kind
 from plait.dp.pairs.diagonals import Edges
 from plait.dp.pairs.lists import FreeEnds, PairSetup, choice_bytes, make_memory
 from plait.dp.pairs.scores import ROWS, part
@@ -347,9 +347,9 @@ def sweep_tile(
     `edges`, upper and left, are changed to the lower and right ones; `corner` is ``h`` above and left.
     """
     setup = pair.setup
-    source, anywhere, _ = setup.rules
+    source, anywhere, kind = setup.rules
     own = part(source, setup.lanes, tile.row, tile.row_end, tile.column, tile.column_end)
-    rules = (own, anywhere, KeepChoices() if keep else ScoresOnly())
+    rules = (own, anywhere, of_kind(kind, keep))
     rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
     memory = make_memory(setup._replace(rules=rules), rows, columns, edges=False)
     region = setup.limits._replace(row_end=rows, column_end=columns, corner=corner)
@@ -441,7 +441,7 @@ class _Ahead:
         """Whether the choices of a tile can be kept."""
         setup = self.pair.setup
         rows, columns = tile.row_end - tile.row, tile.column_end - tile.column
-        keeping = setup._replace(rules=(*setup.rules[:2], KeepChoices()))
+        keeping = setup._replace(rules=(*setup.rules[:2], of_kind(setup.rules[2], True)))
         smallest = max(rows, columns) <= ROWS * setup.lanes.width
         return smallest or choice_bytes(keeping, rows, columns) <= self.pair.choice_limit
 

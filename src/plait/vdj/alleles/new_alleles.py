@@ -750,6 +750,7 @@ def _with_new(alleles: tuple[Allele, ...], rows: Iterable[Mapping[str, str]]) ->
             sequence=row["sequence"],
             functionality="P" if stops else parent.functionality,
             aliases=(),
+            source="plait vdj alleles",
         )
         found.insert(last + 1, new)
     return tuple(found)

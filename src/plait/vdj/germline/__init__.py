@@ -1,4 +1,4 @@
-"""Germline sets: the V, D and J alleles that recombination starts from, and where their CDR3 parts lie."""
+"""Germline sets: the V, D, J and C alleles that recombination starts from, and where their CDR3 parts lie."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plait.vdj.germline.anchors import (
     validate,
     write_csv,
 )
-from plait.vdj.germline.bundled import bundled_germlines, load_germline, read_olga_model
+from plait.vdj.germline.bundled import bundled_germlines, load_germline, load_germlines, read_olga_model
 from plait.vdj.germline.fasta import read_fasta, read_fasta_trio, write_fasta_trio
 from plait.vdj.germline.germline_set import Allele, GermlineSet, Segment
 
@@ -27,6 +27,7 @@ __all__ = [
     "find_v_anchor",
     "gapped_v_anchor",
     "load_germline",
+    "load_germlines",
     "read_airr_json",
     "read_fasta",
     "read_fasta_trio",

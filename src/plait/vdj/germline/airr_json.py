@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import parse_json
-from plait.vdj.germline.anchors import gapped_v_anchor
+from plait.vdj.germline.anchors import gapped_regions, gapped_v_anchor
 from plait.vdj.germline.fasta import with_found_anchor
 from plait.vdj.germline.files import PathLike, read_text, write_texts
 from plait.vdj.germline.germline_set import (
@@ -238,6 +238,26 @@ def _v_anchor(allele: Record, coding: str) -> tuple[int | None, AnchorSource | N
     return given, "given", note
 
 
+def _v_regions(allele: Record, coding: str) -> tuple[int, int, int, int] | None:
+    """Regions of a V gene by its IMGT delineation, or by its IMGT-gapped sequence."""
+    for d in allele.records("v_gene_delineations"):
+        if d.text("delineation_scheme", default="") != "IMGT":
+            continue
+        unaligned = d.text("unaligned_sequence", default="") or coding
+        shift = _shift(clean_sequence(unaligned), coding)
+        starts = [d.integer(f"{part}_start") for part in _DELINEATED[1:]]
+        first, second, third, fourth = (
+            -1 if start is None else len(clean_sequence(unaligned[: start - 1])) + shift for start in starts
+        )
+        if 0 <= first <= second <= third <= fourth <= len(coding) and None not in starts:
+            return first, second, third, fourth
+        aligned = d.text("aligned_sequence", default="")
+        gapped = gapped_regions(aligned)
+        if gapped is not None and clean_sequence(aligned) == coding:
+            return gapped
+    return None
+
+
 def _codon(sequence: str, anchor: int) -> str:
     return translate(sequence[anchor : anchor + 3])
 
@@ -277,7 +297,7 @@ def _pending(record: Record, segment: Segment) -> _Pending:
     if ours:
         functionality = ours.text("functionality", default="")
     known = parse_functionality(functionality or "")
-    allele = with_found_anchor(segment, name, coding, known, record.names("aliases"))
+    allele = with_found_anchor(segment, name, coding, known, aliases=record.names("aliases"))
     anchor, source, note = _v_anchor(record, coding) if segment == "V" else (None, None, None)
     stated = ours.text("anchor_source", default="") if ours else ""
     if stated == "none":
@@ -285,7 +305,11 @@ def _pending(record: Record, segment: Segment) -> _Pending:
     elif anchor is not None and source is not None:
         allele = replace(allele, anchor=anchor, anchor_source=_STATED.get(stated, source))
     if ours:
-        allele = replace(allele, gene=ours.text("gene", default="") or allele.gene)
+        gene, origin = (ours.text(key, default="") for key in ("gene", "source"))
+        allele = replace(allele, gene=gene or allele.gene, source=origin)
+    regions = _v_regions(record, coding) if segment == "V" else None
+    if regions is not None and regions[-1] <= (-1 if allele.anchor is None else allele.anchor):
+        allele = replace(allele, regions=regions)
     j_cdr3_end = record.integer("j_cdr3_end") if segment == "J" else None
     return _Pending(allele, offset, j_cdr3_end, _STATED.get(stated, "given"), note)
 
@@ -299,19 +323,16 @@ def _with_j_anchor(pending: _Pending, reading: _JReading) -> tuple[Allele, str |
     return replace(allele, anchor=anchor, anchor_source=pending.j_source), None
 
 
-def _alleles(sets: Iterable[Record]) -> tuple[list[_Pending], list[str]]:
-    pending, skipped = [], []
+def _alleles(sets: Iterable[Record]) -> list[_Pending]:
+    pending = []
     for germline in sets:
         for record in germline.records("allele_descriptions", required=True):
             kind = record.text("sequence_type")
             segment = next((s for s in SEGMENTS if s == kind), None)
-            if segment:
-                pending.append(_pending(record, segment))
-            elif kind == "C":
-                skipped.append(record.label)
-            else:
+            if segment is None:
                 raise record.error("sequence_type", repr(kind), "'V', 'D', 'J' or 'C'")
-    return pending, [f"{len(skipped)} constant region(s) left out: {', '.join(skipped)}"] if skipped else []
+            pending.append(_pending(record, segment))
+    return pending
 
 
 def parse_airr_json(
@@ -319,8 +340,8 @@ def parse_airr_json(
 ) -> GermlineSet:
     """Make a germline set of the text of an AIRR Germline Set file; see `read_airr_json`."""
     sets = _sets(path, parse_json(text, path, expected=_EXPECTED))
-    pending, notes = _alleles(sets)
-    notes += [p.note for p in pending if p.note]
+    pending = _alleles(sets)
+    notes = [p.note for p in pending if p.note]
     head = sets[0]
     ours = head.child("plait")
     own_version, own_source = (ours.text(k, default="") if ours else "" for k in ("version", "source"))
@@ -378,11 +399,12 @@ _DELINEATED = ("fwr1", "cdr1", "fwr2", "cdr2", "fwr3")
 
 
 def _delineation(allele: Allele, anchor: int) -> dict[str, Any]:
-    """The one boundary that is known: the conserved Cys ends framework 3."""
-    bounds: dict[str, int | None] = {
-        f"{part}_{end}": None for part in _DELINEATED for end in ("start", "end")
-    }
-    bounds |= {"fwr1_start": 1, "fwr3_end": anchor + 3, "cdr3_start": anchor + 4}
+    """1-based first and last bases of the regions, as far as they are known: the conserved Cys ends FWR3."""
+    starts = [0, *(allele.regions or [None] * 4), anchor + 3]
+    bounds: dict[str, int | None] = {}
+    for part, start, end in zip(_DELINEATED, starts, starts[1:], strict=False):
+        bounds |= {f"{part}_start": None if start is None else start + 1, f"{part}_end": end}
+    bounds["cdr3_start"] = anchor + 4
     return {
         "sequence_delineation_id": "1",
         "delineation_scheme": "IMGT",
@@ -432,7 +454,7 @@ def _description(
         "gene": allele.gene,
         "functionality": allele.functionality,
         "anchor_source": allele.anchor_source,
-    }
+    } | ({"source": allele.source} if allele.source else {})
     return content
 
 

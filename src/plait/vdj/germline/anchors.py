@@ -21,6 +21,7 @@ from plait.alphabets import reverse_complement, translate
 from plait.errors import FormatError
 from plait.vdj.germline.files import PathLike, read_text, write_texts
 from plait.vdj.germline.germline_set import (
+    SEGMENTS,
     Allele,
     AnchorSource,
     Functionality,
@@ -33,8 +34,10 @@ from plait.vdj.germline.germline_set import (
     parse_functionality,
 )
 
-# 0-based first column of the conserved Cys in an IMGT-gapped V sequence.
+# 0-based columns of an IMGT-gapped V sequence: the conserved Cys; where CDR1, FWR2, CDR2 and FWR3 begin
+# (Lefranc et al. 2003, Dev. Comp. Immunol. 27, 55-77: codons 27, 39, 56, 66 and 104).
 _GAPPED_COLUMN = 309
+_GAPPED_REGIONS = (78, 114, 165, 195)
 # How many codons at the 3' end of a V gene are searched; the longest CDR3 end known has 14.
 _V_WINDOW = 20
 
@@ -120,6 +123,15 @@ def gapped_v_anchor(gapped: str) -> int | None:
     if len(codon) < 3 or not ("." in columns or "-" in columns):
         return None
     return len(clean_sequence(columns[:_GAPPED_COLUMN]))
+
+
+def gapped_regions(gapped: str) -> tuple[int, int, int, int] | None:
+    """Positions as in `Allele.regions` of an IMGT-gapped V sequence; None where `gapped_v_anchor` is."""
+    if gapped_v_anchor(gapped) is None:
+        return None
+    columns = "".join(gapped.split())
+    first, second, third, fourth = (len(clean_sequence(columns[:column])) for column in _GAPPED_REGIONS)
+    return first, second, third, fourth
 
 
 def _first(matches: Iterator[int], sequence: str) -> int | None:
@@ -255,10 +267,11 @@ def _cells(path: PathLike, table: Any) -> Iterator[list[str]]:
 def with_row(allele: Allele, row: AnchorRow, path: PathLike, source: AnchorSource) -> Allele:
     """An allele with the anchor (and functionality, where stated) of a table row.
 
-    FormatError if the position leaves no room for a codon, or the allele is a D.
+    FormatError if the position leaves no room for a codon, or the allele is a D or C.
     """
-    if row.anchor is not None and (allele.segment == "D" or row.anchor + 3 > len(allele.sequence)):
-        expected = "no anchor for a D" if allele.segment == "D" else f"0 to {len(allele.sequence) - 3}"
+    unanchored = allele.segment in "DC"
+    if row.anchor is not None and (unanchored or row.anchor + 3 > len(allele.sequence)):
+        expected = f"no anchor for a {allele.segment}" if unanchored else f"0 to {len(allele.sequence) - 3}"
         raise FormatError(
             path,
             line=row.line,
@@ -307,12 +320,8 @@ def apply_overrides(germline: GermlineSet, path: PathLike) -> GermlineSet:
         row = rows.get(canonical(allele.name)) or rows.get(canonical(allele.gene))
         return with_row(allele, row, path, "override") if row else allele
 
-    return replace(
-        germline,
-        v=tuple(map(changed, germline.v)),
-        d=tuple(map(changed, germline.d)),
-        j=tuple(map(changed, germline.j)),
-    )
+    v, d, j, c = (tuple(map(changed, germline.alleles(segment))) for segment in SEGMENTS)
+    return replace(germline, v=v, d=d, j=j, c=c)
 
 
 Severity = Literal["error", "warning", "note"]
@@ -364,7 +373,8 @@ def _sequence_findings(allele: Allele) -> Iterator[Finding]:
 def _stop_codon(allele: Allele) -> Iterator[Finding]:
     # Beyond the anchor of a V and before that of a J, a stop can be trimmed away in joining.
     if allele.segment == "V":
-        protein = translate(allele.sequence[: allele.anchor])
+        frame = 0 if allele.anchor is None else allele.anchor % 3
+        protein = translate(allele.sequence[frame : allele.anchor])
         where = (
             "before its conserved codon" if allele.anchor is not None else "in the frame of its first base"
         )
@@ -407,7 +417,7 @@ def _length_findings(germline: GermlineSet) -> Iterator[Finding]:
     usual = median_low([len(a.sequence) for a in germline.v]) if germline.v else 0
     for allele in germline.alleles():
         end = allele.cdr3_end
-        low, high = CDR3_END_LENGTHS[allele.segment]
+        low, high = CDR3_END_LENGTHS.get(allele.segment, (0, 0))
         if end is not None and not low <= len(end) <= high:
             message = f"the part inside the junction has {len(end)} bases, usual are {low} to {high}"
             yield _warning("cdr3_end_length", allele, message)
@@ -469,7 +479,7 @@ def validate(germline: GermlineSet) -> list[Finding]:
     found = list(_set_findings(germline))
     for allele in germline.alleles():
         found += _sequence_findings(allele)
-        if allele.segment == "D":
+        if allele.segment in "DC":
             continue
         if allele.anchor is None:
             codon = "Cys" if allele.segment == "V" else "Phe or Trp"
@@ -491,7 +501,7 @@ def anchor_faults(alleles: Iterable[Allele]) -> dict[str, str]:
     """
     found = {}
     for allele in alleles:
-        if allele.segment == "D" or allele.anchor is None or allele.functionality not in (None, "F"):
+        if allele.segment in "DC" or allele.anchor is None or allele.functionality not in (None, "F"):
             continue
         for finding in anchor_findings(allele):
             if finding.kind in ("anchor_codon", "anchor_range"):
@@ -540,6 +550,8 @@ def allele_row(allele: Allele) -> dict[str, str | int | None]:
         "cdr3_end_length": None if end is None else len(end),
         "cdr3_end": end,
         "length": len(allele.sequence),
+        "regions": None if allele.regions is None else " ".join(map(str, allele.regions)),
+        "source": allele.source,
         "sequence": allele.sequence,
     }
 
@@ -562,7 +574,8 @@ def metadata(germline: GermlineSet) -> dict[str, Any]:
         "n_v": len(germline.v),
         "n_d": len(germline.d),
         "n_j": len(germline.j),
-        "n_without_anchor": sum(a.anchor is None for a in alleles if a.segment != "D"),
+        "n_c": len(germline.c),
+        "n_without_anchor": sum(a.anchor is None for a in alleles if a.segment in "VJ"),
         "d_j_order": {gene: list(prefixes) for gene, prefixes in germline.d_j_order.items()},
         "d_d_order": None if germline.d_d_order is None else [list(pair) for pair in germline.d_d_order],
         "notes": list(germline.notes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gzip
 import re
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,7 @@ from plait.vdj.germline.anchors import AnchorRow, apply_overrides, read_anchor_t
 from plait.vdj.germline.fasta import find_trio, read_fasta, read_fasta_trio, read_header, trio_candidates
 from plait.vdj.germline.files import PathLike, read_text
 from plait.vdj.germline.germline_set import (
-    SEGMENTS,
+    LOCI,
     Allele,
     Entry,
     GermlineSet,
@@ -56,7 +57,7 @@ def _realisation(path: Path, line: int, text: str) -> tuple[str, str, int]:
 
 def _genes(path: Path) -> list[Entry]:
     """The alleles of the GeneChoice events, by segment in the order of their index."""
-    choices: dict[Segment, dict[int, Entry]] = {segment: {} for segment in SEGMENTS}
+    choices: dict[Segment, dict[int, Entry]] = {"V": {}, "D": {}, "J": {}}
     segment: Segment | None = None
     for number, raw in enumerate(read_text(path, _EXPECTED_MODEL).splitlines(), 1):
         line = raw.strip()
@@ -65,7 +66,7 @@ def _genes(path: Path) -> list[Entry]:
         if line.startswith("#"):
             kind, *rest = line[1:].split(";")
             gene = rest[0] if rest else ""
-            segment = next((s for s in SEGMENTS if kind == "GeneChoice" and gene == f"{s}_gene"), None)
+            segment = next((s for s in choices if kind == "GeneChoice" and gene == f"{s}_gene"), None)
             if kind == "GeneChoice" and segment is None:
                 raise FormatError(path, line=number, found=repr(line), expected="V_gene, D_gene or J_gene")
         elif line.startswith("%") and segment:
@@ -154,7 +155,9 @@ def _anchored(entry: Entry, segment: str, path: Path, rows: dict[str, AnchorRow]
 
 
 _EXPECTED = "a germline set: AIRR JSON, FASTA, or a folder with FASTA files or an OLGA or IGoR model"
-_SUFFIX = "_germline.json"
+_SUFFIX = "_germline.json.gz"
+#: Sets by what they have in common, in the order in which they are taken.
+_GROUPS = {"": LOCI, "_tr": LOCI[3:], "_ig": LOCI[:3]}
 
 
 def _data() -> dict[str, str]:
@@ -165,15 +168,24 @@ def _data() -> dict[str, str]:
 
 
 def bundled_germlines() -> tuple[str, ...]:
-    """Names of the germline sets that come with plait."""
+    """Names of the germline sets that come with plait, one a locus; for several see `load_germlines`."""
     return tuple(_data())
+
+
+def _group(name: str) -> list[str]:
+    """Bundled sets that the name of one or of several means, in any case; empty if none."""
+    bare = name.lower().replace("-", "_")
+    if bare in _data():
+        return [bare]
+    species, mark, kind = bare.partition("_")
+    return [own for locus in _GROUPS.get(mark + kind, ()) if (own := f"{species}_{locus.lower()}") in _data()]
 
 
 @cache
 def _bundled(name: str) -> GermlineSet:
     file = _data()[name]
-    text = resources.files("plait.vdj.germline").joinpath("data", file).read_text("utf-8")
-    return parse_airr_json(file, text, name=name)
+    packed = resources.files("plait.vdj.germline").joinpath("data", file).read_bytes()
+    return parse_airr_json(file, gzip.decompress(packed).decode(), name=name)
 
 
 def guess_germline(v_call: str, j_call: str) -> str:
@@ -182,7 +194,8 @@ def guess_germline(v_call: str, j_call: str) -> str:
     >>> guess_germline("TRBV13-1", "TRBJ2-7")
     'mouse_trb'
     """
-    having = ((v_call, _having(v_call, "V")), (j_call, _having(j_call, "J")))
+    calls: tuple[tuple[str, Segment], tuple[str, Segment]] = ((v_call, "V"), (j_call, "J"))
+    having = tuple((call, _having(call, segment)) for call, segment in calls)
     both = [name for name in bundled_germlines() if all(name in names for _, names in having)]
     if len(both) == 1:
         return both[0]
@@ -217,9 +230,9 @@ def load_germline(
     Parameters
     ----------
     name_or_path
-        Name of a bundled set, such as ``"mouse_trb"``; or an AIRR Germline Set JSON file; a FASTA file with
-        V, D and J sequences; a folder, or the common start of the names, of a V, a J and perhaps a D FASTA
-        file; or an OLGA or IGoR model folder. Files may be gzip.
+        Name of a bundled set, such as ``"mouse_trb"``, in any case; an AIRR Germline Set JSON file; a FASTA
+        file with V, D, J and C sequences; a folder, or the common start of the names, of FASTA files of V, J
+        and perhaps D and C; or an OLGA or IGoR model folder. Files may be gzip.
     anchors
         CSV table ``gene,anchor_index[,function]`` whose 0-based anchors replace those of the set.
     name
@@ -246,12 +259,50 @@ def load_germline(
     >>> load_germline("mouse_trb").resolve("TRBV13-1", "V") is not None
     True
     """
-    if isinstance(name_or_path, str) and name_or_path in _data():
-        germline = _bundled(name_or_path)
+    bundled = _group(name_or_path) if isinstance(name_or_path, str) else []
+    if len(bundled) > 1 and not Path(name_or_path).exists():
+        found = f"{name_or_path!r}, which is {len(bundled)} of them"
+        raise InvalidInput("germline set", found=found, expected=f"one of {', '.join(bundled)}")
+    if len(bundled) == 1:
+        germline = _bundled(bundled[0])
         germline = replace(germline, name=name) if name else germline
     else:
         germline = _from_path(Path(name_or_path), name=name, species=species, locus=locus, strict=strict)
     return germline if anchors is None else apply_overrides(germline, anchors)
+
+
+def load_germlines(name_or_path: PathLike, *, anchors: PathLike | None = None) -> tuple[GermlineSet, ...]:
+    """Load one germline set, or all that a name means.
+
+    Parameters
+    ----------
+    name_or_path
+        ``human`` or ``mouse`` for all loci of a species, ``human_tr`` and ``human_ig`` for those of T cell
+        receptors and of immunoglobulins, in any case; or one set, as in `load_germline`.
+    anchors
+        As in `load_germline`, for one set.
+
+    Returns
+    -------
+    tuple of GermlineSet
+        One set a locus.
+
+    Raises
+    ------
+    InvalidInput, FormatError
+        As `load_germline`; InvalidInput if anchors are given for several sets.
+
+    Examples
+    --------
+    >>> [germline.locus for germline in load_germlines("human_TR")]
+    ['TRA', 'TRB', 'TRG', 'TRD']
+    """
+    names = [] if Path(name_or_path).exists() else _group(str(name_or_path))
+    if len(names) < 2:
+        return (load_germline(name_or_path, anchors=anchors),)
+    if anchors is not None:
+        raise InvalidInput("anchors", found=f"{len(names)} germline sets", expected="the name or path of one")
+    return tuple(map(_bundled, names))
 
 
 def _from_path(path: Path, *, name: str | None, species: str, locus: str, strict: bool) -> GermlineSet:
@@ -265,10 +316,8 @@ def _from_path(path: Path, *, name: str | None, species: str, locus: str, strict
     if path.is_dir() and find_parameters(path):
         return read_olga_model(path, name=name, species=species, locus=locus, strict=strict)
     if path.is_dir() or any(trio_candidates(path).values()):
-        trio = find_trio(path)
-        return read_fasta_trio(
-            trio["V"], trio["J"], trio.get("D"), name=name, species=species, locus=locus, strict=strict
-        )
+        files = {segment.lower(): file for segment, file in find_trio(path).items()}
+        return read_fasta_trio(**files, name=name, species=species, locus=locus, strict=strict)
     known = ", ".join(bundled_germlines())
     near = difflib.get_close_matches(str(path).lower().replace("-", "_"), bundled_germlines(), n=1)
     raise InvalidInput(

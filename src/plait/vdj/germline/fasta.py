@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plait.alphabets import translate
 from plait.errors import FormatError, InvalidInput
-from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_v_anchor
+from plait.vdj.germline.anchors import find_j_anchor, find_v_anchor, gapped_regions, gapped_v_anchor
 from plait.vdj.germline.files import PathLike, fasta_stem, read_text, write_texts
 from plait.vdj.germline.germline_set import (
     SEGMENTS,
@@ -28,6 +28,7 @@ from plait.vdj.germline.germline_set import (
 
 _EXPECTED = "a FASTA file of germline sequences"
 _LINE = 60
+_CONSTANT = {"IGHM", "IGHD", "IGHG", "IGHA", "IGHE"}
 
 
 class FastaHeader(NamedTuple):
@@ -63,17 +64,19 @@ def _v_anchor(raw: str, sequence: str) -> tuple[int | None, AnchorSource]:
 
 
 def with_found_anchor(
-    segment: Segment, name: str, raw: str, functionality: Functionality | None, aliases: tuple[str, ...] = ()
+    segment: Segment, name: str, raw: str, functionality: Functionality | None, **known: Any
 ) -> Allele:
-    """An allele whose anchor is read off the IMGT gaps of its sequence, or else found by its motif.
+    """An allele with its anchor, and its regions if its sequence has IMGT gaps; else a motif is the anchor.
 
-    `raw` is with or without gaps, in any case.
+    `raw` is with or without gaps, in any case; `known` are other fields of the allele.
     """
     sequence = clean_sequence(raw)
     anchor: int | None = None
     found: AnchorSource = "motif"
     if segment == "V":
         anchor, found = _v_anchor(raw, sequence)
+        if found == "gapped":
+            known.setdefault("regions", gapped_regions(raw))
     elif segment == "J":
         anchor = find_j_anchor(sequence)
     return Allele(
@@ -84,7 +87,7 @@ def with_found_anchor(
         functionality=functionality,
         anchor=anchor,
         anchor_source="none" if anchor is None else found,
-        aliases=aliases,
+        **known,
     )
 
 
@@ -105,7 +108,10 @@ def _records(path: PathLike) -> Iterator[tuple[int, str, str]]:
 
 
 def _segment_of(name: str) -> Segment | None:
+    """Segment that a name states; IGHD*01 is the constant gene delta, IGHD1-1*01 a D."""
     letter = name[3:4].upper() if locus_of(name) else ""
+    if gene_of(name).upper() in _CONSTANT or gene_of(name)[:4].upper() in _CONSTANT - {"IGHD"}:
+        return "C"
     return next((segment for segment in SEGMENTS if segment == letter), None)
 
 
@@ -123,8 +129,8 @@ def _entries(path: PathLike, segment: Segment | None) -> list[Entry]:
                 path,
                 line=line,
                 found=f"allele {name!r}",
-                expected="a name with V, D or J as its fourth letter, as in TRBV1*01",
-                hint="give V, D and J in files of their own",
+                expected="a name with V, D, J or C as its fourth letter, as in TRBV1*01",
+                hint="give V, D, J and C in files of their own",
             )
         if segment and stated and segment != stated:
             raise FormatError(
@@ -149,15 +155,15 @@ def trio_candidates(folder_or_prefix: PathLike) -> dict[Segment, list[Path]]:
 
 
 def find_trio(folder_or_prefix: PathLike) -> dict[Segment, Path]:
-    """The V, D and J FASTA files in a folder, or those whose names start with a prefix.
+    """The V, D, J and C FASTA files in a folder, or those whose names start with a prefix.
 
-    A file belongs to a segment if its name ends in V, D or J, in any case, before ``.fasta``, ``.fa``,
+    A file belongs to a segment if its name ends in V, D, J or C, in any case, before ``.fasta``, ``.fa``,
     ``.fna`` or ``.fas``, and perhaps ``.gz``. Behind a prefix only ``.``, ``_`` and ``-`` may precede it.
     InvalidInput if V or J is missing, or a segment has several files.
     """
     found = trio_candidates(folder_or_prefix)
     for segment, paths in found.items():
-        if len(paths) > 1 or (not paths and segment != "D"):
+        if len(paths) > 1 or (not paths and segment in "VJ"):
             names = ", ".join(path.name for path in paths) or "none"
             raise InvalidInput(
                 str(folder_or_prefix),
@@ -172,17 +178,18 @@ def read_fasta_trio(
     v: PathLike,
     j: PathLike,
     d: PathLike | None = None,
+    c: PathLike | None = None,
     *,
     name: str | None = None,
     species: str = "",
     locus: str = "",
     strict: bool = True,
 ) -> GermlineSet:
-    """Read the V, J and perhaps D sequences of one locus.
+    """Read the V, J and perhaps D and C sequences of one locus.
 
     Parameters
     ----------
-    v, j, d
+    v, j, d, c
         FASTA files, plain or gzip. In V, dots are IMGT gaps.
     name
         Name of the set; by default the name of the V file without its last letter.
@@ -201,7 +208,7 @@ def read_fasta_trio(
     FormatError
         If a file is not what it should be.
     """
-    files: dict[Segment, PathLike | None] = {"V": v, "D": d, "J": j}
+    files: dict[Segment, PathLike | None] = {"V": v, "D": d, "J": j, "C": c}
     entries = [entry for s, path in files.items() if path is not None for entry in _entries(path, s)]
     stem = fasta_stem(Path(v).name) or Path(v).name
     return assemble(
@@ -217,7 +224,7 @@ def read_fasta_trio(
 def read_fasta(
     path: PathLike, *, name: str | None = None, species: str = "", locus: str = "", strict: bool = True
 ) -> GermlineSet:
-    """Read V, D and J sequences of one locus from one file; the names tell the segment.
+    """Read V, D, J and C sequences of one locus from one file; the names tell the segment.
 
     Parameters
     ----------
@@ -256,7 +263,15 @@ def fasta_texts(germline: GermlineSet) -> Mapping[Segment, str]:
     for segment in SEGMENTS:
         lines = []
         for allele in germline.alleles(segment):
-            fields = ("", allele.name, germline.species, allele.functionality or "", f"{segment}-REGION", "")
+            source = allele.source.replace("|", " ")
+            fields = (
+                source,
+                allele.name,
+                germline.species,
+                allele.functionality or "",
+                f"{segment}-REGION",
+                "",
+            )
             wrapped = [allele.sequence[i : i + _LINE] for i in range(0, len(allele.sequence), _LINE)]
             lines += [">" + "|".join(fields), *wrapped]
         if lines:
@@ -265,10 +280,11 @@ def fasta_texts(germline: GermlineSet) -> Mapping[Segment, str]:
 
 
 def write_fasta_trio(germline: GermlineSet, prefix: PathLike) -> tuple[Path, ...]:
-    """Write ``PREFIXV.fasta``, ``PREFIXD.fasta`` and ``PREFIXJ.fasta``, and ``PREFIX_anchors.csv``.
+    """Write ``PREFIXV.fasta``, ``PREFIXD.fasta`` and so on for each segment, and ``PREFIX_anchors.csv``.
 
     A FASTA suffix of the prefix is left out. FASTA cannot hold anchors; the CSV is the one that ``--anchors``
-    reads, with an empty anchor_index for a V or J allele without an anchor. Joining rules are lost.
+    reads, with an empty anchor_index for a V or J allele without an anchor. Regions and joining
+    rules are lost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A germline set: the V, D and J alleles of one locus of one species, with its joining rules.
+"""A germline set: the V, D, J and C alleles of one locus of one species, with its joining rules.
 
 Also what a V, D or J call means: names of alleles and genes as programs write them. All readers end with
 `assemble`, which checks the alleles.
@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 from plait.alphabets import IUPAC_MASK
 from plait.errors import FormatError
 
-Segment = Literal["V", "D", "J"]
+Segment = Literal["V", "D", "J", "C"]
 Functionality = Literal["F", "ORF", "P"]
 AnchorSource = Literal["given", "gapped", "motif", "override", "none"]
 
@@ -56,9 +56,9 @@ class Allele:
     gene
         Gene name, for example ``"TRBV13-1"``.
     segment
-        ``"V"``, ``"D"`` or ``"J"``.
+        ``"V"``, ``"D"``, ``"J"`` or ``"C"``.
     sequence
-        Coding sequence without gaps, upper-case IUPAC codes, U written as T.
+        Coding sequence without gaps, upper-case IUPAC codes, U written as T; of a C, from its first base on.
     functionality
         ``"F"``, ``"ORF"``, ``"P"``, or None if the source does not say.
     anchor
@@ -69,6 +69,11 @@ class Allele:
         ``"override"``, or ``"none"``.
     aliases
         Other names of the allele.
+    regions
+        Of a V, 0-based positions in `sequence` at which CDR1, FWR2, CDR2 and FWR3 begin, as IMGT delineates
+        them; None if they are not known. FWR1 lies before, and FWR3 ends with the codon of the anchor.
+    source
+        Where the sequence comes from, such as an accession number, or empty.
     """
 
     name: str
@@ -79,10 +84,12 @@ class Allele:
     anchor: int | None = None
     anchor_source: AnchorSource = "none"
     aliases: tuple[str, ...] = ()
+    regions: tuple[int, int, int, int] | None = None
+    source: str = ""
 
     @property
     def cdr3_end(self) -> str | None:
-        """The part that can lie inside the junction, conserved codon included; None without an anchor."""
+        """The part that can lie inside the junction, conserved codon included; None if not known, or a C."""
         if self.segment == "D":
             return self.sequence
         if self.anchor is None:
@@ -283,7 +290,7 @@ class GermlineSet:
         Version of the content, as its source states it.
     source
         Where the content comes from.
-    v, d, j
+    v, d, j, c
         The alleles. Their positions in these tuples are the indices that `resolve` returns.
     d_j_order
         For a D gene, the J genes (or prefixes of their names) that it may join. A D gene that is missing here
@@ -305,12 +312,13 @@ class GermlineSet:
     d_j_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     d_d_order: tuple[tuple[str, str], ...] | None = None
     notes: tuple[str, ...] = ()
+    c: tuple[Allele, ...] = ()
 
     def alleles(self, segment: Segment | None = None) -> tuple[Allele, ...]:
-        """The alleles of one segment, or of all in the order V, D, J."""
+        """The alleles of one segment, or of all in the order V, D, J, C."""
         if segment is None:
-            return self.v + self.d + self.j
-        return {"V": self.v, "D": self.d, "J": self.j}[segment]
+            return self.v + self.d + self.j + self.c
+        return {"V": self.v, "D": self.d, "J": self.j, "C": self.c}[segment]
 
     @property
     def chain(self) -> Chain:
@@ -323,11 +331,12 @@ class GermlineSet:
     def digest(self) -> str:
         """SHA-256 over everything that can change a result, as 64 hexadecimal digits.
 
-        It covers species, locus, the alleles in order and the joining rules; not the name, version, source
+        It covers species, locus, the alleles in order and the joining rules; not the name, version, sources
         and notes of the set, nor how an anchor was found.
         """
         alleles = [
             [a.segment, a.name, a.gene, a.sequence, a.functionality, a.anchor, sorted(a.aliases)]
+            + ([a.regions] if a.regions else [])
             for a in self.alleles()
         ]
         d_j_order = {gene: sorted(prefixes) for gene, prefixes in self.d_j_order.items()}
@@ -365,7 +374,7 @@ class GermlineSet:
             spaces do not matter. See `plait.vdj.germline.germline_set.split_call` for the styles understood.
             A list of several names gives None: use `resolve_all`.
         segment
-            ``"V"``, ``"D"`` or ``"J"``.
+            ``"V"``, ``"D"``, ``"J"`` or ``"C"``.
         """
         found = self.resolve_all(call, segment)
         return found[0] if len(found) == 1 else None
@@ -378,7 +387,7 @@ class GermlineSet:
         call
             Names as `resolve` understands them, with commas or other separators between.
         segment
-            ``"V"``, ``"D"`` or ``"J"``.
+            ``"V"``, ``"D"``, ``"J"`` or ``"C"``.
         """
         return self._names[segment].resolve_all(call)
 
@@ -499,4 +508,5 @@ def assemble(
         v=tuple(a for a in alleles if a.segment == "V"),
         d=tuple(a for a in alleles if a.segment == "D"),
         j=tuple(a for a in alleles if a.segment == "J"),
+        c=tuple(a for a in alleles if a.segment == "C"),
     )

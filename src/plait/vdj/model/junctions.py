@@ -698,11 +698,11 @@ class JunctionColumns(NamedTuple):
         if self.nucleotides < 0:
             return given
         if given is None:
-            return _translations(columns[self.nucleotides])
+            return translations(columns[self.nucleotides])
         lacking = pc.equal(pc.fill_null(given, ""), "")
         if not pc.any(lacking).as_py():
             return given
-        made = _translations(columns[self.nucleotides].filter(lacking))
+        made = translations(columns[self.nucleotides].filter(lacking))
         return pc.replace_with_mask(given, lacking, made)
 
     def calls(self, columns: Sequence[pa.Array]) -> dict[str, pa.Array]:
@@ -796,10 +796,10 @@ ACID_OF_CODON: Final = AMINO_ACID_OF_MASKS.reshape(16, 16, 16)[np.ix_(*[encode("
 _MASKS: Final = np.where(np.isin(np.arange(256), (ord("U"), ord("u"))), np.uint8(0), IUPAC_MASK)
 
 
-def _translations(column: pa.Array) -> pa.Array:
+def translations(column: pa.Array) -> pa.Array:
     """Every junction as amino acids, X where codes leave them open, ? for no codes; null if out of frame.
 
-    >>> _translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
+    >>> translations(pa.array(["TGTGCNAGY", "TGTG", "TGTGCU", None])).to_pylist()
     ['CAS', None, 'C?', None]
     """
     raw, starts = letters_of(column)

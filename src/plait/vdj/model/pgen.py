@@ -275,20 +275,6 @@ class GenerationProbability:
             status, pgen, replace(made, device=used_devices(part.provenance.device for part in parts))
         )
 
-    def genes_of(self, segment: Literal["v", "j"], calls: Any) -> Callable[[int], tuple[int, ...]]:
-        """What tells which genes of the model are meant in each row of a column.
-
-        Parameters
-        ----------
-        segment
-            ``"v"`` or ``"j"``.
-        calls
-            The column; None for no calls: all functional genes.
-        """
-        n = 0 if calls is None else len(calls)
-        given = self._encoder.calls[segment].read(calls, n)
-        return lambda row: given.genes[0 if calls is None else int(given.codes[row])]
-
     def knows(self, segment: str, call: str) -> bool:
         """Whether the model has the genes of a V or J call, with or without an anchor.
 

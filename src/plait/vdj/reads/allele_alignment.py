@@ -33,6 +33,8 @@ _BEFORE_CYS: Final = 30
 #: Bases of a V at which an alignment over the Cys can begin, about; and those of a read that are its start.
 _BEGINNINGS, _AT_START = 20, 4
 _SETS: Final = 16
+#: Sequences share a frame if they overlap by this share, and differ in no more bases of any window.
+_LEAST_ALIKE, _FRAME_WINDOW, _MOST_UNLIKE = 0.75, 32, 12
 
 
 class WordIndex(NamedTuple):
@@ -40,7 +42,12 @@ class WordIndex(NamedTuple):
 
     `size`: letters of a word, k. `table`, int32 (4^k / 32, 2), at least one row: for 32 words each, which of
     them occur, one bit a word, and how many words occur before. `starts` (int32) are offsets of the words
-    that occur into `entries`, int32 (occurrences, 2): reference and position.
+    that occur into `entries`, int32 (occurrences, 2): frame and position in it.
+
+    References that are alike without gaps share a frame: `members` are those of frame after frame, with
+    offsets `frame_starts`; position p of a reference is ``p + shifts[reference]`` of its frame; int64.
+    `planes`, int64 (words, 2), have 32 letters a word, the high and the low bits of their `numbers`, those of
+    a reference from `plane_starts` on; `plain` (uint8) says whether all its letters have a number.
 
     `letters` (uint8) has all references as sets, a bit for each of four letters; `bounds` (int64) are their
     offsets. `numbers`, int8 (16,): 0 to 3 for a set of one letter, else -1. `mirror`, uint8 (16,): the set of
@@ -51,6 +58,12 @@ class WordIndex(NamedTuple):
     table: Any
     starts: Any
     entries: Any
+    members: Any
+    frame_starts: Any
+    shifts: Any
+    planes: Any
+    plane_starts: Any
+    plain: Any
     letters: Any
     bounds: Any
     numbers: Any
@@ -110,6 +123,12 @@ class SegmentIndex(NamedTuple):
     cuts: NDArray[np.int64]
     anchors: NDArray[np.int64]
 
+    @property
+    def frames(self) -> NDArray[np.int64]:
+        """Frame of each allele."""
+        sizes = np.diff(self.words.frame_starts)
+        return np.repeat(np.arange(sizes.size), sizes)[np.argsort(self.words.members)]
+
     def of_set(self, number: int) -> slice:
         """The alleles of a germline set."""
         return slice(int(self.offsets[number]), int(self.offsets[number + 1]))
@@ -162,16 +181,56 @@ def _words(codes: NDArray[np.int8], size: int) -> tuple[NDArray[np.int64], NDArr
     return windows[positions].astype(np.int64) @ (4 ** np.arange(size - 1, -1, -1)), positions
 
 
-def _word_index(sequences: Sequence[NDArray[np.uint8]], size: int, scores: NDArray[np.int32]) -> WordIndex:
+def _frames(
+    sequences: Sequence[NDArray[np.uint8]], anchors: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Frame of each sequence, and its shift there; those that differ little anywhere share one."""
+    frames, shifts = np.zeros((2, len(sequences)), np.int64)
+    heads: list[int] = []
+    for k, own in enumerate(sequences):
+        frames[k] = len(heads)
+        for number, head in enumerate(heads):
+            shift, other = int(anchors[head] - anchors[k]), sequences[head]
+            first, last = max(0, -shift), min(own.size, other.size - shift)
+            if last - first < _LEAST_ALIKE * max(own.size, other.size):
+                continue
+            unlike = own[first:last] != other[first + shift : last + shift]
+            windows = np.add.reduceat(unlike, np.arange(0, unlike.size, _FRAME_WINDOW), dtype=np.int64)
+            if windows.max() <= _MOST_UNLIKE:
+                frames[k], shifts[k] = number, shift
+                break
+        else:
+            heads.append(k)
+    return frames, shifts
+
+
+def _planes(numbers: Sequence[NDArray[np.int8]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Planes of a `WordIndex`, with a word of nothing before and two behind, and their starts."""
+    starts = 1 + edges_of(np.array([-(-own.size // 32) for own in numbers], np.int64))
+    planes = np.zeros((int(starts[-1]) + 2, 2), np.int64)
+    for own, first in zip(numbers, starts.tolist(), strict=False):
+        at = np.arange(own.size)
+        for plane in range(2):
+            bits = (np.maximum(own, 0).astype(np.int64) >> (1 - plane)) & 1
+            np.bitwise_or.at(planes[:, plane], first + at // 32, bits << (at % 32))
+    return planes, starts
+
+
+def _word_index(
+    sequences: Sequence[NDArray[np.uint8]], anchors: NDArray[np.int64], size: int, scores: NDArray[np.int32]
+) -> WordIndex:
     numbers = np.full(_SETS, -1, np.int8)
     for number, single in enumerate((1, 4, 8, 2)):
         numbers[single] = number
-    found = [_words(numbers[own], size) for own in sequences]
+    frames, shifts = _frames(sequences, anchors)
+    every = [numbers[own] for own in sequences]
+    found = [_words(own, size) for own in every]
+    counts = [own.size for own, _ in found]
     words = np.concatenate([np.zeros(0, np.int64), *(own for own, _ in found)])
-    alleles = np.repeat(np.arange(len(found)), [own.size for own, _ in found])
-    places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)])
-    order = np.argsort(words, kind="stable")
-    distinct, starts = np.unique(words[order], return_index=True)
+    places = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)]) + np.repeat(shifts, counts)
+    entries = np.unique(np.stack([words, np.repeat(frames, counts), places], axis=1), axis=0)
+    distinct, starts = np.unique(entries[:, 0], return_index=True)
+    planes, plane_starts = _planes(every)
     table = np.zeros((4**size // 32, 2), np.uint32)
     np.bitwise_or.at(table[:, 0], distinct >> 5, np.uint32(1) << (distinct & 31).astype(np.uint32))
     table[:, 1] = np.searchsorted(distinct, 32 * np.arange(table.shape[0]))
@@ -179,8 +238,14 @@ def _word_index(sequences: Sequence[NDArray[np.uint8]], size: int, scores: NDArr
     return WordIndex(
         size=size,
         table=table.view(np.int32),
-        starts=np.append(starts, words.size).astype(np.int32),
-        entries=np.stack([alleles[order], places[order]], axis=1).astype(np.int32),
+        starts=np.append(starts, len(entries)).astype(np.int32),
+        entries=entries[:, 1:].astype(np.int32),
+        members=np.argsort(frames, kind="stable"),
+        frame_starts=edges_of(np.bincount(frames)),
+        shifts=shifts,
+        planes=planes,
+        plane_starts=plane_starts,
+        plain=np.array([(own >= 0).all() for own in every], np.uint8),
         letters=letters,
         bounds=edges_of(np.array([own.size for own in sequences], np.int64)),
         numbers=numbers,
@@ -202,20 +267,20 @@ def _segment_index(
 ) -> SegmentIndex:
     every = [allele for own in alleles for allele in own]
     counts = [len(own) for own in alleles]
-    anchors = [-1 if allele.anchor is None else allele.anchor for allele in every]
-    cuts = [max(anchor - _BEFORE_CYS, 0) if ends and anchor >= 0 else 0 for anchor in anchors]
-    sequences = [encode(allele.sequence)[cut:] for allele, cut in zip(every, cuts, strict=True)]
+    anchors = np.array([-1 if allele.anchor is None else allele.anchor for allele in every], np.int64)
+    cuts = np.where(anchors >= 0, np.maximum(anchors - _BEFORE_CYS, 0), 0) * ends
+    sequences = [encode(allele.sequence)[cut:] for allele, cut in zip(every, cuts.tolist(), strict=True)]
     offsets = edges_of(np.array(counts, np.int64))
     sizes = edges_of(np.array([own.size for own in sequences], np.int64))
     return SegmentIndex(
         scoring=scoring,
-        words=_word_index(sequences, word, scoring.scores),
+        words=_word_index(sequences, anchors - cuts, word, scoring.scores),
         queries=tuple(_query(codes, scoring) for codes in sequences),
         offsets=offsets,
         sets=np.repeat(np.arange(len(alleles)), counts),
         bases=np.diff(sizes[offsets]),
-        cuts=np.array(cuts, np.int64),
-        anchors=np.array(anchors, np.int64),
+        cuts=cuts,
+        anchors=anchors,
     )
 
 
@@ -413,8 +478,7 @@ def _one_by_one(
     filled = np.flatnonzero((parts.sizes > 0) & (np.diff(index.words.bounds)[alleles] > 0))
     if filled.size:
         task = pair_task(index, parts.take(filled), alleles[filled])
-        # What keeps choices is compiled for the traceback anyway.
-        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=True), task)).scores
+        scores[filled] = target.launch(PAIR_LIST, ListBatch(make_setup(task, keep=False), task)).scores
     return scores
 
 

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from plait.alphabets import COMPLEMENT_LETTER, COMPLEMENT_MASK, IUPAC_MASK
 from plait.formats.fastq import ReadBlock
 from plait.lang.compile import kernel, shared
-from plait.lang.lanes import population
+from plait.lang.lanes import lowest_bit, population
 from plait.vdj.reads.allele_alignment import Parts, SegmentIndex
 from plait.vdj.reads.columns import edges_of
 
-#: Base changes that may cost a candidate words that the best one has.
-_CHANGES: Final = 3
 #: How much lower than the best its score may be: without a mate, and with one, which may count for more.
 _SCORE_BELOW, _SCORE_BELOW_WITH_MATE = 4, 16
 #: Least score of a V without gaps.
@@ -28,6 +26,10 @@ LEAST_J: Final = 14
 #: Longer reads are aligned in windows: so many bases more than the allele on both sides of the diagonal.
 _LONG: Final = 1024
 _MARGIN: Final = 256
+#: Base changes that may cost a candidate words that the best one has.
+_CHANGES: Final = 3
+#: Diagonals on either side that are looked at for what gaps may gain; words tell of others.
+_NEARBY: Final = 12
 #: Candidates of a call, at least.
 _ROOM: Final = 1 << 16
 _COMPLEMENT = COMPLEMENT_LETTER.copy()
@@ -38,42 +40,52 @@ _MIRROR = COMPLEMENT_MASK.copy()
 class VoteLimits(NamedTuple):
     """What makes a candidate.
 
-    A reference may have `votes_below` votes fewer than the best to be scored, a candidate a score
-    `score_below` less than the best; a text whose best score is below `least_score` has none. `gap` is the
-    least cost of a gap.
+    A frame may have `votes_below` votes fewer than the best to be looked at, a candidate a score
+    `score_below` less than the best; a text whose best score is below `least_score` has none. `gap` and
+    `gap_extend` are costs of gaps, `mismatch` the score of two letters, negative. With `settle`, 0 or 1,
+    what gaps cannot make the best one is no candidate.
     """
 
     votes_below: Any
     score_below: Any
     least_score: Any
     gap: Any
+    gap_extend: Any
+    mismatch: Any
+    settle: Any
 
 
 class VoteScratch(NamedTuple):
-    """Memory of one thread, from the caller; each int64, shape (references,).
+    """Memory of one thread, from the caller; int64 each.
 
-    `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are the references with votes, and
-    `scores` are defined for those only.
+    Of frames: `votes` are zero between texts; `diagonals` lead by `leads`; `touched` are those with votes,
+    and `best` their best scores, 0 where they are not looked at. `scores` are those of the references of the
+    others, -1 for low ones. `planes`, (enough, 2), is the text as a `WordIndex` has its references.
     """
 
     votes: Any
     diagonals: Any
     leads: Any
     touched: Any
+    best: Any
     scores: Any
+    planes: Any
 
 
 class Candidates(NamedTuple):
     """Candidates of all texts, changed in place: int64, shape (enough,) each.
 
     `mirrored` is 1 if the text is read as its mirror; a diagonal is the position in the reference less that
-    in the text as it is read.
+    in the text as it is read; `scores` are those of the best segments without gaps on these diagonals; `open`
+    is 1 where gaps may be better.
     """
 
     texts: Any
     mirrored: Any
     references: Any
     diagonals: Any
+    scores: Any
+    open: Any
 
 
 @shared
@@ -96,44 +108,54 @@ def find_word(index: Any, word: int) -> int:
 
 @shared
 def _count(index: Any, number: int, position: int, scratch: Any, touched: int) -> int:
-    """Votes of one word; returns the number of references with votes."""
+    """Votes of one word; returns the number of frames with votes."""
     for k in range(index.starts[number], index.starts[number + 1]):
-        reference = index.entries[k, 0]
+        frame = index.entries[k, 0]
         diagonal = index.entries[k, 1] - position
-        votes = scratch.votes[reference]
+        votes = scratch.votes[frame]
         if votes == 0:
-            scratch.touched[touched] = reference
+            scratch.touched[touched] = frame
             touched += 1
-            scratch.leads[reference] = 0
-        scratch.votes[reference] = votes + 1
-        lead = scratch.leads[reference]
+            scratch.leads[frame] = 0
+        scratch.votes[frame] = votes + 1
+        lead = scratch.leads[frame]
         if lead == 0:
-            scratch.diagonals[reference] = diagonal
-            scratch.leads[reference] = 1
-        elif scratch.diagonals[reference] == diagonal:
-            scratch.leads[reference] = lead + 1
+            scratch.diagonals[frame] = diagonal
+            scratch.leads[frame] = 1
+        elif scratch.diagonals[frame] == diagonal:
+            scratch.leads[frame] = lead + 1
         else:
-            scratch.leads[reference] = lead - 1
+            scratch.leads[frame] = lead - 1
     return touched
 
 
 @shared
-def _count_words(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> int:
-    """Votes of all words of a text; returns the number of references with votes."""
+def _count_words(index: Any, letters: Any, first: int, last: int, mirrored: int, scratch: Any) -> Any:
+    """Votes of all words of a text, and its planes.
+
+    Returns the number of frames with votes, and whether each letter is a single one.
+    """
     size = index.size
     mask = (1 << (2 * size)) - 1
     word = 0
     whole = 0
     touched = 0
+    for k in range((last - first + 31) // 32):
+        scratch.planes[k, 0] = 0
+        scratch.planes[k, 1] = 0
+    plain = True
     for position in range(last - first):
         number = int(index.numbers[oriented(index, letters, first, last, mirrored, position)])
+        plain = plain and number >= 0
         word = ((word << 2) | (number & 3)) & mask
+        scratch.planes[position >> 5, 0] |= ((number >> 1) & 1) << (position & 31)
+        scratch.planes[position >> 5, 1] |= (number & 1) << (position & 31)
         whole = whole + 1 if number >= 0 else 0
         if whole >= size:
             found = find_word(index, word)
             if found >= 0:
                 touched = _count(index, found, position - size + 1, scratch, touched)
-    return touched
+    return touched, plain
 
 
 @shared
@@ -154,14 +176,187 @@ def segment_score(
 
 
 @shared
-def _near(limits: Any, scratch: Any, reference: int, best: int, size: int) -> bool:
-    """Whether a reference may have the best score, with or without gaps."""
-    score = scratch.scores[reference]
-    if score + limits.score_below >= best:
+def _unlike(index: Any, planes: Any, word: int, reference: int, diagonal: int, low: int, high: int) -> int:
+    """Bits of the letters of a word of a text that differ, of those from `low` to before `high`."""
+    # The references have a word of nothing before the first one.
+    at = 32 * (index.plane_starts[reference] + word) + diagonal
+    k = at >> 5
+    first = ((index.planes[k, 0] | (index.planes[k + 1, 0] << 32)) >> (at & 31)) ^ planes[word, 0]
+    second = ((index.planes[k, 1] | (index.planes[k + 1, 1] << 32)) >> (at & 31)) ^ planes[word, 1]
+    return int((first | second) & _bits(word, low, high))
+
+
+@shared
+def _bits(word: int, low: int, high: int) -> int:
+    """Bits of the letters of a word from `low` to before `high`."""
+    begin = min(max(low - 32 * word, 0), 32)
+    end = max(min(high - 32 * word, 32), begin)
+    return (1 << end) - (1 << begin)
+
+
+@shared
+def plain_score(
+    index: Any, planes: Any, size: int, reference: int, diagonal: int, mismatch: int, floor: int
+) -> Any:
+    """As `segment_score` of a text of single letters, which match for 1; -1 if that is below `floor`.
+
+    Also where the segment begins and ends.
+    """
+    low = max(0, -diagonal)
+    high = min(size, index.bounds[reference + 1] - index.bounds[reference] - diagonal)
+    if high - low < max(floor, 1):
+        return -1, 0, 0
+    # What ends with a word, and the best so far, if the words at their ends were free to be cut anywhere.
+    ending = bound = 0
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        unlike = population(_unlike(index, planes, word, reference, diagonal, low, high))
+        alike = min(high, 32 * word + 32) - max(low, 32 * word) - unlike
+        bound = max(bound, ending + alike)
+        ending = max(ending + alike + mismatch * unlike, alike)
+    if bound < floor:
+        return -1, 0, 0
+    best = begin = end = score = 0
+    start = after = low
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        rest = _unlike(index, planes, word, reference, diagonal, low, high)
+        while rest != 0:
+            place = 32 * word + lowest_bit(rest)
+            rest = rest & (rest - 1)
+            score += place - after
+            if score > best:
+                best, begin, end = score, start, place
+            score += mismatch
+            after = place + 1
+            if score <= 0:
+                score = 0
+                start = after
+    if score + high - after > best:
+        best, begin, end = score + high - after, start, high
+    return best, begin, end
+
+
+@shared
+def gaps_may_pay(
+    index: Any, planes: Any, size: int, reference: int, diagonal: int, limits: Any, below: int, own: Any
+) -> bool:
+    """Whether some letters of a text score so much better on a diagonal nearby that a gap may pay for it.
+
+    It has to gain `below` as well. `own` is what `plain_score` gives for the diagonal.
+    """
+    length = index.bounds[reference + 1] - index.bounds[reference]
+    for k in range(2 * _NEARBY):
+        step = k // 2 + 1
+        other = diagonal + (step if k % 2 == 0 else -step)
+        low = max(0, -other)
+        high = min(size, length - other)
+        gap = limits.gap + (step - 1) * limits.gap_extend + below
+        if _gain(index, planes, reference, diagonal, other, low, high, limits.mismatch, own, gap):
+            return True
+    return False
+
+
+@shared
+def _gain(
+    index: Any,
+    planes: Any,
+    reference: int,
+    diagonal: int,
+    other: int,
+    low: int,
+    high: int,
+    mismatch: int,
+    own: Any,
+    most: int,
+) -> bool:
+    """Whether a stretch of [low, high) gains more than `most` on another diagonal."""
+    inside = 1 - mismatch
+    gain = 0
+    for word in range(low >> 5, ((high - 1) >> 5) + 1):
+        every = _bits(word, low, high)
+        within = every & _bits(word, own[1], own[2])
+        there = _unlike(index, planes, word, reference, other, low, high)
+        here = _unlike(index, planes, word, reference, diagonal, own[1], own[2]) & within
+        better = every & ~there & (here | ~within)
+        # Where both differ nothing changes.
+        worse = there & ~here
+        while better != 0:
+            bit = better & -better
+            before = worse & (bit - 1)
+            worse = worse ^ before
+            better = better ^ bit
+            gain -= inside * population(before & within) - mismatch * population(before & ~within)
+            gain = max(gain, 0) + (inside if bit & within != 0 else 1)
+            if gain > most:
+                return True
+        gain -= inside * population(worse & within) - mismatch * population(worse & ~within)
+        gain = max(gain, 0)
+    return False
+
+
+@shared
+def _reach(index: Any, size: int, frame: int, best: int, limits: Any, scratch: Any) -> int:
+    """How much below `best` a frame may be without gaps where votes for other diagonals hint at some."""
+    off = scratch.votes[frame] - scratch.leads[frame]
+    reference = index.members[index.frame_starts[frame]]
+    longest = index.bounds[reference + 1] - index.bounds[reference] + 2 * _NEARBY
+    # Each vote may be a letter more, words over an edge some more; no more letters than there are.
+    more = min(off + 2 * index.size, min(size, longest) - best) - limits.gap
+    return int(max(more, 0) if off > 0 else 0)
+
+
+@shared
+def _score_frames(
+    index: Any, letters: Any, first: int, last: int, mirrored: int, limits: Any, scratch: Any
+) -> Any:
+    """Scores of the references in all frames with votes; returns the number of these, and the best score."""
+    touched, plain = _count_words(index, letters, first, last, mirrored, scratch)
+    lead = 0
+    for k in range(touched):
+        if scratch.votes[scratch.touched[k]] > scratch.votes[scratch.touched[lead]]:
+            lead = k
+    best = 0
+    for step in range(touched):
+        # The leading frame first: few others then have to be looked at closely.
+        frame = scratch.touched[lead if step == 0 else step - (1 if step <= lead else 0)]
+        reach = _reach(index, last - first, frame, best, limits, scratch)
+        own = 0
+        scratch.best[frame] = 0
+        if scratch.votes[frame] + limits.votes_below < scratch.votes[scratch.touched[lead]]:
+            continue
+        for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+            reference = index.members[m]
+            diagonal = scratch.diagonals[frame] - index.shifts[reference]
+            floor = max(max(best, own) - reach, own) - limits.score_below
+            if plain and index.plain[reference]:
+                size = last - first
+                mismatch = limits.mismatch
+                score = plain_score(index, scratch.planes, size, reference, diagonal, mismatch, floor)[0]
+            else:
+                score = segment_score(index, letters, first, last, mirrored, reference, diagonal)
+            scratch.scores[reference] = score
+            own = max(own, score)
+        scratch.best[frame] = own
+        best = max(best, own)
+    return touched, best, plain
+
+
+@shared
+def _is_open(index: Any, size: int, frame: int, best: int, limits: Any, scratch: Any) -> bool:
+    """Whether gaps may make the best reference of a frame better than one of score `best`."""
+    below = best - scratch.best[frame]
+    # A vote off the leading diagonal takes one from its lead, too.
+    off = (scratch.votes[frame] - scratch.leads[frame]) // 2
+    if off + index.size > limits.gap + _NEARBY * limits.gap_extend + below:
         return True
-    # Votes for other diagonals hint at a gap; each may be a letter more, words over an edge some more.
-    off = scratch.votes[reference] - scratch.leads[reference]
-    return bool(off > 0 and score + off + 2 * size - limits.gap >= best)
+    for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+        reference = index.members[m]
+        if not index.plain[reference]:
+            return True
+        if scratch.scores[reference] == scratch.best[frame]:
+            diagonal = scratch.diagonals[frame] - index.shifts[reference]
+            own = plain_score(index, scratch.planes, size, reference, diagonal, limits.mismatch, 0)
+            return bool(gaps_may_pay(index, scratch.planes, size, reference, diagonal, limits, below, own))
+    return True
 
 
 @shared
@@ -182,30 +377,28 @@ def vote_text(
     The text is ``letters[first:last]``; `mirrored` is 1 to read it as its mirror. `scratch` and `out` are
     changed in place; from `at` on, `out` has room for all references.
     """
-    touched = _count_words(index, letters, first, last, mirrored, scratch)
-    most = 0
+    touched, best, plain = _score_frames(index, letters, first, last, mirrored, limits, scratch)
     for k in range(touched):
-        most = max(most, scratch.votes[scratch.touched[k]])
-    best = 0
-    for k in range(touched):
-        reference = scratch.touched[k]
-        scratch.scores[reference] = -1
-        if scratch.votes[reference] + limits.votes_below >= most:
-            diagonal = scratch.diagonals[reference]
-            score = segment_score(index, letters, first, last, mirrored, reference, diagonal)
-            scratch.scores[reference] = score
-            best = max(best, score)
-    for k in range(touched):
-        reference = scratch.touched[k]
-        near = scratch.scores[reference] >= 0 and _near(limits, scratch, reference, best, index.size)
-        if near and best >= limits.least_score:
-            out.texts[at] = text
-            out.mirrored[at] = mirrored
-            out.references[at] = reference
-            out.diagonals[at] = scratch.diagonals[reference]
-            at += 1
-    for k in range(touched):
-        scratch.votes[scratch.touched[k]] = 0
+        frame = scratch.touched[k]
+        own = scratch.best[frame]
+        reach = max(_reach(index, last - first, frame, best, limits, scratch), limits.score_below)
+        if best >= limits.least_score and own > 0 and own + reach >= best:
+            settled = (
+                limits.settle and plain and not _is_open(index, last - first, frame, best, limits, scratch)
+            )
+            # Where gaps cannot pay, no other reference of the frame comes up to the best one.
+            least = best if settled else max(own - limits.score_below, 1)
+            for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
+                reference = index.members[m]
+                if scratch.scores[reference] >= least:
+                    out.texts[at] = text
+                    out.mirrored[at] = mirrored
+                    out.references[at] = reference
+                    out.diagonals[at] = scratch.diagonals[frame] - index.shifts[reference]
+                    out.scores[at] = scratch.scores[reference]
+                    out.open[at] = 0 if settled else 1
+                    at += 1
+        scratch.votes[frame] = 0
     return at
 
 
@@ -229,7 +422,7 @@ def votes_kernel(
     Begins with `text` and ends where `out` is full; returns the next text and the number of candidates.
     """
     at = 0
-    references = scratch.votes.size
+    references = scratch.scores.size
     while text < starts.size - 1 and at + 2 * references <= out.texts.size:
         first, last = starts[text], starts[text + 1]
         for mirrored in range(2):
@@ -345,7 +538,8 @@ class Pairs(NamedTuple):
     """Items and alleles to be aligned, ordered by item and then by allele; int64 each.
 
     `diagonals`: position in the allele less that in the part of the item, where most words agree. `firsts`
-    and `lasts` bound the part of the item's bases in which to align.
+    and `lasts` bound the part of the item's bases in which to align. `scores` are those without gaps on the
+    diagonal, 0 where it is that of the mate, or there is none.
     """
 
     items: NDArray[np.int64]
@@ -353,15 +547,30 @@ class Pairs(NamedTuple):
     diagonals: NDArray[np.int64]
     firsts: NDArray[np.int64]
     lasts: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    open: NDArray[np.bool_]
 
 
-def _votes(index: SegmentIndex, texts: Texts, below: int, least: int) -> list[NDArray[np.int64]]:
-    """Texts, strands, alleles, diagonals of all candidates."""
+def vote_scratch(index: SegmentIndex, texts: Texts) -> VoteScratch:
+    """Memory for votes of texts."""
+    words = -(-int(texts.sizes.max(initial=0)) // 32)
+    votes, diagonals, leads, touched, best = np.zeros((5, index.words.frame_starts.size - 1), np.int64)
+    scores, planes = np.zeros(len(index.queries), np.int64), np.zeros((words, 2), np.int64)
+    return VoteScratch(votes, diagonals, leads, touched, best, scores, planes)
+
+
+def _votes(
+    index: SegmentIndex, texts: Texts, below: int, least: int, settle: int = 0
+) -> list[NDArray[np.int64]]:
+    """All candidates, as the columns of `Candidates`."""
     alleles = len(index.queries)
-    limits = VoteLimits(_CHANGES * index.words.size, below, least, index.scoring.gap_open)
-    scratch = VoteScratch(*np.zeros((5, alleles), np.int64))
-    room = Candidates(*np.empty((4, max(_ROOM, 2 * alleles)), np.int64))
-    found: list[NDArray[np.int64]] = [np.zeros((4, 0), np.int64)]
+    own = index.scoring
+    limits = VoteLimits(
+        _CHANGES * index.words.size, below, least, own.gap_open, own.gap_extend, own.mismatch, settle
+    )
+    scratch = vote_scratch(index, texts)
+    room = Candidates(*np.empty((6, max(_ROOM, 2 * alleles)), np.int64))
+    found: list[NDArray[np.int64]] = [np.zeros((6, 0), np.int64)]
     text = 0
     while text < texts.starts.size - 1:
         text, used = votes_kernel(index.words, texts.codes, texts.starts, text, limits, scratch, room)
@@ -384,14 +593,15 @@ def find_candidates(
     `least` is the least score without gaps of the best candidate.
     """
     below = _SCORE_BELOW if mates is None else _SCORE_BELOW_WITH_MATE
-    reads, mirrored, alleles, diagonals = _votes(index, texts, below, least)
-    own = np.ones(reads.size, np.bool_)
+    found = _votes(index, texts, below, least, int(mates is None))
+    own = np.ones(found[0].size, np.bool_)
     if mates is not None:
         more = _votes(index, mates, below, least)
+        # The scores are of the mate.
+        more[4][:] = 0
         own = np.concatenate([own, np.zeros(more[0].size, np.bool_)])
-        reads, mirrored, alleles, diagonals = (
-            np.concatenate(both) for both in zip((reads, mirrored, alleles, diagonals), more, strict=True)
-        )
+        found = [np.concatenate(both) for both in zip(found, more, strict=True)]
+    reads, mirrored, alleles, diagonals, scores, is_open = found
     keys = reads * 2 + mirrored
     # The first of equal pairs is that of the read, if it has one.
     order = np.lexsort((~own, alleles, keys))
@@ -402,7 +612,8 @@ def find_candidates(
     items = Items(
         which, turned, texts.take(which, turned), None if mates is None else mates.take(which, turned)
     )
-    return items, _windows(index, items, numbers, alleles[order], diagonals[order], own[order])
+    chosen = (column[order] for column in (alleles, diagonals, own, scores, is_open == 1))
+    return items, _windows(index, items, numbers, *chosen)
 
 
 def _windows(
@@ -412,6 +623,8 @@ def _windows(
     alleles: NDArray[np.int64],
     diagonals: NDArray[np.int64],
     own: NDArray[np.bool_],
+    scores: NDArray[np.int64],
+    is_open: NDArray[np.bool_],
 ) -> Pairs:
     """Pairs with the parts in which to align them: long reads only near the diagonal."""
     firsts, lasts = items.own.starts[numbers], items.own.starts[numbers + 1]
@@ -420,4 +633,6 @@ def _windows(
     long = sizes > _LONG
     low = np.where(long & own, np.maximum(-diagonals - _MARGIN, 0), 0)
     high = np.where(long, np.where(own, lengths - diagonals + _MARGIN, _LONG), sizes)
-    return Pairs(numbers, alleles, diagonals + low, firsts + low, np.minimum(firsts + high, lasts))
+    return Pairs(
+        numbers, alleles, diagonals + low, firsts + low, np.minimum(firsts + high, lasts), scores, is_open
+    )

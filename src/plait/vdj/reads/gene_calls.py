@@ -181,9 +181,9 @@ _SURE: Final = 1e-4
 _LEAST_WITH_MATE: Final = 10
 #: Where a J should not be, left of the V, chance must explain it so much less.
 _LEFT: Final = 0.01
-#: A V is doubtful with more than one error in so many columns, or if its score is low and it leaves more
-#: bases to its left unexplained, which both the read and the allele have.
-_DOUBTFUL_COLUMNS, _MOST_UNEXPLAINED, _LONG_SCORE = 20, 12, 60
+#: A V is doubtful with more than one error in so many columns, if it is short or has gaps, or if its score is
+#: low and it leaves more bases to its left unexplained, which both the read and the allele have.
+_DOUBTFUL_COLUMNS, _MOST_UNEXPLAINED, _LONG_SCORE, _SHORT_SCORE = 20, 12, 60, 40
 #: Bases of a read in which a short V is looked for.
 _LONGEST: Final = 4096
 #: Reads that are aligned with all alleles at a time.
@@ -232,12 +232,29 @@ def best_of_read(
     return rows[order[np.flatnonzero(np.diff(reads[order], prepend=-1))]]
 
 
+def _scores(target: Target, index: SegmentIndex, parts: Parts, pairs: Pairs) -> NDArray[np.int64]:
+    """Score of each pair; the best one of an item and frame tells whether gaps pay in the others, too."""
+    scores, rows = pairs.scores.copy(), np.flatnonzero(pairs.open)
+    frames = index.frames[pairs.alleles[rows]]
+    keys = pairs.items[rows] * len(index.queries) + frames
+    order = np.lexsort((-scores[rows], keys))
+    first = np.diff(keys[order], prepend=-1) != 0
+    leads = rows[order[first]]
+    scores[leads] = score_pairs(target, index, parts.take(leads), pairs.alleles[leads])
+    better = (scores[leads] > pairs.scores[leads])[np.cumsum(first) - 1]
+    rest = rows[order[better & ~first]]
+    scores[rest] = score_pairs(target, index, parts.take(rest), pairs.alleles[rest])
+    return scores
+
+
 def _best_calls(target: Target, index: GermlineIndex, items: Items, pairs: Pairs) -> _Calls:
     """The best alleles of each item, for each germline set that has some of them."""
     parts = Parts(items.own.codes, pairs.firsts, pairs.lasts)
-    scores = totals = score_pairs(target, index.v, parts, pairs.alleles)
     least = 1
-    if items.mates is not None:
+    if items.mates is None:
+        scores = totals = _scores(target, index.v, parts, pairs)
+    else:
+        scores = score_pairs(target, index.v, parts, pairs.alleles)
         totals = scores + score_pairs(target, index.v, items.mate_parts(pairs.items), pairs.alleles)
         least = _LEAST_WITH_MATE
     best = np.zeros(items.reads.size, np.int64)
@@ -328,8 +345,10 @@ def _doubtful(answers: Answers) -> NDArray[np.bool_]:
     either = paths.read_end - paths.read_start + paths.germline_end - paths.germline_start - both
     errors = paths.mismatches + either - columns
     unexplained = np.minimum(answers.v.read_start, paths.germline_start)
-    short = (unexplained > _MOST_UNEXPLAINED) & (answers.v.scores < _LONG_SCORE)
-    return np.asarray((_DOUBTFUL_COLUMNS * errors > columns) | short)
+    low = (unexplained > _MOST_UNEXPLAINED) & (answers.v.scores < _LONG_SCORE)
+    # What is long and without gaps shares words with every allele that is like it.
+    short = (answers.v.scores < _SHORT_SCORE) | (paths.runs.sizes > 1)
+    return np.asarray((_DOUBTFUL_COLUMNS * errors > columns) & short | low)
 
 
 def answers_by_v(
@@ -379,6 +398,8 @@ def _all_pairs(
         np.full(items.size * alleles, NOWHERE),
         firsts.repeat(alleles),
         lasts.repeat(alleles),
+        np.zeros(items.size * alleles, np.int64),
+        np.ones(items.size * alleles, np.bool_),
     )
 
 

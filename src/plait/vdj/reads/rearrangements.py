@@ -244,7 +244,7 @@ class RearrangementBuilder:
     def _put_read(self, matches: GermlineMatches, parts: JoinedReads, facts: _Facts, out: _Columns) -> None:
         known = facts.has_v | facts.has_j
         locus = np.where(known, matches.germline, len(self._loci) - 1)
-        out["sequence_id"] = pa.array(matches.reads.names, pa.string())
+        out["sequence_id"] = pa.array(list(matches.reads.names), pa.string())
         out["sequence"] = text_array(parts.reads.letters, parts.reads.starts)
         out["quality"] = _quality_texts(matches.reads)
         out["locus"] = self._loci.take(pa.array(locus))

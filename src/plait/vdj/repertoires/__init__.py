@@ -1,0 +1,1 @@
+"""Repertoires: which junctions are near each other."""

@@ -1,0 +1,313 @@
+"""How alike the repertoires of subjects are, clonotypes of two conditions, clusters, annotated matrices."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from math import comb
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait.errors import FormatError, InvalidInput, Unsupported
+from plait.formats.atomic import bad_output, output_errors
+
+_Ints = NDArray[np.int64]
+
+#: Cells of the tables of clonotypes by subjects that are held at a time.
+_CELLS: Final = 1 << 22
+
+
+class Overlaps:
+    """Measures of every two subjects, summed over clonotypes.
+
+    With c reads of a clonotype among the N of a subject, f = c / N: Jaccard's index of clonotypes; the index
+    of Morisita and Horn (1966), 2 sum f g / (sum f^2 + sum g^2); F2, the sum of sqrt(f g), as in VDJtools
+    (Shugay et al. 2015). Depth-corrected are clonotypes expected where every read is kept with probability
+    `depth` / N, and Jaccard's index of these expectations.
+    """
+
+    def __init__(self, names: Sequence[str], copies: Sequence[int], depth: int) -> None:
+        if depth < 0 or (copies and depth > min(copies)):
+            raise InvalidInput(
+                "overlap_depth",
+                found=depth,
+                expected=f"0, or up to {min(copies):,}, the reads of the subject that has fewest",
+            )
+        self._names = list(names)
+        self._copies = np.array(copies, np.float64)
+        self._depth = depth or min(copies, default=0)
+        n = len(names)
+        #: Sums over clonotypes of two subjects: both have it, products, their roots, chances at the depth.
+        self._both, self._products, self._roots, self._chances = np.zeros((4, n, n))
+        self._expected = np.zeros(n)
+
+    def add(self, of: _Ints, who: _Ints, copies: pa.Array, rows: pa.Array) -> None:
+        """Add pairs: clonotype (ascending), subject, and number of reads, or of rows where that is null."""
+        count = np.asarray(pc.coalesce(copies, rows)).astype(np.float64)
+        n = len(self._names)
+        with np.errstate(divide="ignore"):
+            kept = np.minimum(self._depth / self._copies[who], 1.0)
+            chance = -np.expm1(count * np.log1p(-kept))
+        self._expected += np.bincount(who, chance, minlength=n)
+        np.add.at(self._products, (who, who), count**2)
+        np.add.at(self._both, (who, who), 1.0)
+        # Only clonotypes of several subjects say anything of two.
+        public = np.bincount(of)[of] > 1 if of.size else np.zeros(0, np.bool_)
+        of, who, count, chance = of[public], who[public], count[public], chance[public]
+        place = np.unique(of, return_inverse=True)[1]
+        clonotypes = max(1, _CELLS // max(n, 1))
+        for first in range(0, int(place[-1]) + 1 if place.size else 0, clonotypes):
+            a, b = np.searchsorted(place, [first, first + clonotypes])
+            at = place[a:b] - first, who[a:b]
+            for total, values in (
+                (self._both, np.ones(b - a)),
+                (self._products, count[a:b]),
+                (self._roots, np.sqrt(count[a:b])),
+                (self._chances, chance[a:b]),
+            ):
+                dense = np.zeros((at[0][-1] + 1, n))
+                dense[at] = values
+                products = dense.T @ dense
+                np.fill_diagonal(products, 0.0)
+                total += products
+
+    def table(self) -> pa.Table:
+        """A row for every two subjects, in alphabetical order."""
+        a, b = np.triu_indices(len(self._names), 1)
+        shared, distinct = self._both[a, b], np.diagonal(self._both)
+        n, squares = self._copies, np.diagonal(self._products)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cross = self._products[a, b] / (n[a] * n[b])
+            alike = 2 * cross / (squares[a] / n[a] ** 2 + squares[b] / n[b] ** 2)
+            at_depth = self._chances[a, b]
+            measures = {
+                "jaccard": shared / (distinct[a] + distinct[b] - shared),
+                "morisita_horn": alike,
+                "f2": self._roots[a, b] / np.sqrt(n[a] * n[b]),
+                "shared_at_depth": at_depth,
+                "jaccard_at_depth": at_depth / (self._expected[a] + self._expected[b] - at_depth),
+            }
+        names = pa.array(self._names, pa.large_string())
+        return pa.table(
+            {
+                "subject_a": names.take(pa.array(a)),
+                "subject_b": names.take(pa.array(b)),
+                "clonotypes_a": distinct[a].astype(np.int64),
+                "clonotypes_b": distinct[b].astype(np.int64),
+                "shared": shared.astype(np.int64),
+                **{name: pa.array(values, from_pandas=True) for name, values in measures.items()},
+                "depth": np.full(a.size, self._depth),
+            }
+        )
+
+
+class ConditionTest:
+    """Fisher's exact test of every clonotype that several subjects have: more of them under one condition.
+
+    `conditions` are the two; `group` (subjects,) is 0 or 1, 2 for subjects of neither.
+    """
+
+    def __init__(self, conditions: tuple[str, str], group: _Ints) -> None:
+        self.conditions = conditions
+        self._group = group
+        self._sizes = [int((group == k).sum()) for k in range(2)]
+        #: Tested clonotypes by subjects of each condition: q values need no more of the others.
+        self._tested = np.zeros((self._sizes[0] + 1, self._sizes[1] + 1), np.int64)
+
+    @classmethod
+    def of(
+        cls, path: str, column: str, conditions: Mapping[str, Collection[str]], names: Sequence[str]
+    ) -> ConditionTest:
+        """The test of subjects (`names`) from what rows say; FormatError if it is not two conditions."""
+        said = {name: sorted(filter(None, conditions.get(name, ()))) for name in names}
+        for name, values in said.items():
+            if len(values) > 1:
+                raise FormatError(
+                    path,
+                    column=column,
+                    found=f"{values[0]!r} and {values[1]!r} for subject {name!r}",
+                    expected="one condition for each subject",
+                )
+        found = sorted({values[0] for values in said.values() if values})
+        if len(found) != 2:
+            raise FormatError(
+                path,
+                column=column,
+                found=f"{len(found)} conditions ({', '.join(map(repr, found[:10]))})",
+                expected="two",
+                hint="leave the cells of subjects of any other condition empty",
+            )
+        group = [found.index(said[name][0]) if said[name] else 2 for name in names]
+        return cls((found[0], found[1]), np.array(group))
+
+    def counted(self, of: _Ints, who: _Ints, sizes: _Ints) -> dict[str, pa.Array]:
+        """Subjects of each condition that have each clonotype, from pairs of clonotype and subject."""
+        group = self._group[who]
+        a, b = (np.bincount(of[group == k], minlength=sizes.size) for k in range(2))
+        public = a + b > 1
+        np.add.at(self._tested, (a[public], b[public]), 1)
+        both = zip(self.conditions, (a, b), strict=True)
+        return {f"subjects_{name}": pa.array(n, pa.int32()) for name, n in both}
+
+    def tested(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """``p_condition`` and ``q_condition`` of clonotypes; null for those of fewer than two subjects."""
+        p, q = self._values()
+        a, b = (np.asarray(rows[f"subjects_{name}"]) for name in self.conditions)
+        few = a + b < 2
+        return {
+            "p_condition": pa.array(p[a, b], mask=few),
+            "q_condition": pa.array(q[a, b], mask=few),
+        }
+
+    def _values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Values p and q by subjects of each condition, of those that occur."""
+        p, q = np.ones((2, *self._tested.shape))
+        a, b = np.nonzero(self._tested)
+        known: dict[int, list[int]] = {}
+        for x, y in zip(a.tolist(), b.tolist(), strict=True):
+            p[x, y] = fisher_p(x, y, (self._sizes[0], self._sizes[1]), known)
+        values, place = np.unique(p[a, b], return_inverse=True)
+        rank = np.cumsum(np.bincount(place, self._tested[a, b], minlength=values.size))
+        if values.size:
+            adjusted = np.minimum.accumulate((values * rank[-1] / rank)[::-1])[::-1]
+            q[a, b] = np.minimum(adjusted, 1.0)[place]
+        return p, q
+
+
+def fisher_p(a: int, b: int, sizes: tuple[int, int], known: dict[int, list[int]] | None = None) -> float:
+    """Two-sided p of a and b of so many subjects (`sizes`): tables of this margin no more probable than it.
+
+    Of whole numbers, so that equally probable tables are told as such. `known` keeps what has been computed.
+    """
+    known = {} if known is None else known
+    k, (of_a, of_b) = a + b, sizes
+    low, high = max(0, k - of_b), min(k, of_a)
+    if k not in known:
+        known[k] = [comb(of_a, x) * comb(of_b, k - x) for x in range(low, high + 1)]
+    ways = known[k]
+    return sum(way for way in ways if way <= ways[a - low]) / comb(of_a + of_b, k)
+
+
+def clustered(
+    clonotypes: pa.Table,
+    pairs: pa.Table,
+    key: Sequence[str],
+    *,
+    mismatches: int | None,
+    edits: int | None,
+    linkage: bool,
+) -> pa.Table:
+    """Clonotypes with those near them: within so many mismatches or edits, and of the same genes.
+
+    By single linkage ``cluster`` (from 1, the first clonotype's first), ``cluster_size`` and
+    ``cluster_subjects``; otherwise ``neighbours`` and ``neighbour_subjects``, of a clonotype and those near
+    it. `pairs` (clonotype and subject) come in the order of the clonotypes.
+    """
+    try:
+        near = importlib.import_module("plait.vdj.repertoires.neighbours")
+    except ImportError as error:
+        raise Unsupported("clusters of clonotypes", why="there is no search for neighbours yet") from error
+    n = clonotypes.num_rows
+    group = np.zeros(n, np.int64)
+    for name in key[1:]:
+        codes = clonotypes[name].combine_chunks().dictionary_encode()
+        group = group * max(len(codes.dictionary), 1) + np.asarray(codes.indices)
+    group = np.unique(group, return_inverse=True)[1].astype(np.int32)
+    limit = {"mismatches": mismatches} if edits is None else {"edits": edits}
+    i, j = near.pairs(clonotypes[key[0]].combine_chunks(), group, **limit)
+    of = np.repeat(np.arange(n), np.asarray(clonotypes["subjects"]))
+    who = np.asarray(pairs["subject"].combine_chunks().dictionary_encode().indices).astype(np.int64)
+    if linkage:
+        label = near.single_linkage(n, i, j)
+        first = np.unique(label, return_index=True, return_inverse=True)
+        order = np.argsort(np.argsort(first[1]))
+        cluster = order[first[2]]
+        size, subjects = np.bincount(cluster)[cluster], _distinct(cluster[of], who, n)[cluster]
+        found = {"cluster": cluster + 1, "cluster_size": size, "cluster_subjects": subjects}
+    else:
+        sizes = np.asarray(clonotypes["subjects"]).astype(np.int64)
+        centre, other = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
+        starts = np.cumsum(sizes) - sizes
+        at = np.repeat(starts[other] - (np.cumsum(sizes[other]) - sizes[other]), sizes[other])
+        whose = who[at + np.arange(at.size)]
+        subjects = _distinct(np.repeat(centre, sizes[other]), whose, n)
+        found = {"neighbours": np.bincount(centre, minlength=n) - 1, "neighbour_subjects": subjects}
+    for name, values in found.items():
+        clonotypes = clonotypes.append_column(name, pa.array(values.astype(np.int64)))
+    return clonotypes
+
+
+def _distinct(of: _Ints, who: _Ints, n: int) -> _Ints:
+    """How many different `who` each of n has."""
+    most = int(who.max(initial=0)) + 1
+    found: _Ints = np.bincount(np.unique(of * most + who) // most, minlength=n)
+    return found
+
+
+_MATRICES: Final = (".h5ad", ".zarr")
+
+
+def is_matrix(path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of an annotated matrix; Unsupported if it is and anndata is not there."""
+    if Path(path).suffix.lower() not in _MATRICES:
+        return False
+    if Path(path).exists():
+        raise bad_output(path, ", which is there already", "another name", "remove it first")
+    try:
+        importlib.import_module("anndata")
+    except ImportError as error:
+        raise Unsupported("AnnData", why="anndata is not installed; pip install 'plait[anndata]'") from error
+    return True
+
+
+def write_matrix(
+    path: str | os.PathLike[str],
+    clonotypes: pa.Table,
+    pairs: pa.Table,
+    subjects: Sequence[str],
+    key: Sequence[str],
+    facts: str,
+) -> None:
+    """Write numbers of reads (or rows) of subjects (obs) and clonotypes (var) as AnnData, h5ad or zarr.
+
+    The matrix is sparse, by clonotypes, and all of it is in memory.
+    """
+    # What has no types, and comes with anndata.
+    anndata, pandas, sparse = map(importlib.import_module, ("anndata", "pandas", "scipy.sparse"))
+    ends = np.concatenate([[0], np.cumsum(np.asarray(clonotypes["subjects"]), dtype=np.int64)])
+    who = np.asarray(pc.index_in(pairs["subject"], value_set=pa.array(subjects, pa.large_string())))
+    counts = pairs["rows"]
+    if "duplicate_count" in pairs.column_names:
+        counts = pc.coalesce(pairs["duplicate_count"], counts)
+    columns = {n: clonotypes[n].to_pylist() for n in clonotypes.column_names}
+    if "subject_ids" in columns:
+        columns["subject_ids"] = [",".join(names) for names in columns["subject_ids"]]
+    names = ["_".join(row) for row in zip(*(columns[n] for n in key), strict=True)]
+    var = pandas.DataFrame(columns, index=names)
+    found = anndata.AnnData(
+        X=sparse.csc_matrix((np.asarray(counts), who, ends), shape=(len(subjects), len(var))),
+        obs=pandas.DataFrame(index=pandas.Index(list(subjects), name="subject")),
+        var=var,
+        uns={"plait.sharing": facts},
+    )
+    _written(Path(path), found)
+
+
+def _written(path: Path, found: Any) -> None:
+    """Write an AnnData under its name once it is whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with output_errors(path):
+            (found.write_zarr if path.suffix == ".zarr" else found.write_h5ad)(partial)
+            os.replace(partial, path)
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        partial.unlink(missing_ok=True)

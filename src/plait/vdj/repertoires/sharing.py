@@ -1,0 +1,889 @@
+"""In how many individuals each clonotype occurs, and in which: from tables and files, to tables and files.
+
+Rows are grouped block by block, brought into order by clonotype and subject on disk, and clonotypes are told
+from there, the most shared ones first: memory does not grow with the number of rows or clonotypes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plait._version import __version__
+from plait.errors import FormatError, InvalidInput, in_range, one_of
+from plait.formats.atomic import check_output
+from plait.formats.layouts import AUTO, ConvertedFile, LayoutChoice, TableInput, check_layout, layout_of
+from plait.formats.rearrangements import RearrangementReader, RowRange, reblock, roles_of
+from plait.formats.sorted_runs import Direction, SortedRuns, SpilledBlocks, run_starts, whole_runs
+from plait.formats.tables import open_table, table_suffix
+from plait.run.executor import Executor, LocalExecutor
+from plait.run.rows import Progress
+from plait.vdj.calls import STATUSES, ClonotypeKey, GeneNames, named_rows, text_of, whole_numbers
+from plait.vdj.model.junctions import JunctionColumns
+from plait.vdj.repertoires.expected import (
+    ClonotypeGeneration,
+    ExpectedSharing,
+    GenerationSettings,
+    ObservedSharing,
+)
+from plait.vdj.repertoires.overlap import ConditionTest, Overlaps, clustered, is_matrix, write_matrix
+
+PATH_COUNT = "path_count"
+
+_Rows: TypeAlias = pa.RecordBatch | RowRange
+_Source: TypeAlias = pa.Table | pa.RecordBatch | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+_Path: TypeAlias = str | os.PathLike[str]
+_Ints: TypeAlias = NDArray[np.int64]
+
+_BLOCK_ROWS = 65536
+#: Blocks grouped at a time; putting them together, which one thread does, is slower than so many.
+_MOST_BLOCKS = 4
+#: Rows that wait in memory before they are put aside in order.
+_WAITING_BYTES = 128 << 20
+_BATCH_ROWS = 1 << 17
+#: Types of path counts that were text: the first one that holds all of them exactly, or the last one.
+_KINDS: Final = (pa.int64(), pa.decimal256(76, 0), pa.float64())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharingSettings:
+    """What is compared, and what is told of it.
+
+    Attributes
+    ----------
+    key
+        What makes a clonotype: ``cdr3nt`` or ``cdr3aa``, the junction as nucleotides or amino acids, behind
+        it ``+v`` and ``+j`` if the gene is part of it, as ``cdr3aa+v``.
+    subject
+        Column that tells individuals apart; by default ``subject_id``, or what the layout has for it. Where a
+        file has none, its name is its subject.
+    layout
+        Layout of the tables, ``"auto"``: recognised by the header; or a mapping of AIRR fields to columns.
+    list_subjects
+        Whether the names of the subjects stand beside each clonotype.
+    condition
+        Column with one of two conditions of the row's subject (or nothing): clonotypes that several subjects
+        have are tested for being more common under one of them (Fisher's exact test, false discovery rates
+        by Benjamini and Hochberg).
+    mismatches, edits
+        Clonotypes within so many mismatches, or edits, and with the same genes as far as they are part of the
+        key are near each other.
+    clusters
+        ``"linkage"``: clonotypes are clustered by single linkage; ``"neighbours"``: each with those near it.
+    """
+
+    key: str = "cdr3nt+v+j"
+    subject: str | None = None
+    layout: LayoutChoice = AUTO
+    list_subjects: bool = False
+    condition: str | None = None
+    mismatches: int | None = None
+    edits: int | None = None
+    clusters: Literal["linkage", "neighbours"] = "linkage"
+
+    def __post_init__(self) -> None:
+        """Check them."""
+        ClonotypeKey.named(self.key)
+        check_layout(self.layout)
+        one_of("clusters", self.clusters, ("linkage", "neighbours"))
+        if self.mismatches is not None and self.edits is not None:
+            raise InvalidInput("mismatches, edits", found="both", expected="one of them, or none")
+        for name in ("mismatches", "edits"):
+            if getattr(self, name) is not None:
+                in_range(name, getattr(self, name), 1, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Rows of a block, one for each clonotype and subject, in order of first appearance.
+
+    `subjects` counts the rows of each, `copies` its reads or molecules, `left_out` rows in no clonotype, by
+    reason; `conditions` has what each subject's rows say, the first one first.
+    """
+
+    table: pa.Table
+    subjects: Counter[str] = field(default_factory=Counter)
+    copies: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    conditions: dict[str, list[str]] = field(default_factory=dict)
+
+
+class ClonotypeGrouper:
+    """Groups the rows of blocks; picklable, so that it can be done on any machine.
+
+    `columns` are those of the source that matter. FormatError, which has the `name` of the source, if one of
+    them is missing.
+    """
+
+    def __init__(
+        self, name: str, schema: pa.Schema, roles: Mapping[str, str], settings: SharingSettings
+    ) -> None:
+        self.key = ClonotypeKey.named(settings.key)
+        self._roles = dict(roles)
+        if settings.subject is not None:
+            self._roles["subject"] = settings.subject
+        if settings.condition is not None:
+            self._roles["condition"] = settings.condition
+        wanted = settings.subject or "subject_id"
+        _check_column(
+            name, schema, self._roles.get("subject"), wanted, "that tells individuals apart", "subject"
+        )
+        if settings.condition is not None:
+            _check_column(name, schema, settings.condition, settings.condition, "of conditions", "condition")
+        count = self._roles.get("count")
+        if count is not None and pa.types.is_null(schema.field(count).type):
+            count = None
+        self._count = count
+        self.sums = ("rows",) if count is None else ("rows", "duplicate_count")
+        self.counted = PATH_COUNT in schema.names and not self.key.acids
+        self._name = name
+        self._genes = GeneNames()
+        junction = self._roles["junction_aa" if self.key.acids else "junction"]
+        used = [
+            junction,
+            *(self._roles[f"{s}_call"] for s in "vj" if f"{s}_gene" in self.key.columns),
+        ]
+        acids = "junction_aa" if self.key.acids and "junction_aa" in schema.names else None
+        nucleotides = None if junction == acids else junction
+        used += [self._roles["subject"]] + [n for n in (acids, count, settings.condition) if n is not None]
+        used += [PATH_COUNT] if self.counted else []
+        self.columns: list[str] = list(dict.fromkeys(used))
+        places = [-1 if n is None else self.columns.index(n) for n in (nucleotides, acids)]
+        self._places = JunctionColumns(places[0], places[1], -1, -1)
+
+    def __call__(self, rows: _Rows) -> GroupedRows:
+        """Group a block, or one that is still to be read."""
+        block = rows.read() if isinstance(rows, RowRange) else rows
+        found = GroupedRows(self.empty())
+        named = self._named(block, found)
+        return replace(found, table=self.grouped(named))
+
+    def empty(self) -> pa.Table:
+        """No rows."""
+        texts = {name: pa.array([], pa.large_string()) for name in (*self.key.columns, "subject")}
+        sums = {name: pa.array([], pa.int64()) for name in self.sums}
+        counts = {PATH_COUNT: pa.array([], pa.large_string())} if self.counted else {}
+        return pa.table({**texts, **sums, **counts})
+
+    def grouped(self, table: pa.Table) -> pa.Table:
+        """One row per clonotype and subject, in order of first appearance."""
+        aggregations: list[tuple[str, str, Any]] = [(name, "sum", None) for name in self.sums]
+        if self.counted:
+            aggregations.append((PATH_COUNT, "first", pc.ScalarAggregateOptions(skip_nulls=True)))
+        grouped = table.group_by([*self.key.columns, "subject"], use_threads=False).aggregate(aggregations)
+        return grouped.rename_columns(
+            [name.removesuffix("_sum").removesuffix("_first") for name in grouped.column_names]
+        )
+
+    def kind_of(self, column: pa.Array) -> int:
+        """Which of `_KINDS` path counts that are text need, at least; FormatError if they are no numbers."""
+        for place, kind in enumerate(_KINDS):
+            try:
+                column.cast(kind)
+                return place
+            except pa.ArrowInvalid as error:
+                reason = error
+        raise FormatError(self._name, column=PATH_COUNT, found=str(reason), expected="numbers") from reason
+
+    def _named(self, block: pa.RecordBatch, found: GroupedRows) -> pa.Table:
+        """The rows of a block that have a clonotype and a subject, with one row each."""
+        columns = {"subject": text_of(block[self._roles["subject"]])}
+        for segment in (s for s in "vj" if f"{s}_gene" in self.key.columns):
+            columns[f"{segment}_gene"] = self._genes.of(block[self._roles[f"{segment}_call"]])
+        junction = self.key.columns[0]
+        given = block.select(self.columns).columns
+        texts = self._places.amino_acids(given) if self.key.acids else self._places.texts(given)
+        columns[junction] = pc.utf8_upper(text_of(texts))
+        columns = {name: columns[name] for name in (*self.key.columns, "subject")}
+        kept = named_rows(columns, found.left_out)
+        if self.key.acids:
+            whole = np.asarray(pc.match_substring_regex(columns[junction], "^[ACDEFGHIKLMNPQRSTVWY]*$"))
+            if (kept & ~whole).any():
+                found.left_out[f"incomplete_{junction}"] += int((kept & ~whole).sum())
+            kept &= whole
+        columns["rows"] = pa.array(np.ones(block.num_rows, np.int64))
+        if self._count is not None:
+            counts = block[self._count]
+            columns["duplicate_count"] = whole_numbers(counts, path=self._name, name=self._count)
+        if self.counted:
+            columns[PATH_COUNT] = _number_or_text(block[PATH_COUNT])
+        if "condition" in self._roles:
+            columns["condition"] = pc.utf8_trim_whitespace(text_of(block[self._roles["condition"]]))
+        table = pa.table(columns).filter(pa.array(kept))
+        copies = table.group_by("subject").aggregate([(name, "sum") for name in self.sums])
+        for entry in copies.to_pylist():
+            found.subjects[entry["subject"]] = entry["rows_sum"]
+            found.copies[entry["subject"]] = entry.get("duplicate_count_sum", entry["rows_sum"]) or 0
+        if "condition" in table.column_names:
+            for entry in (
+                table.group_by(["subject", "condition"], use_threads=False).aggregate([]).to_pylist()
+            ):
+                found.conditions.setdefault(entry["subject"], []).append(entry["condition"])
+            table = table.drop_columns(["condition"])
+        return table
+
+
+def _check_column(
+    path: str, schema: pa.Schema, found: str | None, wanted: str, what: str, option: str
+) -> None:
+    if found not in schema.names:
+        raise FormatError(
+            path,
+            found=f"the columns {', '.join(map(repr, schema.names[:20]))}",
+            expected=f"a column {wanted!r} {what}",
+            hint=f"name the column with --{option}",
+        )
+
+
+def _number_or_text(column: pa.Array) -> pa.Array:
+    """Path counts; decimals and the cells of text files stay text until all are known."""
+    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if plain:
+        return column
+    texts = text_of(column)
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.large_string()), texts)
+
+
+class _Levels:
+    """Clonotypes by the number of subjects that have them, with quantiles of their path counts."""
+
+    _QUANTILES: Final = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+
+    def __init__(self, blocks: SpilledBlocks, subjects: int, counted: bool) -> None:
+        self._clonotypes, self._rows, self._known, self._zeros = np.zeros((4, subjects + 1), np.int64)
+        self._counted = counted
+        order: dict[str, Direction] = {"subjects": "ascending", "value": "ascending"}
+        self._runs = SortedRuns(blocks, order, memory_bytes=_WAITING_BYTES // 8, combine=self._combined)
+
+    def add(self, clonotypes: pa.RecordBatch) -> None:
+        """Add clonotypes: ``subjects``, ``rows`` and, if there are any, path counts, which may be text."""
+        subjects = np.asarray(clonotypes["subjects"])
+        self._clonotypes += np.bincount(subjects, minlength=self._rows.size)
+        np.add.at(self._rows, subjects, np.asarray(clonotypes["rows"]))
+        if self._counted:
+            known = np.asarray(clonotypes[PATH_COUNT].is_valid())
+            values = np.asarray(clonotypes[PATH_COUNT].drop_null().cast(pa.float64(), safe=False))
+            self._known += np.bincount(subjects[known], minlength=self._rows.size)
+            self._zeros += np.bincount(subjects[known][values == 0], minlength=self._rows.size)
+            self._runs.add(
+                pa.record_batch(
+                    {"subjects": subjects[known], "value": values, "n": np.ones(values.size, np.int64)}
+                )
+            )
+
+    def table(self) -> pa.Table:
+        """What `SharingSummary.distribution` tells."""
+        levels = np.flatnonzero(self._clonotypes)
+        found: dict[str, Any] = {
+            "subjects": pa.array(levels, pa.int32()),
+            "clonotypes": self._clonotypes[levels],
+            "rows": self._rows[levels],
+        }
+        if self._counted:
+            found |= {"counted": self._known[levels], "zero_counts": self._zeros[levels]}
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._known[levels])])
+            wanted: dict[int, float] = {}
+            places = {name: q * np.maximum(np.diff(ends) - 1, 0) for name, q in self._QUANTILES.items()}
+            for place in places.values():
+                wanted |= dict.fromkeys((ends[:-1] + np.floor(place).astype(np.int64)).tolist(), np.nan)
+                wanted |= dict.fromkeys((ends[:-1] + np.ceil(place).astype(np.int64)).tolist(), np.nan)
+            self._find(wanted)
+            for name, place in places.items():
+                both = (
+                    (wanted[int(e + np.floor(p))], wanted[int(e + np.ceil(p))], p % 1)
+                    for e, p in zip(ends, place, strict=False)
+                )
+                values = [float(np.quantile([low, high], part)) for low, high, part in both]
+                found[f"{PATH_COUNT}_{name}"] = pa.array(values, mask=np.diff(ends) == 0)
+        return pa.table(found)
+
+    def _find(self, wanted: dict[int, float]) -> None:
+        """The path counts at some places in their order, level by level."""
+        places, first = np.array(sorted(wanted)), 0
+        for rows in self._runs.drain():
+            last = first + np.cumsum(np.asarray(rows["n"]))
+            here = places[(places >= first) & (places < last[-1])]
+            at = np.searchsorted(last, here, side="right")
+            wanted.update(zip(here.tolist(), np.asarray(rows["value"])[at].tolist(), strict=True))
+            first = int(last[-1])
+
+    @staticmethod
+    def _combined(rows: pa.RecordBatch) -> pa.RecordBatch:
+        starts = run_starts(rows, ("subjects", "value"))
+        n = np.add.reduceat(np.asarray(rows["n"]), starts) if starts.size else starts
+        taken = rows.take(pa.array(starts))
+        return pa.record_batch([taken["subjects"], taken["value"], pa.array(n)], schema=rows.schema)
+
+
+class _SharedRows:
+    """Puts grouped blocks together: `add` all, `finish`, then take `clonotypes` and `pairs`, each once.
+
+    Rows that wait are in `blocks`. `with_pairs`: whether pairs of clonotype and subject are wanted.
+    """
+
+    def __init__(
+        self,
+        grouper: ClonotypeGrouper,
+        blocks: SpilledBlocks,
+        settings: SharingSettings,
+        generation: ClonotypeGeneration | None,
+        *,
+        with_pairs: bool,
+        overlap_depth: int | None,
+    ) -> None:
+        self.grouper, self._blocks, self._settings = grouper, blocks, settings
+        self._key = grouper.key.columns
+        self._generation, self._depth = generation, overlap_depth
+        self.left_out: Counter[str] = Counter()
+        self.rows: Counter[str] = Counter()
+        self._copies: Counter[str] = Counter()
+        self._conditions: dict[str, set[str]] = {}
+        self._place = self._kind = 0
+        self._path_counts: pa.DataType | None = None
+        self._runs = self._sorted([*self._key, "subject"], self._combined)
+        self._found = self._sorted(self._key, shared_first=True)
+        self._pairs = self._sorted([*self._key, "subject"], shared_first=True) if with_pairs else None
+        self.expected: ExpectedSharing | None = None
+        self.overlaps: pa.Table | None = None
+        self.condition: ConditionTest | None = None
+
+    def add(self, part: GroupedRows) -> None:
+        """Add a block, the next one of the input."""
+        self.rows.update(part.subjects)
+        self._copies.update(part.copies)
+        self.left_out.update(part.left_out)
+        for subject, names in part.conditions.items():
+            self._conditions.setdefault(subject, set()).update(names)
+        table = part.table
+        if self.grouper.counted:
+            self._path_counts = table[PATH_COUNT].type
+            if pa.types.is_large_string(self._path_counts):
+                self._kind = max(self._kind, self.grouper.kind_of(table[PATH_COUNT]))
+            place = np.arange(self._place, self._place + table.num_rows)
+            self._place += table.num_rows
+            table = table.append_column("place", pa.array(place))
+        for rows in table.combine_chunks().to_batches():
+            self._runs.add(rows)
+
+    def finish(self, source: str) -> None:
+        """Tell the clonotypes; `source` is where rows come from, for errors."""
+        names = sorted(self.rows)
+        subjects = pa.array(names, pa.large_string())
+        if self._settings.condition is not None:
+            self.condition = ConditionTest.of(source, self._settings.condition, self._conditions, names)
+        overlaps = None
+        if self._depth is not None:
+            overlaps = Overlaps(names, [self._copies[name] for name in names], self._depth)
+        levels = _Levels(self._blocks, len(names), self.grouper.counted)
+        observed, waiting = ObservedSharing.of_subjects(len(names)), list[int]()
+        for pairs in chain(whole_runs(self._runs.drain(), self._key), [self._blank_pairs()]):
+            first = run_starts(pairs, self._key)
+            sizes = np.diff(first, append=pairs.num_rows)
+            of = np.repeat(np.arange(first.size), sizes)
+            who = np.asarray(pc.index_in(pairs["subject"], value_set=subjects))
+            columns = self._told(pairs, first, sizes)
+            levels.add(pa.record_batch(columns))
+            if self.condition is not None:
+                columns |= self.condition.counted(of, who, sizes)
+            if overlaps is not None:
+                overlaps.add(of, who, pairs[self.grouper.sums[-1]], pairs["rows"])
+            if self._pairs is not None:
+                self._pairs.add(
+                    _without(pairs, PATH_COUNT, "place").append_column(
+                        "subjects", columns["subjects"].take(of)
+                    )
+                )
+            if self._generation is not None:
+                columns |= self._generated(columns, sizes, observed, of, who)
+                waiting.append(self._blocks.put(pa.record_batch(columns)))
+            else:
+                self._blank = pa.record_batch(columns)
+                self._found.add(self._blank)
+        self.levels = levels.table()
+        self.overlaps = None if overlaps is None else overlaps.table()
+        if self._generation is not None:
+            self.expected = ExpectedSharing(self._generation, observed)
+            self._add_chances(self.expected, waiting, int(observed.levels.sum()))
+
+    @property
+    def total(self) -> int:
+        """Rows added."""
+        return self.rows.total() + self.left_out.total()
+
+    def summary(self) -> dict[str, Any]:
+        """Fields of `SharingSummary`."""
+        return {
+            "key": self._settings.key,
+            "subjects": dict(sorted(self.rows.items())),
+            "left_out": dict(self.left_out),
+            "distribution": self.levels,
+            "expected": self.expected,
+            "overlaps": self.overlaps,
+        }
+
+    def clonotypes(self) -> Iterator[pa.RecordBatch]:
+        """The clonotypes, those of most subjects first, then by their key; in the end no rows."""
+        for rows in chain(self._found.drain(), [self._blank]):
+            columns = _columns(rows)
+            if self.grouper.counted and pa.types.is_large_string(columns[PATH_COUNT].type):
+                columns[PATH_COUNT] = columns[PATH_COUNT].cast(_KINDS[self._kind])
+            if self.condition is not None:
+                columns |= self.condition.tested(rows)
+            yield pa.record_batch(columns)
+
+    def pairs(self) -> Iterator[pa.RecordBatch]:
+        """Clonotypes and subjects in the same order; in the end no rows."""
+        drained = self._pairs.drain() if self._pairs is not None else iter(())
+        yield from (_without(rows, "subjects") for rows in drained)
+        yield _without(self._blank_pairs(), PATH_COUNT, "place")
+
+    def _blank_pairs(self) -> pa.RecordBatch:
+        """No rows."""
+        table = self.grouper.empty()
+        if self.grouper.counted:
+            table = table.append_column("place", pa.array([], pa.int64()))
+            if self._path_counts is not None:
+                at = table.schema.get_field_index(PATH_COUNT)
+                table = table.set_column(at, PATH_COUNT, pa.array([], self._path_counts))
+        return pa.RecordBatch.from_pydict({name: table[name].combine_chunks() for name in table.column_names})
+
+    def _sorted(self, names: Sequence[str], combine: Any = None, *, shared_first: bool = False) -> SortedRuns:
+        order: dict[str, Direction] = {"subjects": "descending"} if shared_first else {}
+        order |= dict.fromkeys(names, "ascending")
+        return SortedRuns(self._blocks, order, memory_bytes=_WAITING_BYTES, combine=combine)
+
+    def _combined(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """One row of equal ones: sums, and the first path count."""
+        starts = run_starts(rows, [*self._key, "subject"])
+        if starts.size == rows.num_rows:
+            return rows
+        columns = {**_columns(rows.take(pa.array(starts))), **self._sums(rows, starts)}
+        return pa.record_batch(columns, schema=rows.schema)
+
+    def _sums(self, rows: pa.RecordBatch, starts: _Ints) -> dict[str, pa.Array]:
+        """Sums over groups of rows, null where all are null; and the first path count with its place."""
+        found: dict[str, pa.Array] = {}
+        for name in self.grouper.sums:
+            none = ~np.logical_or.reduceat(np.asarray(rows[name].is_valid()), starts)
+            found[name] = pa.array(np.add.reduceat(np.asarray(rows[name].fill_null(0)), starts), mask=none)
+        if self.grouper.counted:
+            place = np.asarray(rows["place"]) + np.where(np.asarray(rows[PATH_COUNT].is_valid()), 0, 1 << 62)
+            least = np.repeat(np.minimum.reduceat(place, starts), np.diff(starts, append=rows.num_rows))
+            first = rows.take(pa.array(np.flatnonzero(place == least)))
+            found |= {PATH_COUNT: first[PATH_COUNT], "place": first["place"]}
+        return found
+
+    def _told(self, pairs: pa.RecordBatch, first: _Ints, sizes: _Ints) -> dict[str, pa.Array]:
+        """Columns of the clonotypes of pairs, of which each begins at `first` and has so many (`sizes`)."""
+        taken = pairs.take(pa.array(first))
+        columns = {name: taken[name] for name in self._key}
+        columns["subjects"] = pa.array(sizes, pa.int32())
+        columns |= {name: column for name, column in self._sums(pairs, first).items() if name != "place"}
+        if self._settings.list_subjects:
+            ends = pa.array(np.append(first, pairs.num_rows), pa.int32())
+            columns["subject_ids"] = pa.ListArray.from_arrays(ends, pairs["subject"].cast(pa.string()))
+        return columns
+
+    def _generated(
+        self, columns: dict[str, pa.Array], sizes: _Ints, observed: ObservedSharing, of: _Ints, who: _Ints
+    ) -> dict[str, pa.Array]:
+        """Generation probabilities of clonotypes; those that the model can make are added to `observed`."""
+        assert self._generation is not None
+        pgen, status = self._generation.pgen(pa.record_batch({name: columns[name] for name in self._key}))
+        made = np.asarray(pc.equal(status, "ok"))
+        observed.levels += np.bincount(sizes[made], minlength=observed.levels.size)
+        observed.distinct += np.bincount(who[made[of]], minlength=observed.distinct.size)
+        unknown = np.asarray(pc.is_in(status, pa.array(["nonproductive", *STATUSES[1:]])))
+        return {"pgen": pa.array(pgen, mask=unknown), "pgen_status": status}
+
+    def _add_chances(self, expected: ExpectedSharing, waiting: Sequence[int], tested: int) -> None:
+        """Add what is expected of all clonotypes, of which `tested` are tested."""
+        ranked = SortedRuns(self._blocks, {"p_sharing": "descending"}, memory_bytes=_WAITING_BYTES)
+        rank = 0
+        for rows in map(self._blocks.take, waiting):
+            made = np.asarray(pc.equal(rows["pgen_status"], "ok"))
+            pgen = np.where(made, np.asarray(rows["pgen"].fill_null(0)), 1.0)
+            subjects, p = expected.chances(pgen, np.asarray(rows["subjects"]))
+            rows = rows.append_column("expected_subjects", pa.array(subjects, mask=~made))
+            rows = rows.append_column("p_sharing", pa.array(p, mask=~made))
+            low = made & (p < 1)
+            rank += int(low.sum())
+            ranked.add(rows.filter(pa.array(low)))
+            # Those of one subject are as expected, whatever the others are.
+            rest = rows.filter(pa.array(~low))
+            self._blank = rest.append_column("q_sharing", rest["p_sharing"])
+            self._found.add(self._blank)
+        self._blank = self._blank.slice(0, 0)
+        least = 1.0
+        for rows in whole_runs(ranked.drain(), ("p_sharing",)):
+            starts = run_starts(rows, ("p_sharing",))
+            ranks = rank - np.repeat(starts, np.diff(starts, append=rows.num_rows))
+            q = np.minimum.accumulate(np.minimum(np.asarray(rows["p_sharing"]) * tested / ranks, least))
+            self._found.add(rows.append_column("q_sharing", pa.array(q)))
+            least, rank = float(q[-1]), rank - rows.num_rows
+
+
+def _columns(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(rows.schema.names, rows.columns, strict=True))
+
+
+def _without(rows: pa.RecordBatch, *names: str) -> pa.RecordBatch:
+    return rows.select([name for name in rows.schema.names if name not in names])
+
+
+@dataclass(frozen=True, slots=True)
+class RankCorrelation:
+    """Spearman's rank correlation, from -1 to 1, of n pairs; NaN where one of the two does not vary."""
+
+    rho: float
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharingSummary:
+    """How clonotypes are shared, without their tables.
+
+    Attributes
+    ----------
+    key
+        What makes a clonotype, as in `SharingSettings`.
+    subjects
+        Every subject with its number of rows, in alphabetical order.
+    left_out
+        Rows that are in no clonotype, by reason.
+    distribution
+        Clonotypes by the number of subjects that have them: columns subjects, clonotypes and rows; where
+        there are path counts also counted (clonotypes that have one), zero_counts, and path_count_q25,
+        path_count_median and path_count_q75 over the counted ones.
+    expected
+        What generation leads to expect, if that was asked for.
+    overlaps
+        How alike any two subjects are, if that was asked for.
+    """
+
+    key: str
+    subjects: Mapping[str, int]
+    left_out: Mapping[str, int]
+    distribution: pa.Table
+    expected: ExpectedSharing | None = None
+    overlaps: pa.Table | None = None
+
+    @property
+    def rows(self) -> int:
+        """All input rows, those left out included."""
+        return sum(self.subjects.values()) + sum(self.left_out.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharingTable(SharingSummary):
+    """How clonotypes are shared, with their tables.
+
+    Attributes
+    ----------
+    clonotypes
+        One row per clonotype: junction (or junction_aa), v_gene and j_gene as far as the key has them,
+        subjects (int32), rows, and duplicate_count and path_count (of nucleotides) where the input has them;
+        then what was asked for. The most shared ones first, then by the columns of the key.
+    by_subject
+        One row per clonotype and subject, in the same order: the columns of the key, subject, rows, and
+        duplicate_count where the input has it.
+    """
+
+    clonotypes: pa.Table
+    by_subject: pa.Table
+
+    def correlation(self) -> RankCorrelation:
+        """Spearman's rank correlation of path count and number of subjects, over clonotypes with a count.
+
+        Raises
+        ------
+        InvalidInput
+            If the input had no path counts.
+        """
+        if PATH_COUNT not in self.clonotypes.column_names:
+            raise InvalidInput(
+                "path_count",
+                found="a table without this column",
+                expected="an output of plait vdj count",
+            )
+        counts = self._path_counts()
+        known = ~np.isnan(counts)
+        ranks = _ranks(counts[known]), _ranks(self.clonotypes["subjects"].to_numpy()[known])
+        n = int(known.sum())
+        if n == 0 or any(np.all(r == r[0]) for r in ranks):
+            return RankCorrelation(float("nan"), n)
+        return RankCorrelation(float(np.corrcoef(*ranks)[0, 1]), n)
+
+    def _path_counts(self) -> NDArray[np.float64]:
+        """The path counts as floating-point numbers, rounded above 2^53; NaN where there is none."""
+        column = self.clonotypes[PATH_COUNT].cast(pa.float64(), safe=False)
+        values: NDArray[np.float64] = column.to_numpy()
+        return values
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, place, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    mean: NDArray[np.float64] = (last - (sizes - 1) / 2)[place]
+    return mean
+
+
+def sharing(
+    source: _Source,
+    *,
+    settings: SharingSettings | None = None,
+    generation: GenerationSettings | None = None,
+    overlap_depth: int | None = None,
+    subject: str | None = None,
+    layout: LayoutChoice = AUTO,
+    executor: Executor | None = None,
+) -> SharingTable:
+    """Count in how many individuals each clonotype occurs, and how often in each.
+
+    Junctions are compared in upper case. The V and the J gene are the first gene of the call, as it is
+    written, without its allele; so tables of one naming style belong together.
+
+    Parameters
+    ----------
+    source
+        An Arrow table, or one or more files as for ``plait vdj count``, outputs of it included.
+    settings
+        What a clonotype is and what is told of it; by default junction, V and J gene, and counts alone.
+    generation
+        The model whose expectation every clonotype is compared with: columns ``pgen``, ``pgen_status``,
+        ``expected_subjects``, ``p_sharing`` and ``q_sharing``.
+    overlap_depth
+        Number of reads to which every subject is thinned out for the depth-corrected overlaps of any two, 0
+        for that of the smallest one; by default there are no overlaps.
+    subject, layout
+        As in `settings`, where they are given there.
+    executor
+        Where rows of files are grouped, before they are put together here; by default in this process. The
+        tables are the same.
+
+    Returns
+    -------
+    SharingTable
+        The clonotypes, whatever the order and the partition of the input.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no source or no such layout.
+    FormatError
+        If a file is not what it should be, or there is no column of subjects.
+
+    Notes
+    -----
+    Rows are put aside in a temporary folder where they are many; what is held in the end is the tables. A
+    clonotype's path count is its first one in input order that is not null; counts of different alleles of a
+    gene can differ.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from plait.vdj import sharing
+    >>> table = pa.table(
+    ...     {
+    ...         "junction": ["TGTGCCTTC", "tgtgccttc", "TGTAGCTTC"],
+    ...         "v_call": ["TRBV1*01", "TRBV1*01", "TRBV1*01"],
+    ...         "j_call": ["TRBJ1-1*01"] * 3,
+    ...         "subject_id": ["a", "b", "a"],
+    ...     }
+    ... )
+    >>> sharing(table).clonotypes.select(["junction", "subjects"]).to_pylist()
+    [{'junction': 'TGTGCCTTC', 'subjects': 2}, {'junction': 'TGTAGCTTC', 'subjects': 1}]
+    """
+    wanted = settings or SharingSettings(subject=subject, layout=layout)
+    with (
+        TemporaryDirectory(prefix="plait-") as folder,
+        _shared(source, wanted, generation, Path(folder) / "rows", True, overlap_depth, executor) as found,
+    ):
+        clonotypes = pa.Table.from_batches(found.clonotypes())
+        pairs = pa.Table.from_batches(found.pairs())
+        return SharingTable(
+            clonotypes=_with_clusters(clonotypes, pairs, wanted), by_subject=pairs, **found.summary()
+        )
+
+
+class _Columns(NamedTuple):
+    """Columns of a source, and names of those that have a role."""
+
+    schema: pa.Schema
+    roles: Mapping[str, str]
+
+
+@contextmanager
+def _shared(
+    source: _Source,
+    settings: SharingSettings,
+    generation: GenerationSettings | None,
+    folder: Path,
+    with_pairs: bool,
+    overlap_depth: int | None,
+    executor: Executor | None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Iterator[_SharedRows]:
+    """The clonotypes of a source, with rows put aside in a folder."""
+    key = ClonotypeKey.named(settings.key)
+    required = [("junction_aa", "junction") if key.acids else ("junction",)]
+    required += [(f"{segment}_call",) for segment in "vj" if f"{segment}_gene" in key.columns]
+    made = None if generation is None else ClonotypeGeneration(generation, key)
+
+    def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> _SharedRows:
+        grouper = ClonotypeGrouper(name, table.schema, table.roles, settings)
+        return _SharedRows(
+            grouper, blocks, settings, made, with_pairs=with_pairs, overlap_depth=overlap_depth
+        )
+
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        chosen = layout_of("the table", settings.layout, source.schema.names, required=required)
+        table = ConvertedFile(TableInput(source), chosen, {})
+        roles = roles_of(table.schema, required)
+        with SpilledBlocks(folder) as blocks:
+            found = shared("the table", _Columns(table.schema, roles), blocks)
+            for block in table.batches(_BLOCK_ROWS):
+                found.add(found.grouper(block))
+            found.finish("the table")
+            yield found
+        return
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if not paths:
+        raise InvalidInput("paths", found="no input file", expected="at least one")
+    with RearrangementReader(
+        paths,
+        layout=settings.layout,
+        block_rows=_BLOCK_ROWS,
+        required=required,
+        named_subjects=settings.subject is None,
+    ) as reader:
+        name = ", ".join(path for path, _, _ in reader.identities)
+        columns = _Columns(reader.schema, reader.roles)
+        ClonotypeGrouper(name, reader.schema, reader.roles, settings)
+        with SpilledBlocks(folder) as blocks:
+            found = shared(name, columns, blocks)
+            with closing(_grouped_blocks(reader, found.grouper, executor or LocalExecutor(1))) as parts:
+                for part in parts:
+                    found.add(part)
+                    if progress is not None:
+                        progress(Progress(found.total, reader.bytes_read(), reader.total_bytes))
+            reader.check_unchanged()
+            found.finish(name)
+            yield found
+
+
+def _grouped_blocks(
+    reader: RearrangementReader, grouper: ClonotypeGrouper, executor: Executor
+) -> Generator[GroupedRows, None, None]:
+    """Blocks grouped one by one; workers read Parquet by themselves, text is sent to them."""
+    ranges = reader.ranges(grouper.columns) if executor.elsewhere else None
+    if ranges is not None:
+        return executor.map(grouper, ranges, named=lambda part: part.name)
+    blocks = (block.select(grouper.columns) for block in reader)
+    return executor.map(grouper, blocks, most=_MOST_BLOCKS, size=lambda block: int(block.nbytes))
+
+
+def _with_clusters(clonotypes: pa.Table, pairs: pa.Table, settings: SharingSettings) -> pa.Table:
+    if settings.mismatches is None and settings.edits is None:
+        return clonotypes
+    return clustered(
+        clonotypes,
+        pairs,
+        ClonotypeKey.named(settings.key).columns,
+        mismatches=settings.mismatches,
+        edits=settings.edits,
+        linkage=settings.clusters == "linkage",
+    )
+
+
+def share_files(
+    inputs: Sequence[_Path],
+    output: _Path,
+    *,
+    settings: SharingSettings | None = None,
+    generation: GenerationSettings | None = None,
+    by_subject: _Path | None = None,
+    overlap: _Path | None = None,
+    overlap_depth: int = 0,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SharingSummary:
+    """Count sharing over files, as `plait.vdj.sharing`, and write it to `output`.
+
+    `by_subject` is the table of clonotypes and subjects, or an AnnData file or zarr store of it, `overlap`
+    the table of pairs of subjects, if they are wanted.
+    """
+    wanted = settings or SharingSettings()
+    as_matrix = by_subject is not None and is_matrix(by_subject)
+    for path in (output, None if as_matrix else by_subject, overlap):
+        if path is not None:
+            table_suffix(path)
+            check_output(path, inputs)
+    near = wanted.mismatches is not None or wanted.edits is not None
+    folder, depth = Path(f"{os.fspath(output)}.sorting"), None if overlap is None else overlap_depth
+    with_pairs = near or by_subject is not None
+    with _shared(inputs, wanted, generation, folder, with_pairs, depth, executor, progress) as found:
+        told = SharingSummary(**found.summary())
+        facts = _facts(wanted, generation, told)
+        clonotypes, pairs = found.clonotypes(), found.pairs()
+        if near or as_matrix:
+            table, of_subjects = pa.Table.from_batches(clonotypes), pa.Table.from_batches(pairs)
+            table = _with_clusters(table, of_subjects, wanted)
+            clonotypes, pairs = iter(table.to_batches()), iter(of_subjects.to_batches())
+        _write(output, clonotypes, facts, inputs)
+        if by_subject is not None and as_matrix:
+            names = ClonotypeKey.named(wanted.key).columns
+            write_matrix(by_subject, table, of_subjects, list(told.subjects), names, json.dumps(facts))
+        elif by_subject is not None:
+            _write(by_subject, pairs, facts, [*inputs, output])
+        if told.overlaps is not None and overlap is not None:
+            _write(overlap, iter(told.overlaps.to_batches()), facts, [*inputs, output])
+    return told
+
+
+def _facts(
+    settings: SharingSettings,
+    generation: GenerationSettings | None,
+    told: SharingSummary,
+) -> dict[str, Any]:
+    """What a table was made from, but for its inputs."""
+    facts: dict[str, Any] = {
+        "version": __version__,
+        "rows": told.rows,
+        "subjects": dict(told.subjects),
+        "left_out": dict(told.left_out),
+    }
+    if told.key != SharingSettings().key:
+        facts["key"] = told.key
+    if settings.mismatches is not None or settings.edits is not None:
+        facts |= {"mismatches": settings.mismatches, "edits": settings.edits, "clusters": settings.clusters}
+    if generation is not None and told.expected is not None:
+        made = {**generation.model.identity(), "seed": generation.seed}
+        facts["expected"] = {**made, **told.expected.as_dict()}
+    return facts
+
+
+def _write(
+    output: _Path, batches: Iterator[pa.RecordBatch], facts: Mapping[str, Any], inputs: Sequence[_Path]
+) -> None:
+    """Write rows as a table, of at least one batch."""
+    first = next(batches)
+    told = {**facts, "inputs": [os.path.realpath(path) for path in inputs]}
+    metadata = {"plait.sharing": json.dumps(told, sort_keys=True)}
+    with open_table(output, first.schema, metadata=metadata, inputs=inputs) as writer:
+        for batch in reblock(chain([first], batches), _BATCH_ROWS):
+            writer.write(batch)
