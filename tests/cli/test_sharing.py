@@ -105,3 +105,71 @@ def test_bad_input(
     assert (found.status, found.out) == (2, "")
     assert message in found.err and "in.tsv" in found.err
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_expected_sharing(plait: Any, tmp_path: Path) -> None:
+    drawn, out = tmp_path / "drawn.parquet", tmp_path / "out.parquet"
+    assert plait("vdj", "generate", "--model", "human_TRB", "-n", "6000", "-o", drawn).status == 0
+    rows = pq.read_table(drawn)
+    pq.write_table(rows.append_column("subject_id", [[f"s{k % 3}" for k in range(6000)]]), drawn)
+    words = ("--key", "cdr3aa", "--model", "human_TRB", "--draws", "5000", "--device", "cpu")
+    found = plait("vdj", "sharing", drawn, *words, "-o", out)
+    assert found.status == 0 and "Selection factor" in found.out and "ratio" in found.out
+    assert max(len(line) for line in found.out.splitlines() if str(tmp_path) not in line) <= 80
+    table = pq.read_table(out)
+    assert table.column_names[-5:] == ["pgen", "pgen_status", "expected_subjects", "p_sharing", "q_sharing"]
+    facts = json.loads(table.schema.metadata[b"plait.sharing"])
+    assert facts["key"] == "cdr3aa" and facts["expected"]["model"] == "human_TRB"
+    wrong = plait("vdj", "sharing", drawn, *words, "--selection", "x", "-o", tmp_path / "o.tsv")
+    assert (wrong.status, wrong.out) == (2, "") and "expected fit, or a share above 0" in wrong.err
+
+
+SHARED = {
+    "junction_aa": ["CASSF", "CASSF", "CASSF", "CAWW", "CAWW", "CAWW", "CA*W", "CASSF"],
+    "v_call": ["TRBV1*01", "TRBV1*02", "TRBV2", "TRBV1", "TRBV1", "TRBV1", "TRBV1", "TRBV1"],
+    "subject_id": ["a", "b", "c", "a", "b", "c", "a", "d"],
+    "state": ["ill", "ill", "well", "ill", "ill", "well", "ill", "well"],
+    "duplicate_count": ["4", "1", "1", "6", "3", "9", "1", "5"],
+}
+
+
+def test_who_shares_what(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
+    """Amino acids alone, named subjects, two conditions and overlaps, of the columns that the key needs."""
+    out, overlap = tmp_path / "out.parquet", tmp_path / "overlap.tsv"
+    words = ("--key", "cdr3aa", "--list-subjects", "--condition", "state", "--overlap", overlap)
+    found = plait("vdj", "sharing", write_tsv(SHARED), *words, "-o", out)
+    assert found.status == 0 and "1 rows are in no clonotype: incomplete junction_aa." in found.out
+    rows = {row["junction_aa"]: row for row in pq.read_table(out).to_pylist()}
+    assert rows["CASSF"]["subject_ids"] == ["a", "b", "c", "d"] and rows["CAWW"]["subjects"] == 3
+    assert (rows["CAWW"]["subjects_ill"], rows["CAWW"]["subjects_well"]) == (2, 1)
+    assert rows["CAWW"]["p_condition"] == 1.0 and rows["CASSF"]["q_condition"] == 1.0
+    lines = [line.split("\t") for line in overlap.read_text().splitlines()]
+    assert lines[0][:6] == ["subject_a", "subject_b", "clonotypes_a", "clonotypes_b", "shared", "jaccard"]
+    assert lines[1][:6] == ["a", "b", "2", "2", "2", "1"] and lines[-1][4] == "1"
+    by_gene = plait("vdj", "sharing", write_tsv(SHARED), "--key", "cdr3aa+v", "-o", out)
+    assert by_gene.status == 0 and pq.read_table(out)["subjects"].to_pylist() == [3, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "message"),
+    [
+        ({}, ("--key", "cdr3"), "key: found 'cdr3', expected cdr3nt or cdr3aa"),
+        ({}, ("--key", "cdr3aa+j"), "missing: j_call"),
+        ({}, ("--key", "cdr3aa", "--condition", "age"), "expected a column 'age' of conditions"),
+        (
+            {"state": ["x"] * 8},
+            ("--key", "cdr3aa", "--condition", "state"),
+            "found 1 conditions ('x'), expected two",
+        ),
+        ({"state": list("ababcdef")}, ("--key", "cdr3aa", "--condition", "state"), "for subject 'a'"),
+        ({}, ("--key", "cdr3aa", "--overlap", "o.tsv", "--overlap-depth", "9"), "overlap_depth: found 9"),
+        ({}, ("--key", "cdr3aa", "--overlap", "o.csv"), "expected a name that ends in"),
+        ({}, ("--key", "cdr3aa", "--mismatches", "1", "--edits", "1"), "found both"),
+    ],
+)
+def test_wrong_requests(
+    plait: Any, write_tsv: Any, tmp_path: Path, changes: dict[str, Any], words: tuple[str, ...], message: str
+) -> None:
+    found = plait("vdj", "sharing", write_tsv(SHARED | changes), *words, "-o", tmp_path / "out.parquet")
+    assert (found.status, found.out) == (2, "") and message in found.err
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(("out", ".out", "o."))] == []

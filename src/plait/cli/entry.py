@@ -267,7 +267,13 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj scenarios": ("plait vdj scenarios clonotypes.tsv --model human_TRB --best 3 -o scenarios.tsv",),
     "vdj generate": ("plait vdj generate --model human_TRB -n 1000000 --seed 1 -o drawn.parquet",),
     "vdj infer": ("plait vdj infer clonotypes.tsv --germline mouse_trb -o model/",),
-    "vdj sharing": ("plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv",),
+    "vdj sharing": (
+        "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
+        "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
+    ),
+    "vdj diversity": (
+        "plait vdj diversity donors.tsv -o diversity.tsv --rarefaction curves.tsv --usage usage.tsv",
+    ),
     "vdj study": ("plait vdj study samples.csv --germline mouse_trb -o study/",),
     "vdj report": ("plait vdj report study/",),
     "align": (
@@ -334,6 +340,11 @@ for _name, _function, _help in (
         "sharing",
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
+    ),
+    (
+        "diversity",
+        "repertoires:diversity",
+        "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
     ),
     (
         "study",

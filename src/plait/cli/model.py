@@ -43,8 +43,9 @@ class GivenModel:
     Attributes
     ----------
     model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
+        The recombination model: human_TRB, which comes with plait; human_TRA, human_IGH, human_IGK,
+        human_IGL, mouse_TRA, mouse_TRB or righor_human_TRB, which plait[models] brings; a JSON file of
+        plait; or a folder of IGoR or OLGA.
     repair_anchors
         Mend genes of the model whose conserved codon is not where the model says, where there is one way to
         do so; each is named, and recorded in the provenance.

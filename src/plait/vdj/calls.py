@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -479,9 +480,8 @@ class TableCauses(RunningSums):
 
 
 def ends_of(v: Sequence[str | None], j: Sequence[str | None]) -> Ends:
-    """Gene ends to compare with, each once: V from the conserved codon on, J up to it, reversed."""
-    starts = tuple(dict.fromkeys(end for end in v if end))
-    return starts, tuple(dict.fromkeys(end[::-1] for end in j if end))
+    """Gene ends to compare with, sorted, each once: V from the conserved codon on, J up to it, reversed."""
+    return tuple(sorted({end for end in v if end})), tuple(sorted({end[::-1] for end in j if end}))
 
 
 @cache
@@ -491,13 +491,15 @@ def _bundled_ends(name: str) -> Ends:
 
 
 @cache
-def _others(genes: frozenset[str]) -> list[str]:
-    """Bundled sets of another species or locus: those that have few of these V genes."""
-    return [
-        name
+def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
+    """Bundled sets of another species or locus, those that have few of these V genes; and all their ends."""
+    found = {
+        name: _bundled_ends(name)
         for name in bundled_germlines()
         if 2 * len(genes & {a.gene for a in load_germline(name).v}) < max(len(genes), 1)
-    ]
+    }
+    v, j = (tuple(sorted({end for ends in found.values() for end in ends[side]})) for side in (0, 1))
+    return found, (v, j)
 
 
 class CauseFinder:
@@ -598,10 +600,14 @@ class CauseFinder:
 
     def _another(self, text: str) -> str:
         """The bundled set whose ends match clearly more than those of the own one; empty if there is none."""
-        own = sum(_matched(text, self._ends))
-        others = ((sum(_matched(text, _bundled_ends(name))), name) for name in _others(self._v_genes))
-        score, name = max(others, default=(0, ""))
-        return name if score >= max(own + _MORE_ALIKE, 2 * _MATCHED) else ""
+        least = max(sum(_matched(text, self._ends)) + _MORE_ALIKE, 2 * _MATCHED)
+        others, together = _others(self._v_genes)
+        if sum(_matched(text, together)) < least:
+            return ""
+        score, name = max(
+            ((sum(_matched(text, ends)), name) for name, ends in others.items()), default=(0, "")
+        )
+        return name if score >= least else ""
 
     def _of_ends(self, text: str) -> str:
         if self._another(text):
@@ -631,8 +637,13 @@ def _common(a: str, b: str) -> int:
 
 def _matched(text: str, ends: Ends) -> tuple[int, int]:
     """Longest match of a V end and of a J end."""
-    v = max((_common(text, end) for end in ends[0]), default=0)
-    return v, max((_common(text[::-1], end) for end in ends[1]), default=0)
+    return _furthest(text, ends[0]), _furthest(text[::-1], ends[1])
+
+
+def _furthest(text: str, ends: Sequence[str]) -> int:
+    """Longest common beginning with one of the sorted ends: of one of the two between which it stands."""
+    at = bisect(ends, text)
+    return max((_common(text, end) for end in ends[max(at - 1, 0) : at + 1]), default=0)
 
 
 def _mutated(text: str, ends: Sequence[str]) -> bool:

@@ -534,15 +534,16 @@ class DCalls(NamedTuple):
 
 
 @shared
-def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, out: Any) -> None:
-    """Find the longest match with a D between V and J, the leftmost one of them, of `least` bases or more.
+def call_d(
+    reads: Any, words: Any, masks: Any, least: int, group: int, i: int, begin: int, end: int, out: Any
+) -> None:
+    """Find the longest match with a D in [begin, end), the leftmost one of them, of `least` bases or more.
 
-    `group` is the germline set; `out`, `DCalls` without a D so far, is changed in place.
+    `group` is the germline set; `out`, `DCalls` with a shorter D or none so far, is changed in place.
     """
     base = reads.starts[i]
-    end = reads.j.read_start[i]
     best = least
-    for a in range(reads.v.read_end[i], end):
+    for a in range(begin, end):
         if end - a < best:
             break
         for w in range(words.word_starts[group], words.word_starts[group + 1]):
@@ -557,7 +558,7 @@ def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, o
                 size += 1
             if size < best or size == 0:
                 continue
-            if size > best or out.allele[i] < 0:
+            if size > best or out.read_end[i] - out.read_start[i] < best:
                 best = size
                 out.ties[i] = 0
                 bit = lowest_bit(alive)
@@ -602,15 +603,17 @@ def d_places(germlines: Sequence[GermlineSet], d: Sequence[Sequence[Allele]]) ->
     return np.array(rows, np.int64).reshape(len(rows), longest + 1)
 
 
-def d_names(calls: DCalls, groups: NDArray[np.int64], d: Sequence[Sequence[Allele]]) -> pa.Array:
-    """Names of the D alleles with the longest match, that of the coordinates first.
+def names_of_ties(
+    first: NDArray[Any], ties: NDArray[np.int64], groups: NDArray[np.int64], names: Sequence[Sequence[str]]
+) -> pa.Array:
+    """Names whose bits are set in `ties`, that of number `first` before the others; null where it is -1.
 
-    `groups` are the germline sets of the reads, `d` the alleles of each.
+    `groups` are the germline sets of the reads, `names` those of each set.
     """
-    keys = np.stack([groups, calls.allele.astype(np.int64), calls.ties], axis=1)
+    keys = np.stack([groups, first.astype(np.int64), ties], axis=1)
     kinds, place = np.unique(keys, axis=0, return_inverse=True)
-    names: list[str | None] = []
-    for group, first, ties in kinds.tolist():
-        others = [k for k in range(len(d[group])) if ties >> k & 1 and k != first]
-        names.append(",".join(d[group][k].name for k in (first, *others)) if first >= 0 else None)
-    return pa.array(names, pa.string()).take(pa.array(place.ravel()))
+    found: list[str | None] = []
+    for group, own, bits in kinds.tolist():
+        others = [k for k in range(len(names[group])) if bits >> k & 1 and k != own]
+        found.append(",".join(names[group][k] for k in (own, *others)) if own >= 0 else None)
+    return pa.array(found, pa.string()).take(pa.array(place.ravel()))

@@ -66,7 +66,8 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.selection != "fit" and not 0 < self.selection <= 1:
+        share = self.selection
+        if share != "fit" and not (isinstance(share, int | float) and 0 < share <= 1):
             raise InvalidInput(
                 "selection", found=self.selection, expected="fit, or a share above 0 and up to 1"
             )
@@ -232,18 +233,16 @@ class ExpectedSharing:
         for _ in range(100):
             seen = -np.expm1(-n[:, None] * p) @ (share / p)
             slope = np.exp(-n[:, None] * p) @ share
-            step = (distinct - seen) / np.maximum(slope, 1e-300)
-            n = n + np.maximum(step, 0.0)
-            if not np.isfinite(n).all() or (n > 1e300).any():
-                raise InvalidInput(
-                    "model",
-                    found=f"{int(distinct.max()):,} different clonotypes in a subject",
-                    expected="no more than the model makes",
-                    hint="choose another key or model, or a larger selection factor",
-                )
+            step = np.maximum(distinct - seen, 0.0) / np.maximum(slope, 1e-300)
+            n = n + step
             if (step <= 1e-12 * n).all():
-                break
-        return n
+                return n
+        raise InvalidInput(
+            "model",
+            found=f"{int(distinct.max()):,} different clonotypes in a subject",
+            expected="no more than the model makes",
+            hint="choose another key or model, or a larger selection factor",
+        )
 
     def _public(self, selection: float) -> tuple[float, float]:
         """Expected number of clonotypes of two subjects or more, and its variance from the draws."""

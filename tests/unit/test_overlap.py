@@ -1,0 +1,91 @@
+"""Overlaps of subjects and tests of conditions: against their definitions, and against scipy."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control, fisher_exact
+
+from plait.vdj import SharingSettings, sharing
+from plait.vdj.repertoires.overlap import fisher_p
+
+#: Reads of clonotypes in subjects, by chance.
+COUNTS = st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4), min_size=1, max_size=8).filter(
+    lambda rows: all(sum(column) for column in zip(*rows, strict=True))
+)
+
+
+def as_rows(counts: list[list[int]], conditions: str = "xxyy") -> pa.Table:
+    rows = [
+        {
+            "junction": "ACGT"[k % 4] * (k + 3),
+            "v_call": "V",
+            "j_call": "J",
+            "subject_id": f"s{s}",
+            "duplicate_count": n,
+            "state": conditions[s],
+        }
+        for k, row in enumerate(counts)
+        for s, n in enumerate(row)
+        if n
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+@given(COUNTS)
+def test_measures_are_as_defined(counts: list[list[int]]) -> None:
+    found = sharing(as_rows(counts), overlap_depth=1).overlaps
+    assert found is not None
+    of = np.array(counts, float).T
+    share, kept = of / of.sum(axis=1, keepdims=True), 1 - (1 - 1 / of.sum(axis=1, keepdims=True)) ** of
+    for row, (a, b) in zip(found.to_pylist(), combinations(range(4), 2), strict=True):
+        assert (row["subject_a"], row["subject_b"]) == (f"s{a}", f"s{b}")
+        both, any_of = ((of[a] > 0) & (of[b] > 0)).sum(), ((of[a] > 0) | (of[b] > 0)).sum()
+        assert (row["shared"], row["clonotypes_a"], row["depth"]) == (both, (of[a] > 0).sum(), 1)
+        assert row["jaccard"] == pytest.approx(both / any_of)
+        simpson = (share[a] ** 2).sum() + (share[b] ** 2).sum()
+        assert row["morisita_horn"] == pytest.approx(2 * (share[a] * share[b]).sum() / simpson)
+        assert row["f2"] == pytest.approx(np.sqrt(share[a] * share[b]).sum())
+        shared = (kept[a] * kept[b]).sum()
+        assert row["shared_at_depth"] == pytest.approx(shared)
+        assert row["jaccard_at_depth"] == pytest.approx(shared / (kept[a].sum() + kept[b].sum() - shared))
+
+
+@given(a=st.integers(0, 9), b=st.integers(0, 12), more=st.tuples(st.integers(0, 9), st.integers(0, 9)))
+def test_fisher_against_scipy(a: int, b: int, more: tuple[int, int]) -> None:
+    expected = fisher_exact([[a, b], [more[0], more[1]]]).pvalue
+    assert fisher_p(a, b, (a + more[0], b + more[1])) == pytest.approx(expected, rel=1e-9)
+
+
+def test_conditions() -> None:
+    """Of two conditions, with a subject of neither; clonotypes of one subject are not tested."""
+    counts = [
+        [1, 1, 1, 0, 0, 0, 1],
+        [1, 1, 0, 1, 1, 0, 0],
+        [1, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 1, 1, 1, 0],
+        [1] * 7,
+    ]
+    states = ["ill"] * 3 + ["well"] * 3 + [""]
+    rows = as_rows(counts, states)  # type: ignore[arg-type]  # as good as letters
+    found = sharing(rows, settings=SharingSettings(condition="state")).clonotypes
+    told = found.sort_by("junction").to_pylist()
+    tested = [row for row in told if row["p_condition"] is not None]
+    assert len(tested) == 4
+    p = [
+        fisher_exact(
+            [[row["subjects_ill"], row["subjects_well"]], [3 - row["subjects_ill"], 3 - row["subjects_well"]]]
+        )
+        for row in tested
+    ]
+    assert [row["p_condition"] for row in tested] == pytest.approx([one.pvalue for one in p])
+    assert [row["q_condition"] for row in tested] == pytest.approx(
+        false_discovery_control([one.pvalue for one in p]).tolist()
+    )
+    assert math.isclose(min(row["p_condition"] for row in tested), 0.1)
