@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plait.cli.options import LayoutOption, OutputOption, WholeNumber
+from plait.cli.options import OutputOption, SheetSource, WholeNumber
+
+_SOURCE = SheetSource()
 
 
 def diversity(
@@ -20,7 +22,7 @@ def diversity(
     replicates: WholeNumber = 50,
     knots: WholeNumber = 20,
     subject: str | None = None,
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     threads: WholeNumber | None = None,
 ) -> None:
     """Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.
@@ -40,7 +42,7 @@ def diversity(
     differences
         Another table: usage under two conditions, with p-values and q-values.
     condition
-        Column with the condition of each row's subject.
+        Column of the inputs or of the sheet with the condition of each row's subject.
     downsample
         Draw so many copies of every subject, without replacement; subjects with fewer are left out.
     seed
@@ -50,9 +52,10 @@ def diversity(
     knots
         Sample sizes of a rarefaction curve.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
-    layout
-        Column names of the inputs.
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the inputs are.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -71,6 +74,11 @@ def diversity(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
     found = diversity_files(
-        inputs, outputs, settings=settings, subject=subject, layout=layout, executor=LocalExecutor(threads)
+        source.files(inputs),
+        outputs,
+        settings=settings,
+        subject=subject,
+        layout=source.choice,
+        executor=LocalExecutor(threads),
     )
     print(diversity_text(found, outputs), end="")
