@@ -105,8 +105,8 @@ def test_10x_contigs(tmp_path: Path) -> None:
         *("AAAC-1_contig_1", "AAAC-1", "TRB", "TRBV20-1", None, "TRBJ2-4"),
         *("TGCAGTGCTGATTTC", "CSADF", True, 12),
     ]
-    assert airr(rows[1], "locus v_call junction productive consensus_count") == [None, None, None, None, 403]
-    assert (rows[2]["productive"], rows[2]["input_productive"]) == (False, "FALSE")
+    assert airr(rows[1], "locus v_call junction productive reads") == [None, None, None, None, "403"]
+    assert airr(rows[2], "productive input_productive input_cdr3") == [False, "FALSE", "CAF"]
 
 
 def adaptive(*rows: tuple[str, ...]) -> str:

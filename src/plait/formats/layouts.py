@@ -63,7 +63,8 @@ class Layout:
     its first line.
 
     `names` says how genes are called; cells `missing` hold nothing; a junction is `partial` if the column of
-    this name holds one of these. `rounded` numbers of reads may be fractions; `ragged` lines may be short.
+    this name holds one of these. Columns `renamed` have the name of an AIRR field and hold something else.
+    `rounded` numbers of reads may be fractions; `ragged` lines may be short.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Layout:
     names: str = "plain"
     missing: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
+    renamed: tuple[str, ...] = ()
     rounded: bool = False
     ragged: bool = False
 
@@ -285,8 +287,8 @@ _Make: TypeAlias = Callable[[pa.RecordBatch, int], pa.Array]
 class ConvertedFile:
     """A file with AIRR fields behind its columns, and `facts`, texts that are the same in all rows.
 
-    Columns that have the name of a new one are called ``input_NAME``. FormatError, with its record, for what
-    cannot be read as the layout says.
+    Columns that have the name of a new one, or are `renamed`, are called ``input_NAME``. FormatError, with
+    its record, for what cannot be read as the layout says.
     """
 
     def __init__(self, file: InputFile, layout: Layout, facts: Mapping[str, str]) -> None:
@@ -299,10 +301,8 @@ class ConvertedFile:
         for name, text in facts.items():
             self._make[name] = pa.string(), partial(_repeated, text)
         taken = {*file.schema.names, *self._make}
-        kept = [
-            one.with_name(_free(one.name, taken) if one.name in self._make else one.name)
-            for one in file.schema
-        ]
+        hidden = {*self._make, *layout.renamed}
+        kept = [one.with_name(_free(one.name, taken)) if one.name in hidden else one for one in file.schema]
         self.schema = pa.schema([*kept, *((name, kind) for name, (kind, _) in self._make.items())])
         self._to_check = _LOOKED_AT if "junction" in self._make else 0
 
