@@ -45,11 +45,7 @@ def compared(name: str, rows: int, python: str, folder: Path) -> float:
         both = (mine > 0) & (other > 0)
         alone = int(((mine > 0) != (other > 0)).sum())
         largest = float((np.abs(mine - other) / other)[both].max(initial=0.0))
-        times = found["rows"] / found["seconds"] / (len(other) / told["found"][case]["seconds"])
-        print(
-            f"{name:<18}{case:<18}{largest:>10.1e} over {int(both.sum())}; {alone} zero in one alone; "
-            f"{times:,.0f} times as fast"
-        )
+        print(f"{name:<18}{case:<18}{largest:>10.1e} over {int(both.sum())}; {alone} zero in one alone")
         worst = max(worst, largest if not alone else np.inf)
     return worst
 

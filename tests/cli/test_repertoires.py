@@ -1,4 +1,4 @@
-"""``plait vdj diversity``."""
+"""``plait vdj diversity`` and ``neighbours``."""
 
 from __future__ import annotations
 
@@ -58,3 +58,44 @@ def test_bad_requests_leave_nothing(
     assert (found.status, found.out) == (2, "")
     assert message in found.err
     assert set(tmp_path.iterdir()) == before
+
+
+QUERY = {
+    "junction_aa": ["CAF", "CAAAAF"],
+    "v_call": ["TRBV1"] * 2,
+    "j_call": ["TRBJ1-1"] * 2,
+    "tag": ["x", "y"],
+}
+
+
+def test_neighbours(plait: Any, write_tsv: Any, tmp_path: Path) -> None:
+    query, table, out = write_tsv(QUERY, "query.tsv"), write_tsv(COLUMNS), tmp_path / "out.tsv"
+    found = plait("vdj", "neighbours", query, table, "--control", table, "-o", out)
+    assert (found.status, found.err) == (0, "")
+    assert "2 receptors, 2 clonotypes of 2 individuals" in found.out
+    header, first, second = (line.split("\t") for line in out.read_text().splitlines())
+    assert header[:6] == ["junction_aa", "v_call", "j_call", "tag", "neighbours", "neighbour_subjects"]
+    assert first[:7] == ["CAF", "TRBV1", "TRBJ1-1", "x", "2", "2", "3"] and second[4:7] == ["0", "0", "0"]
+    drawn = plait("vdj", "neighbours", query, table, "--model", "human_TRB", "--draws", "500", "-o", out)
+    assert drawn.status == 0 and "background of 500 junctions" in " ".join(drawn.out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "found none, expected one of them"),
+        (("--control", "in.tsv", "--model", "human_TRB"), "found both"),
+        (("--control", "in.tsv", "--edits", "4"), "edits"),
+        (("--control", "in.tsv", "--key", "cdr3nt"), "query.tsv"),
+        (("--control", "missing.tsv"), "missing.tsv"),
+    ],
+)
+def test_neighbours_bad_requests(
+    plait: Any, write_tsv: Any, tmp_path: Path, monkeypatch: Any, words: tuple[str, ...], message: str
+) -> None:
+    query, table = write_tsv(QUERY, "query.tsv"), write_tsv(COLUMNS)
+    monkeypatch.chdir(tmp_path)
+    found = plait("vdj", "neighbours", query, table, *words, "-o", "out.tsv")
+    assert (found.status, found.out) == (2, "")
+    assert message in found.err
+    assert not (tmp_path / "out.tsv").exists()

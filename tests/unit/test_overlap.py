@@ -89,3 +89,51 @@ def test_conditions() -> None:
         false_discovery_control([one.pvalue for one in p]).tolist()
     )
     assert math.isclose(min(row["p_condition"] for row in tested), 0.1)
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("AC", min_size=3, max_size=5), st.sampled_from("VW"), st.sampled_from("ab")),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_clusters_against_all_pairs(rows: list[tuple[str, str, str]]) -> None:
+    table = pa.table(dict(zip(("junction", "v_call", "subject_id"), zip(*rows, strict=True), strict=True)))
+    chosen = {"key": "cdr3nt+v", "mismatches": 1}
+    names = ("junction", "v_gene")
+
+    def told(clusters: str) -> list[dict[str, int]]:
+        settings = SharingSettings(**chosen, clusters=clusters)  # type: ignore[arg-type]  # one of two
+        return sharing(table, settings=settings).clonotypes.to_pylist()
+
+    linked, alone = told("linkage"), told("neighbours")
+    whose = {(t, v): {s for u, w, s in rows if (u, w) == (t, v)} for t, v, _ in rows}
+
+    def near(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+        return (
+            a[1] == b[1]
+            and len(a[0]) == len(b[0])
+            and sum(x != y for x, y in zip(a[0], b[0], strict=True)) < 2
+        )
+
+    for row in alone:
+        own = tuple(row[n] for n in names)
+        them = [other for other in whose if near(own, other)]
+        assert row["neighbours"] == len(them) - 1
+        assert row["neighbour_subjects"] == len(set().union(*(whose[other] for other in them)))
+    clusters = {tuple(row[n] for n in names): row["cluster"] for row in linked}
+    for a, b in combinations(clusters, 2):
+        assert not near(a, b) or clusters[a] == clusters[b]
+    for row in linked:
+        them = [other for other, cluster in clusters.items() if cluster == row["cluster"]]
+        assert row["cluster_size"] == len(them)
+        assert row["cluster_subjects"] == len(set().union(*(whose[other] for other in them)))
+        reached, before = {them[0]}, set()
+        while reached != before:
+            before = set(reached)
+            reached |= {other for other in them for one in before if near(one, other)}
+        assert reached == set(them)
+    assert list(dict.fromkeys(row["cluster"] for row in linked)) == list(
+        range(1, len(set(clusters.values())) + 1)
+    )

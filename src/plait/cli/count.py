@@ -1,4 +1,4 @@
-"""``plait vdj count``, ``explain`` and ``sharing``: path counts, and who shares what they count."""
+"""``plait vdj count`` and ``explain``: path counts, and where one comes from."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def count(
     overflow: OverflowOption = "null",
     source: SheetSource = _SOURCE,
     long: Flag = False,
+    min_v_identity: float | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
 ) -> None:
@@ -72,6 +73,9 @@ def count(
         What the inputs are.
     long
         Write one row per input row, D allele and model in the place of lists.
+    min_v_identity
+        Rows whose column v_identity is lower are not counted: their status is mutated. Left out, 0.98 for
+        immunoglobulins and 0 for T cell receptors; 0 counts all.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
@@ -100,6 +104,7 @@ def count(
             counter,
             layout=source.choice,
             long=long,
+            min_v_identity=min_v_identity,
             executor=executor,
             resume=run.resume,
             progress=progress,

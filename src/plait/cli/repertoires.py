@@ -1,12 +1,17 @@
-"""``plait vdj diversity``: how many clonotypes repertoires have, and how evenly."""
+"""``plait vdj diversity`` and ``neighbours``: how many clonotypes there are, and what is known of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from plait.cli.options import OutputOption, SheetSource, WholeNumber
+from cyclopts import Parameter
+
+from plait.cli.options import OutputOption, SheetSource, Source, WholeNumber, model_named
+from plait.errors import InvalidInput
 
 _SOURCE = SheetSource()
+_TABLES = Source()
 
 
 def diversity(
@@ -82,3 +87,70 @@ def diversity(
         executor=LocalExecutor(threads),
     )
     print(diversity_text(found, outputs), end="")
+
+
+def neighbours(
+    queries: Path,
+    *inputs: Path,
+    output: OutputOption,
+    model: str | None = None,
+    control: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
+    key: str = "cdr3aa+v+j",
+    mismatches: WholeNumber | None = None,
+    edits: WholeNumber | None = None,
+    draws: WholeNumber = 1_000_000,
+    seed: WholeNumber = 0,
+    subject: str | None = None,
+    source: Source = _TABLES,
+    threads: WholeNumber | None = None,
+) -> None:
+    """Count the clonotypes near receptors of known specificity, and tell which are more than by chance.
+
+    Parameters
+    ----------
+    queries
+        Table of receptors: junction_aa, v_call and j_call, and any other columns, which are kept.
+    inputs
+        Repertoires, as for plait vdj count: TSV (plain, .gz or .zst) or Parquet.
+    output
+        The table to write, one row per receptor: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    model
+        Background: junctions drawn from a recombination model, by name or path (see plait vdj pgen).
+    control
+        Background: tables of control repertoires, in the place of a model.
+    key
+        What is compared: cdr3aa or cdr3nt, behind it +v and +j for genes that have to be the same.
+    mismatches
+        Most mismatches between junctions of the same length; 1 if there is no --edits.
+    edits
+        Most insertions, deletions and substitutions, in the place of mismatches.
+    draws
+        Productive junctions drawn from the model.
+    seed
+        What the draws depend on.
+    subject
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the tables are.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    """
+    from plait.reports.repertoire_text import specificity_text
+    from plait.run.executor import LocalExecutor
+    from plait.vdj.repertoires.specificity import NeighbourSettings, specificity_file
+
+    if (model is None) == (not control):
+        found = "none" if model is None else "both"
+        raise InvalidInput("--model, --control", found=found, expected="one of them, as the background")
+    told = specificity_file(
+        queries,
+        inputs,
+        output,
+        control if model is None else model_named(model),
+        settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
+        subject=subject,
+        layout=source.choice,
+        executor=LocalExecutor(threads),
+    )
+    print(specificity_text(told, output), end="")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from plait.vdj.repertoires.diversity import RepertoireDiversity
     from plait.vdj.repertoires.expected import ExpectedSharing
     from plait.vdj.repertoires.sharing import SharingSummary
+    from plait.vdj.repertoires.specificity import Specificities
 
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MEANINGS["annotation"]
@@ -218,6 +219,24 @@ def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
         lines += ["", *_distribution_lines(found)]
     if found.expected is not None:
         lines += ["", *_expected_lines(found.expected, clonotypes)]
+    return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
+
+
+def specificity_text(found: Specificities, output: str | os.PathLike[str]) -> str:
+    """How many receptors of a query are near more clonotypes than by chance, in lines that fit a terminal."""
+    rows = found.table.select(["occurrences", "q_value"]).to_pylist()
+    near = sum(bool(row["occurrences"]) for row in rows)
+    more = sum(row["q_value"] is not None and row["q_value"] <= _MOST_Q for row in rows)
+    missing = sum(row["q_value"] is None for row in rows)
+    lines = [
+        f"{plural(len(rows), 'receptor')}, {found.clonotypes:,} clonotypes of {found.subjects:,} individuals"
+    ]
+    lines += paragraph(
+        f"{near:,} are near a clonotype, {more:,} near more than chance gives (q <= {_MOST_Q}), by a "
+        f"background of {found.background:,} junctions."
+    )
+    if missing:
+        lines += paragraph(f"{missing:,} have no junction, or lack a gene.")
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
 
 

@@ -40,6 +40,61 @@ STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
 STATUSES: Final = tuple(STATUS_MEANINGS)
 
+#: Where nothing else is said, immunoglobulins whose V is less like its germline are mutated, as in chronic
+#: lymphocytic leukaemia (Damle et al. 1999, Blood 94, 1840; Hamblin et al. 1999, Blood 94, 1848).
+_LEAST_V_IDENTITY: Final = 0.98
+_MUTATED: Final = STATUSES.index("mutated")
+
+
+class IdentityLimit(NamedTuple):
+    """Least share of V like its germline of rows that are not mutated; -1 where no column has it."""
+
+    least: float = 0.0
+    column: int = -1
+
+    @classmethod
+    def of(cls, given: float | None, locus: str, columns: list[str], names: Sequence[str]) -> IdentityLimit:
+        """The limit as `given`, or of a `locus`; v_identity, if it is there, joins the `columns` worked on.
+
+        `names` are all columns. InvalidInput for a limit that is none.
+        """
+        least = given if given is not None else _LEAST_V_IDENTITY if locus.startswith("IG") else 0.0
+        if not 0 <= least <= 1:
+            raise InvalidInput("min_v_identity", found=repr(given), expected="a number from 0 to 1")
+        if not least or "v_identity" not in names:
+            return cls()
+        columns.append("v_identity")
+        return cls(least, len(columns) - 1)
+
+    def mutated(self, columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
+        """Which rows lie below the limit; v_identity is a share, or above 1 in per cent."""
+        if self.column < 0:
+            return np.zeros(len(columns[0]), np.bool_)
+        given = columns[self.column]
+        try:
+            if not pa.types.is_floating(given.type):
+                text = pc.utf8_trim_whitespace(given.cast(pa.string()))
+                given = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+        except pa.ArrowInvalid as error:
+            told = str(error)[:80]
+            raise InvalidInput("v_identity", found=told, expected="numbers, or nothing") from error
+        share = given.to_numpy(zero_copy_only=False)
+        with np.errstate(invalid="ignore"):
+            found: NDArray[np.bool_] = np.where(share > 1, share / 100, share) < self.least
+        return found
+
+    def mark(self, status: NDArray[np.uint8], columns: Sequence[pa.Array]) -> None:
+        """Give rows that are mutated that status."""
+        status[self.mutated(columns)] = _MUTATED
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What provenance says of it."""
+        return {} if self.column < 0 else {"min_v_identity": self.least}
+
+
+ANY_IDENTITY: Final = IdentityLimit()
+
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
 
@@ -337,6 +392,12 @@ class ClonotypeKey(NamedTuple):
         """Columns that are equal within a clonotype."""
         junction = "junction_aa" if self.acids else "junction"
         return (junction, *(["v_gene"] if self.v else []), *(["j_gene"] if self.j else []))
+
+    @property
+    def required(self) -> list[tuple[str, ...]]:
+        """AIRR fields of which a table must have one each."""
+        calls = [(f"{segment}_call",) for segment in "vj" if getattr(self, segment)]
+        return [("junction_aa", "junction") if self.acids else ("junction",), *calls]
 
     def __str__(self) -> str:
         return f"cdr3{'aa' if self.acids else 'nt'}{'+v' if self.v else ''}{'+j' if self.j else ''}"

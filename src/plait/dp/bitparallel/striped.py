@@ -138,9 +138,7 @@ def _find_mismatches(
     hits: int,
 ) -> int:
     """Append the places of pattern g, whose sum of mismatches begins at `start`; returns all hits so far."""
-    begin, width = begin_sum(p, alg, start), width_of(lanes)
-    # In one row, so that a place is found without multiplying.
-    words = planes.words.reshape(1, planes.words.size)
+    begin, width, words = begin_sum(p, alg, start), width_of(lanes), planes.words
     for first in range(0, planes.width, 64):
         last = min(first + 64, planes.width)
         seen = alg.zero
@@ -167,7 +165,8 @@ def _find_mismatches(
 def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: Any, found: Any) -> int:
     """Places where patterns begin with at most as many mismatches as they may have; returns their number.
 
-    `rows` int64 (letters of the longest pattern,) is memory. Hits beyond the room for them are not written.
+    The words of `planes` are in one row here, so that a place is found without multiplying. `rows` int64
+    (letters of the longest pattern,) is memory. Hits beyond the room for them are not written.
     """
     alg = algebra_in_lanes(algebra, lanes)
     hits = 0

@@ -285,12 +285,11 @@ def _v_found(target: Target, index: GermlineIndex, items: Items, calls: _Calls) 
         calls.scores,
         calls.diagonals,
     )
-    space = 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
     ties = calls.alleles.sizes
     return Found(
         items.reads[calls.items],
         calls.scores,
-        index.v.scoring.support(calls.totals, space),
+        index.v.scoring.support(calls.totals, _space(index, items, calls)),
         calls.firsts - items.own.starts[calls.items],
         paths,
         replace(calls.alleles, values=calls.alleles.values - np.repeat(index.v.offsets[calls.sets], ties)),
@@ -318,10 +317,25 @@ def _j_beside(
     return found.replaced(missing, j_calls(target, index, items, places, max_evalue * _LEFT))
 
 
+def _hopeful(index: GermlineIndex, items: Items, calls: _Calls, max_evalue: float) -> NDArray[np.bool_]:
+    """Calls that the best J could make as good as the best V of their read that is good without any."""
+    reads = items.reads[calls.items]
+    best = np.zeros(reads.max(initial=0) + 1, np.int64)
+    sure = index.v.scoring.support(calls.totals, _space(index, items, calls)) <= max_evalue
+    np.maximum.at(best, reads[sure], calls.totals[sure])
+    return np.asarray(calls.totals + np.diff(index.j.words.bounds).max() >= best[reads])
+
+
+def _space(index: GermlineIndex, items: Items, calls: _Calls) -> NDArray[np.floating]:
+    """Pairs of bases in which a V was looked for."""
+    return 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
+
+
 def _answers(
     target: Target, index: GermlineIndex, items: Items, calls: _Calls, limits: Limits
 ) -> tuple[Answers, _Calls]:
     """The best call of each read that has a good one, and these calls."""
+    calls = calls.take(_hopeful(index, items, calls, limits.max_evalue))
     v = _v_found(target, index, items, calls)
     found = _j_beside(target, index, items, calls, v, limits.max_j_evalue)
     holds = index.holds_cys(calls.alleles.first, v.paths.germline_start, v.paths.germline_end)

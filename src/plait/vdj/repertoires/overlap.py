@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import bad_output, output_errors
+from plait.vdj.repertoires.neighbours import clusters
+from plait.vdj.repertoires.neighbours import pairs as near_pairs
 
 _Ints = NDArray[np.int64]
 
@@ -210,10 +212,6 @@ def clustered(
     ``cluster_subjects``; otherwise ``neighbours`` and ``neighbour_subjects``, of a clonotype and those near
     it. `pairs` (clonotype and subject) come in the order of the clonotypes.
     """
-    try:
-        near = importlib.import_module("plait.vdj.repertoires.neighbours")
-    except ImportError as error:
-        raise Unsupported("clusters of clonotypes", why="there is no search for neighbours yet") from error
     n = clonotypes.num_rows
     group = np.zeros(n, np.int64)
     for name in key[1:]:
@@ -221,17 +219,15 @@ def clustered(
         group = group * max(len(codes.dictionary), 1) + np.asarray(codes.indices)
     group = np.unique(group, return_inverse=True)[1].astype(np.int32)
     limit = {"mismatches": mismatches} if edits is None else {"edits": edits}
-    i, j = near.pairs(clonotypes[key[0]].combine_chunks(), group, **limit)
+    junctions = clonotypes[key[0]].combine_chunks()
     of = np.repeat(np.arange(n), np.asarray(clonotypes["subjects"]))
     who = np.asarray(pairs["subject"].combine_chunks().dictionary_encode().indices).astype(np.int64)
     if linkage:
-        label = near.single_linkage(n, i, j)
-        first = np.unique(label, return_index=True, return_inverse=True)
-        order = np.argsort(np.argsort(first[1]))
-        cluster = order[first[2]]
+        cluster = clusters(junctions, group, **limit)
         size, subjects = np.bincount(cluster)[cluster], _distinct(cluster[of], who, n)[cluster]
         found = {"cluster": cluster + 1, "cluster_size": size, "cluster_subjects": subjects}
     else:
+        i, j = near_pairs(junctions, group, **limit)
         sizes = np.asarray(clonotypes["subjects"]).astype(np.int64)
         centre, other = np.concatenate([i, j, np.arange(n)]), np.concatenate([j, i, np.arange(n)])
         starts = np.cumsum(sizes) - sizes

@@ -101,9 +101,9 @@ class SharingSettings:
         one_of("clusters", self.clusters, ("linkage", "neighbours"))
         if self.mismatches is not None and self.edits is not None:
             raise InvalidInput("mismatches, edits", found="both", expected="one of them, or none")
-        for name in ("mismatches", "edits"):
-            if getattr(self, name) is not None:
-                in_range(name, getattr(self, name), 1, 8)
+        for name, value, most in (("mismatches", self.mismatches, 8), ("edits", self.edits, 3)):
+            if value is not None:
+                in_range(name, value, 1, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -740,8 +740,6 @@ def _shared(
 ) -> Iterator[_SharedRows]:
     """The clonotypes of a source, with rows put aside in a folder."""
     key = ClonotypeKey.named(settings.key)
-    required = [("junction_aa", "junction") if key.acids else ("junction",)]
-    required += [(f"{segment}_call",) for segment in "vj" if f"{segment}_gene" in key.columns]
     made = None if generation is None else ClonotypeGeneration(generation, key)
 
     def shared(name: str, table: _Columns, blocks: SpilledBlocks) -> _SharedRows:
@@ -751,9 +749,9 @@ def _shared(
         )
 
     if isinstance(source, pa.Table | pa.RecordBatch):
-        chosen = layout_of("the table", settings.layout, source.schema.names, required=required)
+        chosen = layout_of("the table", settings.layout, source.schema.names, required=key.required)
         table = ConvertedFile(TableInput(source), chosen, {})
-        roles = roles_of(table.schema, required)
+        roles = roles_of(table.schema, key.required)
         with SpilledBlocks(folder) as blocks:
             found = shared("the table", _Columns(table.schema, roles), blocks)
             for block in table.batches(_BLOCK_ROWS):
@@ -768,7 +766,7 @@ def _shared(
         paths,
         layout=settings.layout,
         block_rows=_BLOCK_ROWS,
-        required=required,
+        required=key.required,
         named_subjects=settings.subject is None,
     ) as reader:
         name = ", ".join(path for path, _, _ in reader.identities)
