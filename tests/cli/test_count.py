@@ -142,8 +142,10 @@ def test_layout(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> 
     names = {"junction": "CDR3.nt", "v_call": "V.name", "j_call": "J.name", "subject_id": "Sample"}
     path = write_tsv({names[name]: values for name, values in rows.items()})
     out = tmp_path / "out.tsv"
-    assert plait("vdj", "count", path, *BASE, "--layout", "immunarch", "-o", out).status == 0
-    assert out.read_text().startswith("CDR3.nt\tV.name\tJ.name\tSample\tstatus\tpath_count\t")
+    assert plait("vdj", "count", path, *BASE, "-o", out).status == 0
+    assert out.read_text().startswith(
+        "CDR3.nt\tV.name\tJ.name\tSample\trepertoire_id\tsubject_id\tv_call\tj_call\tjunction\tstatus\tpath_count\t"
+    )
 
 
 def test_the_summary(plait: Any, write_tsv: Any, mouse_rows: Any, tmp_path: Path) -> None:

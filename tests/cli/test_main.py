@@ -164,7 +164,7 @@ def test_a_closed_pipe_is_quiet(start_plait: Any) -> None:
 
 
 def test_options_offer_what_there_is() -> None:
-    from plait.formats.rearrangements import LAYOUTS
+    from plait.formats.layouts import LAYOUTS
     from plait.vdj import calls, models
     from plait.vdj.chain import Overflow
     from plait.vdj.germline import germline_set
@@ -172,7 +172,7 @@ def test_options_offer_what_there_is() -> None:
     assert get_args(options.AmbiguousOption) == calls.AMBIGUITY_POLICIES
     assert get_args(options.ChainOption) == ("auto", *get_args(germline_set.Chain))
     assert get_args(options.EmptyDOption) == get_args(models.EmptyD)
-    assert get_args(options.LayoutOption) == tuple(LAYOUTS)
+    assert get_args(options.LayoutOption) == ("auto", *LAYOUTS)
     assert get_args(options.ModelOption) == get_args(models.ModelName)
     assert get_args(options.OverflowOption) == get_args(Overflow)
 

@@ -7,8 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from plait.cli.options import LayoutOption, OutputOption, WholeNumber, model_named
+from plait.cli.options import OutputOption, SheetSource, Source, WholeNumber, model_named
 from plait.errors import InvalidInput
+
+_SOURCE = SheetSource()
+_TABLES = Source()
 
 
 def diversity(
@@ -25,7 +28,7 @@ def diversity(
     replicates: WholeNumber = 50,
     knots: WholeNumber = 20,
     subject: str | None = None,
-    layout: LayoutOption = "airr",
+    source: SheetSource = _SOURCE,
     threads: WholeNumber | None = None,
 ) -> None:
     """Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.
@@ -47,7 +50,7 @@ def diversity(
     figures
         Folder for figures, as PNG and SVG: clonotypes seen and estimated, by depth, and V genes by subject.
     condition
-        Column with the condition of each row's subject.
+        Column of the inputs or of the sheet with the condition of each row's subject.
     downsample
         Draw so many copies of every subject, without replacement; subjects with fewer are left out.
     seed
@@ -57,9 +60,10 @@ def diversity(
     knots
         Sample sizes of a rarefaction curve.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
-    layout
-        Column names of the inputs.
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the inputs are.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -83,7 +87,12 @@ def diversity(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
     found = diversity_files(
-        inputs, outputs, settings=settings, subject=subject, layout=layout, executor=LocalExecutor(threads)
+        source.files(inputs),
+        outputs,
+        settings=settings,
+        subject=subject,
+        layout=source.choice,
+        executor=LocalExecutor(threads),
     )
     if figures is not None:
         write_figures(diversity_figures(found), figures)
@@ -102,7 +111,7 @@ def neighbours(
     draws: WholeNumber = 1_000_000,
     seed: WholeNumber = 0,
     subject: str | None = None,
-    layout: LayoutOption = "airr",
+    source: Source = _TABLES,
     threads: WholeNumber | None = None,
 ) -> None:
     """Count the clonotypes near receptors of known specificity, and tell which are more than by chance.
@@ -130,9 +139,10 @@ def neighbours(
     seed
         What the draws depend on.
     subject
-        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
-    layout
-        Column names of all tables.
+        Column that tells subjects apart; by default subject_id, or what the layout has for it. Where a file
+        has none, its name is its subject.
+    source
+        What the tables are.
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
@@ -150,7 +160,7 @@ def neighbours(
         control if model is None else model_named(model),
         settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
         subject=subject,
-        layout=layout,
+        layout=source.choice,
         executor=LocalExecutor(threads),
     )
     print(specificity_text(told, output), end="")

@@ -20,7 +20,7 @@ import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput, Unsupported
 from plait.formats.atomic import AtomicFile, TextOutput, bad_output, check_not_input, encoder, output_errors
-from plait.formats.rearrangements import is_text
+from plait.formats.layouts import is_text
 from plait.types import WholeOrNot
 
 _PIECE_BYTES = 8 << 20
