@@ -44,7 +44,9 @@ def instructions_per_text(
     """
     shapes = model_shapes(model)
     chain = weighted_chain(model, shapes)
-    parts, texts, rows, _ = JunctionEncoder(model, shapes=shapes).encode(junctions, v_call, j_call, kind=kind)
+    parts, texts, rows, *_ = JunctionEncoder(model, shapes=shapes).encode(
+        junctions, v_call, j_call, kind=kind
+    )
     scratch = make_scratch(chain, parts, int(texts.length.max()), plain=kind == "nt")
     _COUNTS.clear()
     weigh_kernel.py_func(

@@ -10,12 +10,19 @@ The same options give the same files, to the byte::
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from support.read_library import Library, simulate_reads, write_fastq, write_truth
 from support.read_simulation import Sequencing
 
-from plait.vdj.germline import load_germline
+from plait.vdj.germline import GermlineSet, load_germline
+
+
+def functional(germline: GermlineSet) -> GermlineSet:
+    """A set without V and J pseudogenes and open reading frames."""
+    v, j = (tuple(a for a in part if a.functionality in (None, "F")) for part in (germline.v, germline.j))
+    return replace(germline, v=v, j=j)
 
 
 def options() -> argparse.Namespace:
@@ -81,7 +88,7 @@ def main() -> None:
         reads_per_umi=given.reads_per_umi,
         sequencing=sequencing,
     )
-    germlines = [load_germline(name) for name in given.germline.split(",")]
+    germlines = [functional(load_germline(name)) for name in given.germline.split(",")]
     reads = write_fastq(simulate_reads(germlines, library, seed=given.seed), given.output, given.mates)
     if given.truth is not None:
         write_truth(reads, given.truth)

@@ -24,6 +24,7 @@ from plait.devices.target import CpuTarget
 from plait.dp.intervals import gpu_fold, gpu_spans
 from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
 from plait.dp.intervals.tables import Strand
+from plait.folding import Restraints, mfe
 from plait.folding.energies import weigh
 from plait.folding.folds import FoldSettings, codes_checked
 from plait.lang.warps import WARP
@@ -88,19 +89,33 @@ def check() -> None:
         )
 
 
+def check_enforced() -> None:
+    """Constraints that are enforced, one a sequence, long ones among them."""
+    draw, asked = random.Random(5), FoldSettings(enforce=True)
+    texts = [
+        "".join(draw.choices("ACGU", k=size)) for size in (*(draw.randint(20, 120) for _ in range(200)), 700)
+    ]
+    known = []
+    for text in texts:
+        signs = ["."] * len(text)
+        best = mfe([text], threads=1).structures[0]
+        for k in draw.sample(range(len(text)), 4):
+            signs[k] = "x" if best[k] == "." else "|"
+        known.append(Restraints("".join(signs)))
+    one, two = (mfe(texts, asked, restraints=known, device=device) for device in ("cuda", "cpu"))
+    wrong = sum(a != b for a, b in zip(one.structures, two.structures, strict=True))
+    wrong += int((one.energies != two.energies).sum())
+    print(f"{len(texts)} with enforced constraints: {wrong} differ", flush=True)
+
+
 def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -> list[float]:
     """Seconds of the fill, of ways back, of sums, and of these with derivatives, with all on the device."""
-    both = (
-        (gpu_spans.fill_sequences, gpu_spans.fill_long),
-        (gpu_spans.derive_sequences, gpu_spans.derive_long),
-    )
     found = []
     with on_device(0):
         numbers, count = list(range(len(given))), len(given)
         piece = gpu_fold._Piece(fold_batch(given), numbers, 0)
-        n, batch = piece.step, piece.batch
-        found.append(least(lambda: piece.launch(both[0]))[0])
-        known = (batch.rule, batch.algebra, piece.weights, piece.texts, piece.lengths, piece.cells)
+        n = piece.step
+        found.append(least(lambda: piece.launch(gpu_spans.fill_spans))[0])
         if walk:
             room = cuda.to_device(np.zeros((1, 3 * n + 8), np.float32))
             room = (
@@ -109,17 +124,16 @@ def kernels(given: list[Strand], *, walk: bool = False, ensemble: bool = True) -
                 cuda.device_array((count, n), np.int32),
             )
             blocks = -(-count // WARP)
-            found.append(least(lambda: gpu_spans.walk_sequences.launch(blocks, WARP, *known, *room))[0])
+            walk_sequences = gpu_spans.walk_sequences
+            found.append(least(lambda: walk_sequences.launch(blocks, WARP, piece.given, *room))[0])
         if not ensemble:
             return [*found, 0.0, 0.0]
         sums = gpu_fold._Piece(sum_batch(given, 0.5 if n > 300 else 0.0), numbers, 0)
-        tables = [sums.table((n + 1) * n) for _ in range(2)]
-        by = gpu_spans.SpanDerivatives(*tables, sums.table(n + 1))
-        found.append(least(lambda: sums.launch(both[0]))[0])
+        found.append(least(lambda: sums.launch(gpu_spans.fill_spans))[0])
 
         def all_of_it() -> None:
-            sums.launch(both[0])
-            sums.launch(both[1], by)
+            sums.launch(gpu_spans.fill_spans)
+            sums.launch(gpu_spans.derive_spans)
 
         found.append(least(all_of_it)[0])
     return found
@@ -133,6 +147,7 @@ def main() -> None:
     gpu = CudaTarget((0,))
     print(gpu.description, flush=True)
     check()
+    check_enforced()
     short = strands(1 << 15, 76, 76)
     shapes = [(gpu_fold._WARPS, gpu_fold._BLOCKS)]
     if options.sweep:

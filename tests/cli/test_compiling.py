@@ -59,7 +59,7 @@ def test_whatever_is_compiled_is_told_once_and_in_no_rate(run: Any, tmp_path: Pa
     assert run(*generate, "-o", tmp_path / "second.tsv")[1] == ""
     # Another command needs other kernels, and says so although something is compiled.
     (tmp_path / "in.fasta").write_text(">a\nACGTACGTAA\n>b\nACGTTACGTA\n")
-    words = ("align", tmp_path / "in.fasta", "--pairs", "all", "--mode", "extension")
+    words = ("find", "ACGTACGT", tmp_path / "in.fasta", "--mismatches", 1)
     _, err = run(*words, "-o", tmp_path / "out.tsv")
     told = re.search(f"^{TOLD}", err, re.MULTILINE)
     assert told is not None and int(told[1]) == len(list((tmp_path / "cache").rglob("*.o"))) - 1

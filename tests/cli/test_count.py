@@ -190,7 +190,7 @@ def test_every_status_has_a_meaning() -> None:
     of_v = ["missing_v_call", "unknown_v_call", "ambiguous_v_call", "no_v_anchor"]
     of_junction = ["ok", "missing_junction", "invalid_symbol", "too_short", "too_long"]
     of_j = [name.replace("_v_", "_j_") for name in of_v]
-    assert list(STATUSES) == [*of_junction, *of_v, *of_j, "count_overflow"]
+    assert list(STATUSES) == [*of_junction, *of_v, *of_j, "count_overflow", "mutated"]
     assert all(STATUS_MEANINGS[name].strip() for name in STATUSES)
 
 

@@ -129,6 +129,11 @@ def test_reactivities_and_suboptimal_structures(tmp_path: Path, capsys: pytest.C
     assert first["suboptimal"] == ["((((....))))", "(((.....)))."]
     assert first["suboptimal_energies"] == [-5.4, -4.2]
     assert "with more suboptimal structures" not in capsys.readouterr().err
+    folded = tmp_path / "a.txt"
+    assert main(["fold", str(path), *words[:2], "-o", str(folded)]) == 0
+    assert main(["fold", "eval", str(folded), *words[:2]]) == 0
+    totals = [line for line in capsys.readouterr().out.splitlines() if line.startswith("((((")]
+    assert totals == ["((((....)))) ( -5.40)", "((((....)))) ( -6.09)"]
     assert main(["fold", str(path), "--suboptimal", "4", "--most", "2"]) == 0
     told = capsys.readouterr()
     assert "2 sequences with more suboptimal structures: the best 2 are written" in told.err
@@ -205,8 +210,12 @@ def test_reactivities_that_do_not_fit(
     path, other = tmp_path / "a.fa", tmp_path / "a.shape"
     path.write_text(">a\nACGU\n>b\nACGU\n")
     other.write_text(shape)
-    assert main(["fold", str(path), "--shape", str(other)]) == 2
-    assert told in capsys.readouterr().err
+    folded = tmp_path / "a.txt"
+    folded.write_text(">a\nACGU\n....\n>b\nACGU\n....\n")
+    for words in (["fold", str(path)], ["fold", "eval", str(folded)]):
+        assert main([*words, "--shape", str(other)]) == 2
+        told_now = capsys.readouterr()
+        assert told in told_now.err and not told_now.out
 
 
 def test_as_many_constraints_as_sequences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -237,7 +237,7 @@ def test_votes_as_interpreted() -> None:
         read_block([*reads, "", "ACGT", "N" * 30, "".join("ACGT"[k] for k in random.integers(0, 4, 90))])
     )
     words = INDEX.v.words
-    limits = VoteLimits(33, 4, 16, 5, 1, -1, 1)
+    limits = VoteLimits(1, 33, 4, 16, 5, 1, -1, 1)
 
     def memory() -> tuple[Any, Any]:
         return vote_scratch(INDEX.v, texts), _room()
@@ -268,7 +268,7 @@ def test_planes_score_as_letters_do() -> None:
         first = int(random.integers(len(own) - 40))
         read = changed(random, own[first : first + int(random.integers(30, 200))], 0.1, 0.0).replace("N", "A")
         texts = texts_of(read_block([read]))
-        limits = VoteLimits(33, 4, 1, 5, 1, -1, 0)
+        limits = VoteLimits(1, 33, 4, 1, 5, 1, -1, 0)
         vote_text(words, texts.codes, 0, len(read), 0, 0, limits, scratch, _room(), 0)
         diagonal = first + int(random.integers(-2, 3)) * int(random.integers(20))
         expected = segment_score(words, texts.codes, 0, len(read), 0, reference, diagonal)
@@ -293,7 +293,7 @@ def test_votes_go_on_where_there_was_no_room() -> None:
     texts = texts_of(read_block([rearranged(random, 0.02, 0.0) for _ in range(30)]))
     references = len(INDEX.v.queries)
     scratch = vote_scratch(INDEX.v, texts)
-    limits = VoteLimits(33, 4, 16, 5, 1, -1, 0)
+    limits = VoteLimits(1, 33, 4, 16, 5, 1, -1, 0)
     found = []
     for room in (20_000, 2 * references + 5):
         out = Candidates(*np.zeros((6, room), np.int64))

@@ -15,6 +15,9 @@ from plait.dp.intervals import gpu_fold
 from plait.dp.intervals.launches import ENSEMBLES, FOLDS, EnsembleBatch, FoldBatch
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.tables import Strand
+from plait.folding import FoldSettings, Restraints
+from plait.folding.constraints import molecule_of
+from plait.folding.folds import fold_molecules
 from plait.lang.algebras import PROBABILITY, SaturatingMaxPlus
 
 pytestmark = [pytest.mark.gpu, pytest.mark.cuda_simulator]
@@ -76,6 +79,23 @@ def test_probabilities() -> None:
         assert one.pairs.tolist() == other.pairs.tolist()
         assert np.abs(one.probabilities - other.probabilities).max(initial=0) < 1e-12
     assert sum(one.pairs.size for one in found) > 500
+
+
+@pytest.mark.usefixtures("few_threads")
+def test_enforced_constraints() -> None:
+    asked, draw, molecules = FoldSettings(enforce=True), random.Random(8), []
+    for size in (12, 26, 31):
+        sequence = "GC" + "".join(draw.choices("ACGU", k=size - 4)) + "GC"
+        constraint = "(" + "".join(draw.choices("...x|<>", k=size - 2)) + ")"
+        molecules.append(molecule_of(codes_of(sequence), Restraints(constraint), asked))
+    expected = fold_molecules(molecules, asked, CpuTarget(1))
+    found = fold_molecules(molecules, asked, CudaTarget((0,)))
+    for one, other, molecule in zip(found, expected, molecules, strict=True):
+        assert one.score == other.score
+        assert one.partners.tolist() == other.partners.tolist()
+        if molecule.forced is not None and one.score > -np.inf:
+            assert (one.partners[molecule.forced] >= 0).all()
+    assert sum(one.score > -np.inf for one in found) > 1
 
 
 def test_what_is_left_to_the_cpu() -> None:

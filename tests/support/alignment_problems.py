@@ -209,7 +209,7 @@ _COMPILED: dict[tuple[str, str], tuple[_Kernel, ...]] = {
     ),
     ("antidiagonal", "extension"): (("int16", _W16, "table16"),),
     ("tiles", "edges"): (("int16", _W16, "table16"), ("int16", 8, "profile8")),
-    ("tiles", "local"): (("int16", _W16, "table16"),),
+    ("tiles", "local"): (("int16", _W16, "table8"),),
     ("tiles", "extension"): (("int32", _W32, "profile16"),),
 }
 
@@ -231,7 +231,7 @@ _SELDOM: set[tuple[Any, ...]] = {
     ("antidiagonal", "local", "int32", _W32, "profile16", False),
     ("antidiagonal", "extension", "int16", _W16, "table16", True),
     ("tiles", "edges", "int16", 8, "profile8", False),
-    ("tiles", "local", "int16", _W16, "table16", True),
+    ("tiles", "local", "int16", _W16, "table8", True),
 }
 
 

@@ -68,7 +68,7 @@ def check_rows(
         With name and number of the first row that is wrong, and what is wrong with it.
     """
     settings = settings or AnnotationSettings()
-    if batch.schema != schema_of(settings.alignment_parts):
+    if batch.schema != schema_of(settings):
         raise AssertionError(f"schema differs: {batch.schema}")
     for number, row in enumerate(batch.to_pylist()):
         try:

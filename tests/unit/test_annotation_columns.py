@@ -20,6 +20,7 @@ from plait.vdj.reads.columns import text_array
 from plait.vdj.reads.rearrangements import (
     ALIGNMENT_PARTS,
     COLUMNS,
+    REGION_COLUMNS,
     SCHEMA,
     AnnotationSettings,
     RearrangementBuilder,
@@ -53,8 +54,9 @@ STRINGS = [
     "locus",
     "cdr3",
     "cdr3_aa",
-    "fwr4",
-    "fwr4_aa",
+    *(f"{name}{end}" for name in ("fwr1", "fwr2", "fwr3", "fwr4", "cdr1", "cdr2") for end in ("", "_aa")),
+    "c_call",
+    "d2_call",
     "np1",
     "np2",
     "repertoire_id",
@@ -184,7 +186,7 @@ def test_a_row_known_in_full() -> None:
 def test_types_are_those_of_the_airr_schema() -> None:
     assert set(REQUIRED) <= set(SCHEMA.names)
     assert len(set(SCHEMA.names)) == len(SCHEMA.names) and SCHEMA.names[-1] == "annotation_status"
-    for column in COLUMNS + ALIGNMENT_PARTS:
+    for column in COLUMNS + ALIGNMENT_PARTS + REGION_COLUMNS:
         if not column.airr:
             continue
         if column.name in STRINGS or re.search("_alignment(_aa)?$", column.name):
@@ -203,7 +205,8 @@ def test_columns_are_documented(repository: Path) -> None:
     text = (repository / "docs" / "reference" / "annotation-columns.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|$", text, re.MULTILINE)
     kinds = {pa.string(): "string", pa.bool_(): "bool", pa.int32(): "int32", pa.int64(): "int64"}
-    assert listed == [(c.name, kinds.get(c.type, "double"), c.meaning) for c in COLUMNS + ALIGNMENT_PARTS]
+    every = COLUMNS + ALIGNMENT_PARTS + REGION_COLUMNS
+    assert listed == [(c.name, kinds.get(c.type, "double"), c.meaning) for c in every]
 
 
 def test_no_reads_give_no_rows() -> None:

@@ -20,19 +20,20 @@ from support.folding import (
     weights_of,
 )
 
-from plait.devices.target import interpreted
+from plait.devices.target import ReferenceTarget, interpreted
+from plait.dp.intervals import launches
+from plait.dp.intervals.launches import FoldBatch
 from plait.dp.intervals.loops import _SPECIAL, hairpin_weight, inward_row, pair_type
 from plait.dp.intervals.nearest_neighbor import NearestNeighbor
 from plait.dp.intervals.rows import (
     Candidates,
     EveryStem,
+    Filled,
     Intervals,
-    OneSequence,
-    SequenceALane,
     fill_kernel,
 )
 from plait.dp.intervals.tables import Room, Strand, filled, strands_of
-from plait.dp.intervals.walk import walk_kernel
+from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.algebras import (
     BIG_COUNT,
     LOG_SUM,
@@ -66,12 +67,10 @@ def factors(seed: int, most: int = 60) -> Any:
 def rows(
     kernel: Any, lanes: Any, sequences: list[str], group: int, choose: Any, rule: Any, alg: Any, weights: Any
 ) -> tuple[Any, Intervals]:
-    strands = strands_of([Strand(codes_of(sequence)) for sequence in sequences], group, alg.one)
-    kept = Room().intervals(strands.longest, group, lanes.width, alg.zero)
-    memory = Room().memory(strands.longest, group, lanes.width, alg.zero)
-    layout = OneSequence() if group == 1 else SequenceALane()
-    kernel(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
-    return strands, kept
+    batch = FoldBatch(rule, alg, weights, [])
+    sweep = Room().sweep(lanes, choose, batch, [Strand(codes_of(one)) for one in sequences], group)
+    kernel(sweep)
+    return sweep.strands, sweep.kept
 
 
 def plain(sequence: str, rule: Any, alg: Any, weights: Any) -> Any:
@@ -172,7 +171,8 @@ def walked(
     strands = strands_of([Strand(codes_of(sequence))], 1, alg.one)
     partners = np.empty((1, n), np.int32)
     left = np.empty((3, n + 2), np.int64)
-    kernel(rule, alg, weights, strands, kept, np.array([n]), shares.reshape(1, -1), left, partners)
+    filled = Filled(rule, alg, weights, strands, kept)
+    kernel(filled, np.array([n]), shares.reshape(1, -1), left, partners)
     return [(i, int(j)) for i, j in enumerate(partners[0]) if i < j]
 
 
@@ -225,3 +225,32 @@ def test_hairpins_with_a_weight_of_their_own() -> None:
             assert (found != other) == known
             if known:
                 assert found == weights.values[0, _SPECIAL + number]
+
+
+def test_how_far_a_long_sequence_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "_LONG", 5)
+    table = np.full((1, 101), -np.inf, np.float32)
+    with launches._followed(table, 1, BEST.zero), launches._followed(table[:, :4], 1, BEST.zero):
+        assert launches.bases_done() == 0
+        # Half of the rows have three quarters of the cells.
+        table[0, 50:] = 1
+        assert launches.bases_done() == pytest.approx(76, abs=1)
+    with launches._followed(table, 2, BEST.zero):
+        assert launches.bases_done() == 0
+
+
+def test_long_sequences_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "_LONG", 5)
+    seen = []
+
+    def fold(sweep: Any, *more: Any) -> None:
+        interpreted(fold_kernel)(sweep, *more)
+        seen.append(launches.bases_done())
+
+    monkeypatch.setattr(launches, "_ENTRIES", (fold, *launches._ENTRIES[1:]))
+    batch = FoldBatch(
+        NearestNeighbor(np.float32(-1), np.float32(0)), BEST, scores(1), [Strand(codes_of("GGGAAACCC"))]
+    )
+    ReferenceTarget().launch(launches.FOLDS, batch)
+    assert seen == [10]
+    assert launches.bases_done() == 0

@@ -20,6 +20,7 @@ from plait.vdj.model import (
     read_model,
     write_model,
 )
+from plait.vdj.model.igor import MODEL_FILES
 from plait.vdj.model.recombination_model import read_model as home_of_read_model
 
 pytestmark = pytest.mark.interpreted(alone=True)
@@ -207,6 +208,66 @@ def test_missing_files(tmp_path: Path) -> None:
         bundled_model("none")
     assert all(bundled_model(name).name for name in bundled_models())
     assert read_model is home_of_read_model
+
+
+@pytest.fixture
+def righor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data of a package righor that has two small models."""
+    listed = []
+    for locus, folder in (("igk", "b_kappa"), ("trb", "t_beta")):
+        place = tmp_path / "righor_models" / "human" / folder
+        write_model(small_model(7, d=locus == "trb"), place)
+        names = ("params", "marginals", "v_gene_cdr3_anchors", "j_gene_cdr3_anchors")
+        files = dict(zip((f"filename_{name}" for name in names), MODEL_FILES, strict=True))
+        told = {"species": ["homo sapiens", "human"], "chain": ["kappa", locus], "description": "made up"}
+        listed.append(told | {key: f"human/{folder}/{name}" for key, name in files.items()})
+    (tmp_path / "righor_models" / "models.json").write_text(json.dumps(listed))
+    about = tmp_path / "righor-9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: righor\nVersion: 9.9\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path / "righor_models"
+
+
+def test_models_of_an_installed_package(righor: Path) -> None:
+    for name in ("human_IGK", "Human_igk", "righor_human_IGK"):
+        found = load_model(name)
+        assert (found.name, found.chain, found.v) == ("righor_human_IGK", "vj", small_model(7, d=False).v)
+    assert found.provenance["package"] == "righor 9.9 (MIT)"
+    assert found.provenance["files"][0] == "human/b_kappa/model_params.txt"
+    # What comes with plait goes before.
+    assert load_model("human_trb").name == "human_TRB"
+    assert load_model("righor_human_TRB").v == small_model(7, d=True).v
+    with pytest.raises(InvalidInput, match=r"human_TRB, .*did you mean righor_human_IGK\?"):
+        load_model("righor_human_IGKK")
+
+
+@pytest.mark.parametrize("text", ["{", "3", "[3]", "[{}]", '[{"chain": ["x"]}]'])
+def test_a_package_that_is_another_one(righor: Path, text: str) -> None:
+    (righor / "models.json").write_text(text)
+    with pytest.raises(FormatError, match=r"models\.json"):
+        load_model("human_IGK")
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.vdj.model.igor.installed_models", dict)
+    with pytest.raises(InvalidInput, match=r"pip install 'plait\[models\]'"):
+        load_model("human_IGH")
+
+
+def test_unknown_bases_before_the_anchor_do_no_harm(tmp_path: Path) -> None:
+    model = small_model(7)
+    write_model(model, tmp_path)
+    place = tmp_path / "model_params.txt"
+    gene = model.v[0]
+    assert gene.anchor is not None
+    longer = gene.sequence[: gene.anchor] + "ANC" + gene.sequence[gene.anchor :]
+    place.write_text(place.read_text().replace(f";{gene.sequence};0", f";{longer};0", 1))
+    table = tmp_path / "V_gene_CDR3_anchors.csv"
+    row = f"{gene.name},{gene.anchor}"
+    table.write_text(table.read_text().replace(row, f"{gene.name},{gene.anchor + 3}", 1))
+    found = read_model(tmp_path).v[0]
+    assert (found.anchor, found.sequence) == (1, "C" + gene.sequence[gene.anchor :])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.repertoires import simulated_repertoire
 
 from plait.alphabets import reverse_complement
@@ -18,6 +20,7 @@ from plait.dp.chain.sample import FIELDS
 from plait.reports.count_text import count_text
 from plait.reports.model_text import pgen_text
 from plait.run.rows import FinishedRun
+from plait.vdj.calls import _furthest
 from plait.vdj.count_files import CountSummary, count_files
 from plait.vdj.counting import PathCounter
 from plait.vdj.germline import GermlineSet, load_germline
@@ -245,3 +248,10 @@ def test_blocks_and_resumed_runs_tell_the_same(tmp_path: Path) -> None:
     parts[0].merge(parts[1])
     assert parts[0].causes.causes["reverse_complement"] == 128
     assert said(parts[0].remarks(MOUSE)) == said(found.remarks)
+
+
+@given(st.lists(st.text("ACGT", min_size=1, max_size=6), max_size=8), st.text("ACGT", max_size=6))
+def test_the_furthest_match_stands_beside_the_text(ends: list[str], text: str) -> None:
+    begun = {end[:n] for end in ends for n in range(len(end) + 1)}
+    matched = [n for n in range(1, len(text) + 1) if text[:n] in begun]
+    assert _furthest(text, sorted(set(ends))) == max(matched, default=0)

@@ -48,6 +48,9 @@ class Limits:
         Largest number of bases of a read.
     alignment_parts
         Add columns with the aligned part of each gene, and translations of the alignments.
+    regions
+        Add columns with frameworks and CDRs, mutations in each, the constant gene with the isotype, and a
+        second D.
     """
 
     productive: Flag = False
@@ -56,6 +59,7 @@ class Limits:
     min_length: Number = 20
     max_length: Number = 10_000
     alignment_parts: Flag = False
+    regions: Flag = False
 
     def settings(self) -> AnnotationSettings:
         """The settings they ask for."""
@@ -94,8 +98,9 @@ def annotate(
     reads
         FASTQ or FASTA files: plain, .gz (bgzip too) or .zst.
     germline
-        Names of bundled germline sets (see plait germline list), or files or folders, with commas between;
-        each read is called in the set that it matches best.
+        Names of bundled germline sets (see plait germline list), human, mouse, human_ig and so on for all of
+        a species, or files or folders, with commas between; each read is called in the set that it matches
+        best.
     output
         The table of rearrangements to write: .parquet, .tsv, .tsv.gz or .tsv.zst. Its summary stands beside.
     anchors

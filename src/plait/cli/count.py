@@ -42,6 +42,7 @@ def count(
     overflow: OverflowOption = "null",
     layout: LayoutOption = "airr",
     long: Flag = False,
+    min_v_identity: float | None = None,
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
 ) -> None:
@@ -70,6 +71,9 @@ def count(
         Column names of the inputs.
     long
         Write one row per input row, D allele and model in the place of lists.
+    min_v_identity
+        Rows whose column v_identity is lower are not counted: their status is mutated. Left out, 0.98 for
+        immunoglobulins and 0 for T cell receptors; 0 counts all.
     device
         auto takes the first GPU that can be used, else the CPU; cpu; cuda, cuda:N or cuda:all for GPUs;
         reference is plain Python.
@@ -98,6 +102,7 @@ def count(
             counter,
             layout=layout,
             long=long,
+            min_v_identity=min_v_identity,
             executor=executor,
             resume=run.resume,
             progress=progress,

@@ -268,8 +268,15 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "vdj generate": ("plait vdj generate --model human_TRB -n 1000000 --seed 1 -o drawn.parquet",),
     "vdj infer": ("plait vdj infer clonotypes.tsv --germline mouse_trb -o model/",),
     "vdj sharing": (
-        "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv",
-        "plait vdj sharing donors.tsv --key cdr3aa+v+j --model human_TRB -o sharing.tsv",
+        "plait vdj sharing mouse1.tsv mouse2.tsv -o sharing.tsv --by-subject who.tsv --overlap overlap.tsv",
+        "plait vdj sharing donor*.tsv --key cdr3aa+v --model human_TRB -o public.tsv",
+    ),
+    "vdj neighbours": (
+        "plait vdj neighbours known.tsv donors.tsv --model human_TRB -o near.tsv",
+        "plait vdj neighbours known.tsv donors.tsv --control healthy.tsv --edits 1 -o near.tsv",
+    ),
+    "vdj diversity": (
+        "plait vdj diversity donors.tsv -o diversity.tsv --rarefaction curves.tsv --usage usage.tsv",
     ),
     "vdj study": ("plait vdj study samples.csv --germline mouse_trb -o study/",),
     "vdj report": ("plait vdj report study/",),
@@ -285,8 +292,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "plait find barcodes.fa reads.fastq.gz --anchored --errors 1 --demultiplex -o barcodes.tsv",
     ),
     "map": (
-        "plait map genome.fa reads.fastq.gz --errors 3 -o loci.bam",
-        "plait map genome.index r1.fastq.gz --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
+        "plait map reads.fastq.gz genome.fa --errors 3 -o loci.bam",
+        "plait map r1.fastq.gz genome.index --mate r2.fastq.gz --errors 3 --report best -o loci.sam",
     ),
     "index": ("plait index genome.fa -o genome.index",),
     "fold": ("plait fold rna.fa --probabilities --mea --plot pictures/", "plait fold rna.fa --suboptimal 2"),
@@ -337,6 +344,16 @@ for _name, _function, _help in (
         "sharing",
         "sharing:sharing",
         "Tell which clonotypes individuals share, and which more than generation explains.",
+    ),
+    (
+        "neighbours",
+        "repertoires:neighbours",
+        "Count the clonotypes near receptors of known specificity, beside what chance gives.",
+    ),
+    (
+        "diversity",
+        "repertoires:diversity",
+        "Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.",
     ),
     (
         "study",

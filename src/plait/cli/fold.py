@@ -25,6 +25,27 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 @Parameter(name="*", group="What is known")
 @dataclass(frozen=True, kw_only=True)
+class ShapeOptions:
+    """How reactive bases are.
+
+    Attributes
+    ----------
+    shape
+        File of SHAPE reactivities: lines of a base, maybe its letter, and a number or NA, below ``>name``
+        where there are several sequences.
+    shape_slope
+        What a logarithm of a reactivity and one costs a side of a stack, in kcal/mol.
+    shape_intercept
+        What it costs besides.
+    """
+
+    shape: Path | None = None
+    shape_slope: float = 1.8
+    shape_intercept: float = -0.6
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class KnownOptions:
     """What is known of the sequences beforehand.
 
@@ -36,23 +57,13 @@ class KnownOptions:
         File of constraints, one for each sequence in their order.
     enforce
         Bases with ``|``, and pairs in brackets, do pair.
-    shape
-        File of SHAPE reactivities: lines of a base, maybe its letter, and a number or NA, below ``>name``
-        where there are several sequences.
-    shape_slope
-        What a logarithm of a reactivity and one costs a side of a stack, in kcal/mol.
-    shape_intercept
-        What it costs besides.
     """
 
     constraint: Flag = False
     constraint_file: Path | None = None
     enforce: Flag = False
-    shape: Path | None = None
-    shape_slope: float = 1.8
-    shape_intercept: float = -0.6
 
-    def inputs(self, sequences: str | Path) -> Inputs:
+    def inputs(self, sequences: str | Path, shape: Path | None) -> Inputs:
         """The files they name."""
         from plait.folding.inputs import Inputs
 
@@ -62,10 +73,10 @@ class KnownOptions:
             raise InvalidInput(
                 "--enforce", found="no constraints", expected="--constraint or --constraint-file"
             )
-        return Inputs(sequences, self.constraint, self.constraint_file, self.shape)
+        return Inputs(sequences, self.constraint, self.constraint_file, shape)
 
 
-_KNOWN = KnownOptions()
+_KNOWN, _SHAPE = KnownOptions(), ShapeOptions()
 
 
 @Parameter(name="*", group="Energies")
@@ -90,7 +101,7 @@ class ModelOptions:
     dangles: WholeNumber = 2
     max_span: WholeNumber | None = None
 
-    def settings(self, known: KnownOptions) -> FoldSettings:
+    def settings(self, shape: ShapeOptions, *, enforce: bool = False) -> FoldSettings:
         """The settings they ask for."""
         from plait.folding.energies import Model
         from plait.folding.folds import FoldSettings
@@ -102,7 +113,7 @@ class ModelOptions:
         energies = Parameters.standard() if standard else Parameters.read(str(self.parameters))
         model = Model(energies, self.temperature, self.dangles)
         energies.at(self.temperature)
-        return FoldSettings(model, self.max_span, known.enforce, known.shape_slope, known.shape_intercept)
+        return FoldSettings(model, self.max_span, enforce, shape.shape_slope, shape.shape_intercept)
 
 
 _MODEL = ModelOptions()
@@ -125,6 +136,7 @@ def fold(
     pairs: Path | None = None,
     plot: Path | None = None,
     known: KnownOptions = _KNOWN,
+    shape: ShapeOptions = _SHAPE,
     model: ModelOptions = _MODEL,
     threads: ThreadsOption = None,
     device: DeviceOption = "auto",
@@ -161,6 +173,8 @@ def fold(
         Folder for drawings of each sequence: structure, pairs and mountain plot as SVG, and a page with all.
     known
         What is known of the sequences.
+    shape
+        How reactive bases are.
     model
         What structures are weighed by.
     threads
@@ -178,10 +192,10 @@ def fold(
     request = FoldRequest(
         probabilities or pairs is not None, centroid, mea, samples, seed, suboptimal, most, plot is not None
     )
-    settings = model.settings(known)
+    settings = model.settings(shape, enforce=known.enforce)
     start = work_time()
     with files_of([sequences]) as (path,), RowProgress("folding", "sequences") as progress:
-        inputs = known.inputs(path)
+        inputs = known.inputs(path, shape.shape)
         found = survey(
             inputs,
             settings,
@@ -225,6 +239,7 @@ def eval(
     structures: Path,
     /,
     *,
+    shape: ShapeOptions = _SHAPE,
     model: ModelOptions = _MODEL,
 ) -> None:
     """Explain the energies of structures, loop by loop.
@@ -233,14 +248,16 @@ def eval(
     ----------
     structures
         As RNAfold writes: header if any, sequence, structure in brackets; - for standard input.
+    shape
+        How reactive bases are.
     model
         What structures are weighed by.
     """
-    from plait.folding.inputs import evaluated
+    from plait.folding.inputs import Inputs, evaluated
 
-    settings = model.settings(_KNOWN)
+    settings = model.settings(shape)
     with files_of([structures]) as (path,):
-        for name, sequence, structure, loops in evaluated(path, settings):
+        for name, sequence, structure, loops in evaluated(Inputs(path, shape=shape.shape), settings):
             if name is not None:
                 print(f">{name}")
             for loop in loops:

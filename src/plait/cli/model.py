@@ -42,8 +42,9 @@ class GivenModel:
     Attributes
     ----------
     model
-        The recombination model: human_TRB, which comes with plait, a JSON file of plait, or a folder of
-        IGoR or OLGA.
+        The recombination model: human_TRB, which comes with plait; human_TRA, human_IGH, human_IGK,
+        human_IGL, mouse_TRA, mouse_TRB or righor_human_TRB, which plait[models] brings; a JSON file of
+        plait; or a folder of IGoR or OLGA.
     repair_anchors
         Mend genes of the model whose conserved codon is not where the model says, where there is one way to
         do so; each is named, and recorded in the provenance.
@@ -64,6 +65,7 @@ def pgen(
     of: Literal["auto", "nt", "aa", "nt,aa", "motif"] = "auto",
     calls: CallsOption = "ignore",
     log10: Flag = False,
+    min_v_identity: float | None = None,
     layout: JunctionLayoutOption = "airr",
     device: DeviceOption = "auto",
     run: RunParameters = _RUN,
@@ -87,6 +89,9 @@ def pgen(
         each row names; v and j those of V or of J alone.
     log10
         Add the common logarithms as columns.
+    min_v_identity
+        Rows whose column v_identity is lower have no probability: their status is mutated. Left out, 0.98
+        for immunoglobulins and 0 for T cell receptors; 0 computes all.
     layout
         Column names of the inputs. lines: text without a header line, a junction in every line, behind it,
         after tabs, V and J calls; with --of nt,aa nucleotides, amino acids, V and J.
@@ -113,6 +118,7 @@ def pgen(
             of=of,
             calls=calls,
             log10=log10,
+            min_v_identity=min_v_identity,
             layout=layout,
             device=device,
             executor=executor,
@@ -326,6 +332,7 @@ def infer(
     iterations: WholeNumber = 200,
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
+    accelerate: bool = True,
     report: bool = True,
     resume: Flag = False,
     force: Flag = False,
@@ -352,10 +359,13 @@ def infer(
     iterations
         Most passes over the evidence.
     tolerance
-        Passes end when the mean log-likelihood of a junction grows by less.
+        Passes end when a step of expectation maximisation raises the mean log-likelihood of a junction by
+        less.
     pseudocount
         Added to the expected number of every possible choice, so that what few junctions did not show stays
         possible.
+    accelerate
+        Try to go further in every third pass, in the direction of the two before it (SQUAREM).
     report
         Write the report: one HTML file that needs no network.
     resume
@@ -386,6 +396,7 @@ def infer(
             iterations=iterations,
             tolerance=tolerance,
             pseudocount=pseudocount,
+            accelerate=accelerate,
             threads=threads,
             resume=resume,
             force=force,

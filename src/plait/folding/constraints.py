@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from plait.errors import FormatError, InvalidInput
 from plait.folding.parameters import LETTERS, PAIRS, codes_of
 from plait.folding.structures import partners_of
 from plait.formats.compression import ByteSource, FileKind, check_readable
+
+if TYPE_CHECKING:
+    from plait.folding.folds import FoldSettings
 
 #: Signs of a constraint, as RNAfold has them.
 SIGNS: Final = ".|x<>()"
@@ -64,17 +67,9 @@ class Molecule(NamedTuple):
         return 0 if self.forced is None else int(self.forced.sum())
 
 
-def molecule(
-    codes: NDArray[np.int8],
-    known: Restraints | None,
-    *,
-    max_span: int | None = None,
-    enforce: bool = False,
-    slope: float,
-    intercept: float,
-) -> Molecule:
+def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: FoldSettings) -> Molecule:
     """A sequence with what is known of it; InvalidInput if that does not fit."""
-    known = known or Restraints()
+    known, max_span = known or Restraints(), settings.max_span
     partners, forced, pseudo = None, None, None
     if max_span is not None:
         places = np.arange(codes.size)
@@ -84,11 +79,11 @@ def molecule(
         if partners is not None:
             limits = np.stack([np.maximum(limits[0], partners[0]), np.minimum(limits[1], partners[1])])
         partners = limits
-        if enforce:
+        if settings.enforce:
             signs = np.frombuffer(known.constraint.encode(), np.uint8)
             forced = np.isin(signs, np.frombuffer(b"|()", np.uint8))
     if known.reactivities is not None:
-        pseudo = _pseudo_energies(codes.size, known.reactivities, slope, intercept)
+        pseudo = _pseudo_energies(codes.size, known.reactivities, settings)
     return Molecule(codes, partners, forced if forced is not None and forced.any() else None, pseudo)
 
 
@@ -139,7 +134,7 @@ def _limits(codes: NDArray[np.int8], constraint: str) -> NDArray[np.int32]:
 
 
 def _pseudo_energies(
-    bases: int, reactivities: Sequence[float] | NDArray[np.float64], slope: float, intercept: float
+    bases: int, reactivities: Sequence[float] | NDArray[np.float64], settings: FoldSettings
 ) -> NDArray[np.float64]:
     """Of every base, hundredths of kcal/mol, whole ones: Deigan et al., 2009."""
     found = np.asarray(reactivities, np.float64)
@@ -148,7 +143,7 @@ def _pseudo_energies(
             "reactivities", found=f"an array of shape {found.shape}", expected=f"({bases},), one a base"
         )
     with np.errstate(invalid="ignore", divide="ignore"):
-        energies = np.rint(100 * (slope * np.log1p(found) + intercept))
+        energies = np.rint(100 * (settings.slope * np.log1p(found) + settings.intercept))
     return np.where(found >= 0, energies, 0.0)
 
 

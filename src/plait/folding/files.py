@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from plait._version import __version__
 from plait.devices.target import resolve
+from plait.dp.intervals.launches import bases_done
 from plait.folding.constraints import Molecule
 from plait.folding.folds import (
     Ensemble,
@@ -28,7 +30,7 @@ from plait.folding.folds import (
     sum_molecules,
     unmet,
 )
-from plait.folding.inputs import Inputs, Records
+from plait.folding.inputs import GPU_BLOCK_BASES, Inputs, Records
 from plait.folding.parameters import LETTERS
 from plait.folding.structures import brackets
 from plait.formats.atomic import (
@@ -80,8 +82,7 @@ class FoldRequest(NamedTuple):
         return self.probabilities or self.centroid or self.mea or self.drawings
 
 
-@dataclass(frozen=True, slots=True)
-class FoldProgress:
+class FoldProgress(NamedTuple):
     """Sequences folded, and bytes read out of all."""
 
     rows: int
@@ -122,26 +123,52 @@ def fold_file(
 
     def numbered() -> Iterator[tuple[int, Records]]:
         first = 0
-        for records in inputs.records():
+        for records in inputs.records(*([GPU_BLOCK_BASES] if work.target.devices else [])):
             yield first, records
             first += len(records.sequences)
 
     with ExitStack() as stack:
-        writer: Any = stack.enter_context(
+        write = stack.enter_context(
             _writer(file_or_standard_output(output), chosen, request, inputs, settings)
         )
         table = stack.enter_context(_pair_table(pairs, inputs)) if pairs is not None else None
         folder = stack.enter_context(_drawing_folder(drawings)) if drawings is not None else None
+        reached = FoldProgress(0, 0, total)
+        if progress is not None:
+            stack.enter_context(_followed(progress, lambda: reached))
         for block in stack.enter_context(closing(executor.map(work, numbered()))):
-            writer.write(block.rows)
+            write(block.rows)
             if table is not None and block.pairs is not None:
                 table.write(block.pairs)
             if folder is not None:
                 folder.write(block.rows, block.drawings)
             done, cut = done + len(block.rows), cut + block.cut
+            reached = FoldProgress(done, block.bytes_read, total)
             if progress is not None:
-                progress(FoldProgress(done, block.bytes_read, total))
+                progress(reached)
     return Folding(done, cut)
+
+
+@contextmanager
+def _followed(
+    progress: Callable[[FoldProgress], None], reached: Callable[[], FoldProgress]
+) -> Iterator[None]:
+    """Tell twice a second how far long sequences are."""
+    over = threading.Event()
+
+    def follow() -> None:
+        while not over.wait(0.5):
+            told, bases = reached(), bases_done()
+            if bases:
+                progress(told._replace(bytes_read=min(told.bytes_read + bases, told.total_bytes)))
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class _Block(NamedTuple):
@@ -323,82 +350,38 @@ def _schema(request: FoldRequest) -> pa.Schema:
     return pa.schema(fields)
 
 
-class _TextRows:
-    """Rows as text, each by itself."""
-
-    def __init__(self, output: TextOutput, line: Callable[[Mapping[str, Any]], str]) -> None:
-        self._output = output
-        self._line = line
-
-    def __enter__(self) -> _TextRows:
-        self._output.__enter__()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._output.__exit__(*raised)
-
-    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows."""
-        self._output.write("".join(map(self._line, rows)).encode())
-
-
-class _TableRows:
-    """Rows of a table in a file, or as text on standard output."""
-
-    def __init__(self, table: Any, schema: pa.Schema) -> None:
-        self._table = table
-        self._schema = schema
-
-    def __enter__(self) -> _TableRows:
-        self._table.__enter__()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._table.__exit__(*raised)
-
-    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows."""
-        import pyarrow as pa
-
-        self._table.write(pa.RecordBatch.from_pylist(list(rows), schema=self._schema))
-
-
-class _Printed:
-    """A table as text on standard output."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        from plait.formats.tables import header
-
-        self._output = TextOutput(None)
-        self._output.write(header("standard output", schema))
-        self._rows = 0
-
-    def __enter__(self) -> _Printed:
-        self._output.__enter__()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._output.__exit__(*raised)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        from plait.formats.tables import rows_as_text
-
-        for piece in rows_as_text("standard output", batch, self._rows):
-            self._output.write(piece)
-        self._rows += batch.num_rows
-
-
+@contextmanager
 def _writer(
     output: str | None, chosen: str, request: FoldRequest, inputs: Inputs, settings: FoldSettings
-) -> _TextRows | _TableRows:
+) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+    """What writes rows as text, each by itself, or as those of a table."""
     if chosen in ("text", "jsonl"):
         line = text_of if chosen == "text" else _json_line
-        return _TextRows(TextOutput(output, inputs=inputs.paths), line)
-    schema = _schema(request)
-    if output is None:
-        return _TableRows(_Printed(schema), schema)
-    from plait.formats.tables import open_table
+        with TextOutput(output, inputs=inputs.paths) as text:
+            yield lambda rows: text.write("".join(map(line, rows)).encode())
+        return
+    import pyarrow as pa
 
+    from plait.formats.tables import header, open_table, rows_as_text
+
+    schema = _schema(request)
+
+    def batch_of(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist(list(rows), schema=schema)
+
+    if output is None:
+        done = 0
+        with TextOutput(None) as text:
+            text.write(header("standard output", schema))
+
+            def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+                nonlocal done
+                for piece in rows_as_text("standard output", batch_of(rows), done):
+                    text.write(piece)
+                done += len(rows)
+
+            yield print_rows
+        return
     model = settings.model
     told = {
         "version": __version__,
@@ -411,7 +394,8 @@ def _writer(
         **({"seed": request.seed} if request.samples else {}),
     }
     metadata = {"plait.provenance": json.dumps(told, sort_keys=True)}
-    return _TableRows(open_table(output, schema, metadata=metadata, inputs=inputs.paths), schema)
+    with open_table(output, schema, metadata=metadata, inputs=inputs.paths) as table:
+        yield lambda rows: table.write(batch_of(rows))
 
 
 def _json_line(row: Mapping[str, Any]) -> str:

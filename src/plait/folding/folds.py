@@ -40,7 +40,7 @@ from plait.dp.intervals.loops import (
 from plait.dp.intervals.suboptimal import SUBOPTIMALS, SuboptimalBatch
 from plait.dp.intervals.tables import Strand, strands_of
 from plait.errors import InvalidInput, Unsupported
-from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule
+from plait.folding.constraints import Molecule, Restraints, check_pairs, molecule_of
 from plait.folding.energies import SCORES, Meaning, Model, Weighing, longer_loop, weigh
 from plait.folding.parameters import Parameters, codes_of
 from plait.folding.structures import (
@@ -460,18 +460,6 @@ def molecules_of(
     longest = max((one.codes.size for one in found), default=0)
     check_memory("a sequence", [longest], ensemble=ensemble or settings.enforce)
     return found
-
-
-def molecule_of(codes: NDArray[np.int8], known: Restraints | None, settings: FoldSettings) -> Molecule:
-    """A sequence with what is known of it; InvalidInput if that does not fit."""
-    return molecule(
-        codes,
-        known,
-        max_span=settings.max_span,
-        enforce=settings.enforce,
-        slope=settings.slope,
-        intercept=settings.intercept,
-    )
 
 
 def fold_molecules(molecules: Sequence[Molecule], settings: FoldSettings, target: Target) -> list[Folded]:

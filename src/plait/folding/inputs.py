@@ -10,6 +10,9 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plait.errors import FormatError, InvalidInput
 from plait.folding.constraints import (
     SIGNS,
@@ -17,6 +20,7 @@ from plait.folding.constraints import (
     Reactivities,
     Restraints,
     constraint_apart,
+    molecule_of,
     reactivities_of,
     read_reactivities,
 )
@@ -26,15 +30,14 @@ from plait.folding.folds import (
     Loop,
     check_memory,
     codes_checked,
-    evaluate,
-    molecule_of,
+    loops_of,
 )
 from plait.formats.compression import ByteSource
 from plait.formats.fasta import first_text, read_fasta, sequence_file_kind, shown_start
 
 _Path = str | os.PathLike[str]
-#: Bases of a block.
-_BLOCK_BASES: Final = 1 << 13
+#: Bases of a block, and of one for GPUs, which work on thousands of sequences at a time.
+_BLOCK_BASES, GPU_BLOCK_BASES = 1 << 13, 1 << 20
 _EXPECTED: Final = "FASTA, or a sequence a line; plain, gzip or zstd"
 _PIECE: Final = 1 << 20
 #: Memory that is told beforehand.
@@ -85,17 +88,17 @@ class Inputs:
         """Reactivities by the names of sequences."""
         return {} if self.shape is None else read_reactivities(self.shape)
 
-    def records(self) -> Iterator[Records]:
-        """Sequences with their constraints, in blocks; FormatError says what is wrong where."""
+    def records(self, block: int = _BLOCK_BASES) -> Iterator[Records]:
+        """Sequences with their constraints, in blocks of bases; FormatError says what is wrong where."""
         if self.constraints is None:
-            for records in read_records(self.path, constrained=self.constrained):
+            for records in read_records(self.path, block, constrained=self.constrained):
                 yield _with_constraints(records, self.path) if self.constrained else records
             return
         others = chain.from_iterable(
             zip(records.sequences, records.lines, strict=True) for records in read_records(self.constraints)
         )
         count = 0
-        for records in read_records(self.path):
+        for records in read_records(self.path, block):
             found = list(islice(others, len(records.sequences)))
             count += len(found)
             if len(found) < len(records.sequences):
@@ -123,12 +126,29 @@ class Inputs:
             raise FormatError(
                 self.path, line=records.lines[k], found=f"{wrong.found}{of}", expected=wrong.expected
             ) from None
-        told = self.reactivities.get(records.name(k)) or self.reactivities.get(None)
-        values = None if told is None or self.shape is None else reactivities_of(self.shape, told, codes)
+        known = Restraints(given.text if given else None, self.reactivities_of(records.name(k), codes))
         try:
-            return molecule_of(codes, Restraints(given.text if given else None, values), settings)
+            return molecule_of(codes, known, settings)
         except InvalidInput as wrong:
             raise self.unfit(records, k, f"{wrong.found}{of}", wrong.expected) from None
+
+    def reactivities_of(self, name: str | None, codes: NDArray[np.int8]) -> NDArray[np.float64] | None:
+        """Reactivities of a sequence, if there are any; FormatError if they are not of it."""
+        told = self.reactivities.get(name) or self.reactivities.get(None)
+        return None if told is None or self.shape is None else reactivities_of(self.shape, told, codes)
+
+    def check_names(self, names: set[str | None], count: int) -> None:
+        """FormatError if there are reactivities of none of so many sequences, or of no one knows which."""
+        if None in self.reactivities and count > 1:
+            raise FormatError(
+                self.shape,
+                found="reactivities without a name",
+                expected=f"'>name' before them: {count:,} sequences",
+            )
+        for name, told in self.reactivities.items():
+            if name not in names and name is not None:
+                expected = f"a sequence of {self.path}"
+                raise FormatError(self.shape, line=told.line, found=repr(name), expected=expected)
 
     def unfit(self, records: Records, k: int, found: str, expected: str) -> FormatError:
         """What is wrong with a constraint."""
@@ -176,22 +196,14 @@ def survey(inputs: Inputs, settings: FoldSettings, *, ensemble: bool, threads: i
         longest = heapq.nlargest(threads, [*longest, *sizes])
         if inputs.shape is not None:
             names.update(records.name(k) for k in range(len(sizes)))
-    if None in inputs.reactivities and count > 1:
-        raise FormatError(
-            inputs.shape,
-            found="reactivities without a name",
-            expected=f"'>name' before them: {count:,} sequences",
-        )
-    for name, told in inputs.reactivities.items():
-        if name not in names and name is not None:
-            raise FormatError(
-                inputs.shape, line=told.line, found=repr(name), expected=f"a sequence of {inputs.path}"
-            )
+    inputs.check_names(names, count)
     need = check_memory(f"{inputs.path}: a sequence", longest, ensemble=ensemble or settings.enforce)
     return Survey(count, longest[0] if longest else 0, need)
 
 
-def read_records(path: _Path, *, constrained: bool = False) -> Iterator[Records]:
+def read_records(
+    path: _Path, block_bases: int = _BLOCK_BASES, *, constrained: bool = False
+) -> Iterator[Records]:
     """Sequences of a file, FASTA or one a line, in blocks, each with what stands below it as a constraint.
 
     FormatError says what is wrong where.
@@ -202,9 +214,9 @@ def read_records(path: _Path, *, constrained: bool = False) -> Iterator[Records]
             raise FormatError(path, found="no sequence, only blank lines", expected=_EXPECTED)
         if not first.startswith(b">"):
             shown_start(path, first, _EXPECTED)
-            yield from _lines(path, source, first, line, constrained)
+            yield from _lines(path, source, first, line, constrained, block_bases)
             return
-    for block in read_fasta(path, block_residues=_BLOCK_BASES):
+    for block in read_fasta(path, block_residues=block_bases):
         names = [
             f"{name} {told}" if told else name
             for name, told in zip(block.names, block.descriptions, strict=True)
@@ -213,8 +225,10 @@ def read_records(path: _Path, *, constrained: bool = False) -> Iterator[Records]
         yield Records(names, sequences, block.lines.tolist(), block.bytes_read)
 
 
-def _lines(path: _Path, source: ByteSource, text: bytes, line: int, constrained: bool) -> Iterator[Records]:
-    held = text
+def _lines(
+    path: _Path, source: ByteSource, text: bytes, line: int, constrained: bool, block_bases: int
+) -> Iterator[Records]:
+    held, bases = text, 0
     block: list[bytes] = []
     lines: list[int] = []
     while held:
@@ -224,9 +238,10 @@ def _lines(path: _Path, source: ByteSource, text: bytes, line: int, constrained:
             if word and constrained and block and chr(word[0]) in SIGNS:
                 block[-1] += word
             elif word:
-                if sum(map(len, block)) >= _BLOCK_BASES:
+                if bases >= block_bases:
                     yield Records(None, block, lines, source.bytes_read)
-                    block, lines = [], []
+                    block, lines, bases = [], [], 0
+                bases += len(word)
                 block.append(word)
                 lines.append(line)
             line += 1
@@ -239,10 +254,12 @@ def _lines(path: _Path, source: ByteSource, text: bytes, line: int, constrained:
         yield Records(None, block, lines, source.bytes_read)
 
 
-def evaluated(path: _Path, settings: FoldSettings) -> Iterator[tuple[str | None, str, str, list[Loop]]]:
+def evaluated(inputs: Inputs, settings: FoldSettings) -> Iterator[tuple[str | None, str, str, list[Loop]]]:
     """Name, sequence, structure and loops of every record of a file as RNAfold writes them."""
+    path = inputs.path
     with ByteSource(path, sequence_file_kind(path, _EXPECTED)) as source:
         lines = b"".join(iter(lambda: source.read(_PIECE), b"")).decode("utf-8", "replace").splitlines()
+    found: list[tuple[str | None, str, str, list[Loop]]] = []
     name, sequence = None, None
     for number, line in enumerate(lines, 1):
         if line.startswith(">"):
@@ -252,12 +269,17 @@ def evaluated(path: _Path, settings: FoldSettings) -> Iterator[tuple[str | None,
         elif line.strip() and sequence is not None:
             structure = line.split()[0]
             try:
-                loops = evaluate(sequence, structure, settings.model)
+                codes = codes_checked(sequence, name or len(found) + 1)
+                values = inputs.reactivities_of(name.split()[0] if name else None, codes)
+                one = molecule_of(codes, Restraints(reactivities=values), settings)
+                loops = loops_of(one, structure, settings.model)
             except InvalidInput as wrong:
                 raise FormatError(path, line=number, found=wrong.found, expected=wrong.expected) from None
-            yield name, sequence, structure, loops
+            found.append((name, sequence, structure, loops))
             name, sequence = None, None
     if sequence is not None:
         raise FormatError(
             path, line=len(lines), found="a sequence without a structure", expected="one below it"
         )
+    inputs.check_names({name.split()[0] for name, *_ in found if name}, len(found))
+    yield from found

@@ -111,7 +111,9 @@ def _title(told: Explanation) -> list[str]:
 def _drawing(told: Explanation) -> list[str]:
     """The junction in blocks, and under it every match where it lies."""
     size = len(told.junction)
-    rows = [("", _ruler(size)), ("junction", told.junction)]
+    # Numbers that end over every tenth nucleotide, counted from 1.
+    ruler = "".join(f"{ten:>10}" for ten in range(10, size + 1, 10))
+    rows = [("", ruler), ("junction", told.junction)]
     rows += _end_rows(told.v, told.junction)
     for d in told.d:
         if d.allowed and d.match.length:
@@ -133,11 +135,6 @@ def _drawing(told: Explanation) -> list[str]:
         kinds = "V, D, J germline; v, d, j palindromic (P)"
     legend = f"parts: {kinds}; N random; + where two reach. Lower case in the alleles: palindromic."
     return [*lines, "", *paragraph(f"{legend} | match, x first difference.")]
-
-
-def _ruler(size: int) -> str:
-    """Numbers that end over every tenth nucleotide, counted from 1."""
-    return "".join(f"{ten:>10}" for ten in range(10, size + 1, 10))
 
 
 def _end_rows(match: EndMatch, junction: str) -> list[tuple[str, str]]:

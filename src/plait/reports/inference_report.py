@@ -32,7 +32,7 @@ def read_inference(folder: str | os.PathLike[str]) -> Results:
 
 def inference_figures(result: Results) -> list[StudyFigure]:
     """All figures, in the order of the page."""
-    return [*_fit_figures(result), *_end_figures(result)]
+    return [_likelihood(result), _gain(result), _entropy(result), *_end_figures(result)]
 
 
 def write_inference_report(
@@ -97,11 +97,6 @@ _MOST_GENES: Final = 70
 #: Of a line with one gene, in pixels.
 _GENE_HEIGHT: Final = 15
 _GROUPS: Final = {"V": "genes", "J": "genes", "D": "genes", "deletions": "deletions"}
-
-
-def _fit_figures(result: Results) -> list[StudyFigure]:
-    """Log-likelihood by iteration, and the bits of each choice."""
-    return [_likelihood(result), _gain(result), _entropy(result)]
 
 
 def _likelihood(result: Results) -> StudyFigure:

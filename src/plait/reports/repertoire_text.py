@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from plait.vdj.alleles.new_alleles import NewAlleles
     from plait.vdj.reads.annotate_files import AnnotatedFiles
     from plait.vdj.reads.annotator import ReadSummary
+    from plait.vdj.repertoires.diversity import RepertoireDiversity
     from plait.vdj.repertoires.expected import ExpectedSharing
     from plait.vdj.repertoires.sharing import SharingSummary
+    from plait.vdj.repertoires.specificity import Specificities
 
 #: Every status in plain words.
 STATUS_MEANINGS: Mapping[str, str] = MEANINGS["annotation"]
@@ -30,6 +32,7 @@ _MOST_GENES = 6
 #: Share of the reads with a junction that may be lost without a word.
 _MOST_LOST = 0.1
 _MOST_FILES = 40
+_MOST_Q = 0.05
 
 
 def annotation_text(found: AnnotatedFiles, *, seconds: float) -> str:
@@ -217,6 +220,50 @@ def sharing_text(found: SharingSummary, output: str | os.PathLike[str]) -> str:
     if found.expected is not None:
         lines += ["", *_expected_lines(found.expected, clonotypes)]
     return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
+
+
+def specificity_text(found: Specificities, output: str | os.PathLike[str]) -> str:
+    """How many receptors of a query are near more clonotypes than by chance, in lines that fit a terminal."""
+    rows = found.table.select(["occurrences", "q_value"]).to_pylist()
+    near = sum(bool(row["occurrences"]) for row in rows)
+    more = sum(row["q_value"] is not None and row["q_value"] <= _MOST_Q for row in rows)
+    missing = sum(row["q_value"] is None for row in rows)
+    lines = [
+        f"{plural(len(rows), 'receptor')}, {found.clonotypes:,} clonotypes of {found.subjects:,} individuals"
+    ]
+    lines += paragraph(
+        f"{near:,} are near a clonotype, {more:,} near more than chance gives (q <= {_MOST_Q}), by a "
+        f"background of {found.background:,} junctions."
+    )
+    if missing:
+        lines += paragraph(f"{missing:,} have no junction, or lack a gene.")
+    return "\n".join([*lines, "", f"table  {os.fspath(output)}"]) + "\n"
+
+
+def diversity_text(found: RepertoireDiversity, outputs: Mapping[str, str | os.PathLike[str] | None]) -> str:
+    """Hill numbers of every subject as estimated, with intervals, in lines that fit a terminal."""
+    rows = [["subject", "copies", "coverage", "clonotypes", "estimated (95 %)", "order 1", "order 2"]]
+    table = found.diversity.to_pylist()
+    for row in table[:_MOST_FILES]:
+        estimate = f"{row['hill_0_estimate']:,.0f} ({row['hill_0_low']:,.0f}-{row['hill_0_high']:,.0f})"
+        told = [f"{row['copies']:,}", f"{row['coverage']:.1%}", f"{row['clonotypes']:,}", estimate]
+        rows.append([row["subject"], *told, f"{row['hill_1']:,.1f}", f"{row['hill_2']:,.1f}"])
+    lines = aligned(rows, "<>>>>>>")
+    if len(table) > _MOST_FILES:
+        lines += [f"  and {len(table) - _MOST_FILES} more"]
+    for name, copies in found.left_out.items():
+        lines += paragraph(f"{name} is left out: it has {copies:,} copies.")
+    if found.differences is not None:
+        small = sum(row["q_value"] <= _MOST_Q for row in found.differences.to_pylist())
+        lines += paragraph(
+            f"{small:,} of {found.differences.num_rows:,} genes and pairs of genes differ (q <= {_MOST_Q})."
+        )
+    width = max(map(len, outputs))
+    lines += [
+        "",
+        *(f"{name:{width}s}  {os.fspath(path)}" for name, path in outputs.items() if path is not None),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _distribution_lines(found: SharingSummary) -> list[str]:

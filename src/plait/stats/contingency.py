@@ -485,3 +485,12 @@ def wilson_interval(successes: int, n: int, z: float) -> tuple[float, float]:
     centre = (successes + z * z / 2) / (n + z * z)
     half = z / (n + z * z) * (successes * (n - successes) / n + z * z / 4) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def q_values(p: NDArray[np.float64], tests: int) -> NDArray[np.float64]:
+    """q-values (Benjamini and Hochberg) of the smallest p-values of so many tests, (n,)."""
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * tests / np.arange(1, p.size + 1)
+    values = np.empty_like(p)
+    values[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return np.minimum(values, 1.0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plait.vdj.models import PathModel
     from plait.vdj.reads.annotator import Annotations, annotate
     from plait.vdj.reads.rearrangements import AnnotationSettings
+    from plait.vdj.repertoires.diversity import DiversitySettings, RepertoireDiversity, diversity
     from plait.vdj.repertoires.expected import ExpectedSharing, GenerationSettings
     from plait.vdj.repertoires.sharing import SharingSettings, SharingSummary, SharingTable, sharing
 
@@ -23,6 +24,7 @@ __all__ = [
     "AlleleLimits",
     "AnnotationSettings",
     "Annotations",
+    "DiversitySettings",
     "ExpectedSharing",
     "Explanation",
     "GenerationSettings",
@@ -31,12 +33,14 @@ __all__ = [
     "PathCounts",
     "PathModel",
     "PathTotals",
+    "RepertoireDiversity",
     "SharingSettings",
     "SharingSummary",
     "SharingTable",
     "Study",
     "annotate",
     "count_paths",
+    "diversity",
     "explain",
     "find_new_alleles",
     "sharing",
@@ -56,6 +60,7 @@ _HOME = {
         "models": ("PathModel",),
         "reads.annotator": ("Annotations", "annotate"),
         "reads.rearrangements": ("AnnotationSettings",),
+        "repertoires.diversity": ("DiversitySettings", "RepertoireDiversity", "diversity"),
         "repertoires.expected": ("ExpectedSharing", "GenerationSettings"),
         "repertoires.sharing": ("SharingSettings", "SharingSummary", "SharingTable", "sharing"),
     }.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,61 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = json.loads(
 STATUS_MEANINGS: Final = MEANINGS["counts"]
 #: Every value of the status column. All but the first are reasons for having no counts.
 STATUSES: Final = tuple(STATUS_MEANINGS)
+
+#: Where nothing else is said, immunoglobulins whose V is less like its germline are mutated, as in chronic
+#: lymphocytic leukaemia (Damle et al. 1999, Blood 94, 1840; Hamblin et al. 1999, Blood 94, 1848).
+_LEAST_V_IDENTITY: Final = 0.98
+_MUTATED: Final = STATUSES.index("mutated")
+
+
+class IdentityLimit(NamedTuple):
+    """Least share of V like its germline of rows that are not mutated; -1 where no column has it."""
+
+    least: float = 0.0
+    column: int = -1
+
+    @classmethod
+    def of(cls, given: float | None, locus: str, columns: list[str], names: Sequence[str]) -> IdentityLimit:
+        """The limit as `given`, or of a `locus`; v_identity, if it is there, joins the `columns` worked on.
+
+        `names` are all columns. InvalidInput for a limit that is none.
+        """
+        least = given if given is not None else _LEAST_V_IDENTITY if locus.startswith("IG") else 0.0
+        if not 0 <= least <= 1:
+            raise InvalidInput("min_v_identity", found=repr(given), expected="a number from 0 to 1")
+        if not least or "v_identity" not in names:
+            return cls()
+        columns.append("v_identity")
+        return cls(least, len(columns) - 1)
+
+    def mutated(self, columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
+        """Which rows lie below the limit; v_identity is a share, or above 1 in per cent."""
+        if self.column < 0:
+            return np.zeros(len(columns[0]), np.bool_)
+        given = columns[self.column]
+        try:
+            if not pa.types.is_floating(given.type):
+                text = pc.utf8_trim_whitespace(given.cast(pa.string()))
+                given = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+        except pa.ArrowInvalid as error:
+            told = str(error)[:80]
+            raise InvalidInput("v_identity", found=told, expected="numbers, or nothing") from error
+        share = given.to_numpy(zero_copy_only=False)
+        with np.errstate(invalid="ignore"):
+            found: NDArray[np.bool_] = np.where(share > 1, share / 100, share) < self.least
+        return found
+
+    def mark(self, status: NDArray[np.uint8], columns: Sequence[pa.Array]) -> None:
+        """Give rows that are mutated that status."""
+        status[self.mutated(columns)] = _MUTATED
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What provenance says of it."""
+        return {} if self.column < 0 else {"min_v_identity": self.least}
+
+
+ANY_IDENTITY: Final = IdentityLimit()
 
 Ambiguity = Literal["first", "all", "fail"]
 AMBIGUITY_POLICIES: tuple[Ambiguity, ...] = ("first", "all", "fail")
@@ -486,9 +542,8 @@ class TableCauses(RunningSums):
 
 
 def ends_of(v: Sequence[str | None], j: Sequence[str | None]) -> Ends:
-    """Gene ends to compare with, each once: V from the conserved codon on, J up to it, reversed."""
-    starts = tuple(dict.fromkeys(end for end in v if end))
-    return starts, tuple(dict.fromkeys(end[::-1] for end in j if end))
+    """Gene ends to compare with, sorted, each once: V from the conserved codon on, J up to it, reversed."""
+    return tuple(sorted({end for end in v if end})), tuple(sorted({end[::-1] for end in j if end}))
 
 
 @cache
@@ -498,13 +553,15 @@ def _bundled_ends(name: str) -> Ends:
 
 
 @cache
-def _others(genes: frozenset[str]) -> list[str]:
-    """Bundled sets of another species or locus: those that have few of these V genes."""
-    return [
-        name
+def _others(genes: frozenset[str]) -> tuple[dict[str, Ends], Ends]:
+    """Bundled sets of another species or locus, those that have few of these V genes; and all their ends."""
+    found = {
+        name: _bundled_ends(name)
         for name in bundled_germlines()
         if 2 * len(genes & {a.gene for a in load_germline(name).v}) < max(len(genes), 1)
-    ]
+    }
+    v, j = (tuple(sorted({end for ends in found.values() for end in ends[side]})) for side in (0, 1))
+    return found, (v, j)
 
 
 class CauseFinder:
@@ -605,10 +662,14 @@ class CauseFinder:
 
     def _another(self, text: str) -> str:
         """The bundled set whose ends match clearly more than those of the own one; empty if there is none."""
-        own = sum(_matched(text, self._ends))
-        others = ((sum(_matched(text, _bundled_ends(name))), name) for name in _others(self._v_genes))
-        score, name = max(others, default=(0, ""))
-        return name if score >= max(own + _MORE_ALIKE, 2 * _MATCHED) else ""
+        least = max(sum(_matched(text, self._ends)) + _MORE_ALIKE, 2 * _MATCHED)
+        others, together = _others(self._v_genes)
+        if sum(_matched(text, together)) < least:
+            return ""
+        score, name = max(
+            ((sum(_matched(text, ends)), name) for name, ends in others.items()), default=(0, "")
+        )
+        return name if score >= least else ""
 
     def _of_ends(self, text: str) -> str:
         if self._another(text):
@@ -638,8 +699,13 @@ def _common(a: str, b: str) -> int:
 
 def _matched(text: str, ends: Ends) -> tuple[int, int]:
     """Longest match of a V end and of a J end."""
-    v = max((_common(text, end) for end in ends[0]), default=0)
-    return v, max((_common(text[::-1], end) for end in ends[1]), default=0)
+    return _furthest(text, ends[0]), _furthest(text[::-1], ends[1])
+
+
+def _furthest(text: str, ends: Sequence[str]) -> int:
+    """Longest common beginning with one of the sorted ends: of one of the two between which it stands."""
+    at = bisect(ends, text)
+    return max((_common(text, end) for end in ends[max(at - 1, 0) : at + 1]), default=0)
 
 
 def _mutated(text: str, ends: Sequence[str]) -> bool:

@@ -31,8 +31,10 @@ from plait.run.rows import (
 )
 from plait.types import Provenance
 from plait.vdj.calls import (
+    ANY_IDENTITY,
     STATUSES,
     CauseFinder,
+    IdentityLimit,
     RowTotals,
     TableCauses,
     cause_sentences,
@@ -202,15 +204,17 @@ class BlockCounter(RowWork[CountSummary]):
     """Counts rows on whatever machine it is called."""
 
     counter: PathCounter
+    identity: IdentityLimit = ANY_IDENTITY
 
     def result(self, columns: list[pa.Array]) -> tuple[pa.RecordBatch, str | None]:
         """Their counts."""
-        counts = self.counter.count(*columns)
+        counts = self.counter.count(*columns[:3])
+        self.identity.mark(counts.status, columns)
         return self.counter.columns.batch(counts), counts.provenance.device
 
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> CountSummary:
         """Statuses, zeros by gene, and what explains zeros."""
-        junction, v, j = columns
+        junction, v, j = columns[:3]
         summary = CountSummary()
         summary.add(result, {"v": v, "j": j})
         if self.counter.model.name == "exhaustive":
@@ -404,6 +408,7 @@ def count_files(
     *,
     layout: str = "airr",
     long: bool = False,
+    min_v_identity: float | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
     resume: bool = False,
@@ -426,6 +431,9 @@ def count_files(
         Column layout of the inputs.
     long
         Write one row per input row, D allele and model instead of lists.
+    min_v_identity
+        Rows whose ``v_identity`` (a share, or per cent) is lower are mutated: they have that status and no
+        counts. By default 0.98 for immunoglobulins and 0 for T cell receptors.
     threads
         Blocks worked on at a time, at most 12 (exhaustive: as many as asked for, and 2 on a GPU).
     executor
@@ -449,21 +457,29 @@ def count_files(
     columns, provenance = counter.columns, plan.provenance.as_dict()
     slow, most = _pace(plan, executor)
     size = MOST_BYTES // (items_per_row(columns) if long else 1)
+    # What the lists of each column run over, for readers of the table.
+    axes = {
+        name: [{"axis": axis, "values": values} for axis, values in found]
+        for name, found in columns.axes.items()
+    }
     with open_rearrangements(inputs, layout=layout, block_rows=_FEWEST_ROWS, block_bytes=size) as reader:
         # A second per row is not rare: progress, resuming and threads need small blocks.
         if not slow:
             reader.block_rows = _block_rows(columns, counter.overflow, long, reader.sampled_row_bytes())
+        worked = [reader.roles[role] for role in COUNTED_ROLES]
+        identity = IdentityLimit.of(min_v_identity, counter.germline.locus, worked, reader.schema.names)
+        provenance["parameters"] |= identity.parameters
         run = RowRun(
             reader=reader,
             inputs=inputs,
-            columns=[reader.roles[role] for role in COUNTED_ROLES],
-            work=BlockCounter(counter),
+            columns=worked,
+            work=BlockCounter(counter, identity),
             provenance=provenance,
             rows=LongRows(reader.schema, columns) if long else AddedColumns(reader.schema, columns.schema),
             summary=CountSummary(),
             output=output,
             most=most,
-            metadata={"list_axes": _list_axes(columns), "layout": reader.layout.name},
+            metadata={"list_axes": axes, "layout": reader.layout.name},
         )
         return run_rows(run, executor, resume=resume, progress=progress)
 
@@ -474,14 +490,6 @@ def _pace(plan: CountPlan, executor: Executor) -> tuple[bool, int]:
         return False, _MOST_BLOCKS
     # A GPU enumerates thousands of rows as soon as a few, and one block of them after the other.
     return not plan.on_gpu, _MOST_ENUMERATED if plan.on_gpu else executor.slots
-
-
-def _list_axes(columns: ResultColumns) -> dict[str, Any]:
-    """What the lists of each column run over, for readers of the table."""
-    return {
-        name: [{"axis": axis, "values": values} for axis, values in found]
-        for name, found in columns.axes.items()
-    }
 
 
 def _block_rows(columns: ResultColumns, overflow: str, long: bool, input_bytes: int) -> int:

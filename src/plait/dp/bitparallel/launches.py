@@ -269,10 +269,15 @@ def _in_chunks(
     )
 
 
+def _mismatches_of(kernels: _Kernels, search: _Search, planes: Planes) -> Callable[[Found], int]:
+    rows = np.zeros(search.patterns.sets.shape[1], np.int64)
+    flat = planes._replace(words=planes.words.reshape(1, -1))
+    return lambda found: int(kernels.mismatches(search.lanes, BITS, flat, search.patterns, rows, found))
+
+
 def _run_mismatches(kernels: _Kernels, batch: TextBatch, target: Target) -> Places:
     def call(search: _Search, planes: Planes) -> Callable[[Found], int]:
-        rows = np.zeros(search.patterns.sets.shape[1], np.int64)
-        return lambda found: int(kernels.mismatches(search.lanes, BITS, planes, search.patterns, rows, found))
+        return _mismatches_of(kernels, search, planes)
 
     behind = int(batch.lengths.max(initial=0)) + COLUMNS
     return _in_chunks(kernels, batch, target, multiple=4, before=0, behind=behind, call=call)
@@ -325,15 +330,14 @@ def _run_sites(kernels: _Kernels, batch: SiteBatch, target: Target) -> SitePlace
 def _of_sites(
     kernels: _Kernels, search: _Search, planes: Planes, limits: ErrorLimits | None, first: int
 ) -> Places:
-    def call(found: Found) -> int:
-        if limits is None:
-            return int(kernels.mismatches(search.lanes, BITS, planes, search.patterns, rows, found))
-        return int(kernels.levels(search.lanes, BITS, planes, search.patterns, limits, state, found))
+    def levels_of(limits: ErrorLimits) -> Callable[[Found], int]:
+        levels = int(search.batch.limits.max(initial=0)) + 1
+        state = search.words(levels * (max(limits.extra, 1) + 1) * (max(limits.missing, 1) + 1) + 1)
+        return lambda found: int(
+            kernels.levels(search.lanes, BITS, planes, search.patterns, limits, state, found)
+        )
 
-    rows = np.zeros(search.patterns.sets.shape[1], np.int64)
-    levels = int(search.batch.limits.max(initial=0)) + 1
-    kinds = (max(limits.extra, 1) + 1) * (max(limits.missing, 1) + 1) if limits else 0
-    state = search.words(levels * kinds + 1)
+    call = _mismatches_of(kernels, search, planes) if limits is None else levels_of(limits)
     patterns, places = search.found(search.places * planes.width, call)
     return patterns, places + first
 

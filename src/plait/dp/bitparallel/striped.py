@@ -39,6 +39,7 @@ from plait.lang.lanes import (
     select,
     splat,
     store,
+    width_of,
     without_lowest,
 )
 
@@ -104,15 +105,23 @@ def _write_piece(planes: Any, pattern: int, first: int, last: int, found: Any, h
 
 
 @shared
-def _add_letters(p: Any, lanes: Any, alg: Any, total: Any, words: Any, at: int, rows: Any, i: int) -> Any:
-    """The sum after four letters of a pattern that begins at row `at` of the planes."""
+def _add_letters(p: Any, lanes: Any, alg: Any, sums: Any, words: Any, at: Any, rows: Any, i: int) -> Any:
+    """The sums after four letters of a pattern that begins at two places `at` of the planes."""
+    a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+    one, other = at
     x = (
-        load(lanes, words, at + rows[i], 0),
-        load(lanes, words, at + rows[i + 1], 0),
-        load(lanes, words, at + rows[i + 2], 0),
-        load(lanes, words, at + rows[i + 3], 0),
+        load(lanes, words, 0, one + a),
+        load(lanes, words, 0, one + b),
+        load(lanes, words, 0, one + c),
+        load(lanes, words, 0, one + d),
     )
-    return add_four(p, alg, total, x)
+    y = (
+        load(lanes, words, 0, other + a),
+        load(lanes, words, 0, other + b),
+        load(lanes, words, 0, other + c),
+        load(lanes, words, 0, other + d),
+    )
+    return add_four(p, alg, sums[0], x), add_four(p, alg, sums[1], y)
 
 
 @shared
@@ -129,21 +138,24 @@ def _find_mismatches(
     hits: int,
 ) -> int:
     """Append the places of pattern g, whose sum of mismatches begins at `start`; returns all hits so far."""
-    begin, words = begin_sum(p, alg, start), planes.words
+    begin, width, words = begin_sum(p, alg, start), width_of(lanes), planes.words
     for first in range(0, planes.width, 64):
         last = min(first + 64, planes.width)
         seen = alg.zero
-        for w in range(first, last):
-            total, at = begin, w * planes.step
+        # Two columns at a time, which have the rows of the letters in common; the last one may be both.
+        for w in range(first, last, 2):
+            other = min(w + 1, last - 1)
+            sums, at = (begin, begin), (w * planes.step * width, other * planes.step * width)
             whole = length & -8
             for i in range(0, whole, 8):
-                total = _add_letters(p, lanes, alg, total, words, at, rows, i)
-                total = _add_letters(p, lanes, alg, total, words, at, rows, i + 4)
+                sums = _add_letters(p, lanes, alg, sums, words, at, rows, i)
+                sums = _add_letters(p, lanes, alg, sums, words, at, rows, i + 4)
             if whole < length:
-                total = _add_letters(p, lanes, alg, total, words, at, rows, whole)
-            good = opposite(alg, total[-1])
+                sums = _add_letters(p, lanes, alg, sums, words, at, rows, whole)
+            good, also = opposite(alg, sums[0][-1]), opposite(alg, sums[1][-1])
             store(lanes, found.piece, w - first, 0, good)
-            seen = choice(alg, seen, good)
+            store(lanes, found.piece, other - first, 0, also)
+            seen = choice(alg, seen, choice(alg, good, also))
         if any_bits(seen) != 0:
             hits = _write_piece(planes, g, first, last, found, hits)
     return hits
@@ -153,14 +165,15 @@ def _find_mismatches(
 def find_mismatches(lanes: Any, algebra: Any, planes: Any, patterns: Any, rows: Any, found: Any) -> int:
     """Places where patterns begin with at most as many mismatches as they may have; returns their number.
 
-    `rows` int64 (letters of the longest pattern,) is memory. Hits beyond the room for them are not written.
+    The words of `planes` are in one row here, so that a place is found without multiplying. `rows` int64
+    (letters of the longest pattern,) is memory. Hits beyond the room for them are not written.
     """
     alg = algebra_in_lanes(algebra, lanes)
     hits = 0
     for g in range(patterns.lengths.size):
         length, limit = patterns.lengths[g], patterns.limits[g]
         for i in range(length):
-            rows[i] = i * planes.sets + patterns.sets[g, i]
+            rows[i] = (i * planes.sets + patterns.sets[g, i]) * width_of(lanes)
         if limit <= LARGEST_FEW:
             start = LARGEST_FEW - limit
             hits = _find_mismatches(FewMismatches(), lanes, alg, start, planes, g, rows, length, found, hits)

@@ -16,14 +16,13 @@ from plait.dp.intervals.gpu_spans import (
     ROWS,
     SpanCells,
     SpanDerivatives,
-    derive_long,
-    derive_sequences,
-    fill_long,
-    fill_sequences,
+    Spans,
+    derive_spans,
+    fill_spans,
     walk_sequences,
 )
 from plait.dp.intervals.launches import LEAST, EnsembleBatch, FoldBatch, Folded, Summed
-from plait.dp.intervals.rows import Intervals
+from plait.dp.intervals.rows import Filled, Intervals
 from plait.dp.intervals.tables import strands_of
 from plait.dp.intervals.walk import walk_kernel
 from plait.lang.warps import WARP
@@ -61,33 +60,35 @@ class _Piece:
         places = self.step - np.arange(self.step + 2, dtype=np.int64) * (self.step - 1)
         self.starts = places
         where = uploaded(places), np.int64(self.step)
-        self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
-        texts = strands_of(self.strands, len(numbers), batch.algebra.one, apart=True)
-        self.texts = uploaded(texts._replace(group=np.int64(1), longest=np.int64(texts.longest)))
-        self.lengths = uploaded(sizes)
+        cells = self.cells = SpanCells(closed, by_stem, multi, listed, self.table(self.step + 1), *where)
+        by_size = size if isinstance(batch, EnsembleBatch) and batch.probabilities else 1
+        by = SpanDerivatives(self.table(by_size), self.table(by_size), self.table(self.step + 1))
+        laid_out = strands_of(self.strands, len(numbers), batch.algebra.one, apart=True)
+        laid_out = laid_out._replace(group=np.int64(1), longest=np.int64(laid_out.longest))
         facts = device_facts(device)
         # The simulator runs one block after the other.
         most = 1 if SIMULATED else facts.multiprocessors
         self.blocks = min(most, -(-self.step // WARP))
         if not self.alone:
             self.blocks = min(len(numbers), facts.multiprocessors * _BLOCKS)
-        memory = (ROWS, self.step) if self.alone else (self.blocks, ROWS, self.step)
-        self.rows = cuda.device_array(memory, self.kind)
-        self.weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
+        rows = cuda.device_array((1 if self.alone else self.blocks, ROWS, self.step), self.kind)
+        weights = kept(device, batch.loops, lambda: uploaded(batch.loops))
+        texts, lengths, counter = map(uploaded, (laid_out, sizes, np.zeros(1, np.int64)))
+        known = batch.rule, batch.algebra, weights, texts, lengths
+        self.given = Spans(*known, cells, by, rows, counter, np.int64(self.alone))
 
     def table(self, size: int) -> Any:
         """Something of each sequence, with anything in it."""
         return cuda.device_array((len(self.numbers), size), self.kind)
 
-    def launch(self, kernels: tuple[Any, Any], *how: Any) -> None:
-        """One of two kernels, with a block for each sequence or with all of them for one."""
-        known = (self.batch.rule, self.batch.algebra, self.weights, self.texts, self.lengths, self.cells)
+    def launch(self, kernel: Any) -> None:
+        """A kernel with a block for each sequence, or with all of them for one."""
         if not self.alone:
-            kernels[0].launch(self.blocks, WARP * _WARPS, *known, *how, self.rows)
+            kernel.launch(self.blocks, WARP * _WARPS, self.given)
             return
         with _ALL_BLOCKS:
-            counter = uploaded(np.zeros(1, np.int64))
-            kernels[1].launch(self.blocks, WARP * _LONG_WARPS, *known, *how, self.rows, counter)
+            given = self.given._replace(counter=uploaded(np.zeros(1, np.int64)))
+            kernel.launch(self.blocks, WARP * _LONG_WARPS, given)
             cuda.synchronize()
 
     def totals(self) -> NDArray[Any]:
@@ -123,7 +124,7 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
     alg = batch.algebra
 
     def run(piece: _Piece) -> list[Folded]:
-        piece.launch((fill_sequences, fill_long))
+        piece.launch(fill_spans)
         n, count = piece.step, len(piece.numbers)
         shares = np.full((1, 3 * n + 8), alg.one)
         if piece.alone:
@@ -134,15 +135,11 @@ def fold_batch(batch: FoldBatch, target: CudaTarget) -> list[Folded]:
                 whole = Intervals(closed, multi, exterior, piece.starts, n)
                 partners, left = np.empty((1, n), np.int32), np.empty((3, n + 2), np.int64)
                 strands = strands_of(piece.strands, 1, alg.one)
-                walk_kernel(batch.rule, alg, batch.loops, strands, whole, piece.sizes, shares, left, partners)
+                filled = Filled(batch.rule, alg, batch.loops, strands, whole)
+                walk_kernel(filled, piece.sizes, shares, left, partners)
                 return [Folded(float(whole.exterior[0, 0]), partners[0])]
         found, left = cuda.device_array((count, n), np.int32), cuda.device_array((count, 3, n + 2), np.int32)
-        walk_sequences.launch(
-            -(-count // WARP),
-            WARP,
-            *(batch.rule, alg, piece.weights, piece.texts, piece.lengths, piece.cells),
-            *(uploaded(shares), left, found),
-        )
+        walk_sequences.launch(-(-count // WARP), WARP, piece.given, uploaded(shares), left, found)
         walked = found.copy_to_host()
         scores = piece.totals().astype(np.float64).tolist()
         sizes = piece.sizes.tolist()
@@ -157,14 +154,13 @@ def sum_batch(batch: EnsembleBatch, target: CudaTarget) -> list[Summed] | None:
         return None
 
     def run(piece: _Piece) -> list[Summed]:
-        piece.launch((fill_sequences, fill_long))
+        piece.launch(fill_spans)
         totals, n = piece.totals(), piece.step
         with np.errstate(divide="ignore"):
             logarithms = np.log(totals).tolist()
         if not batch.probabilities:
             return [Summed(logarithm, *_pairs_of(np.empty(0), 1.0, n), []) for logarithm in logarithms]
-        by = SpanDerivatives(*(piece.table(size) for size in ((n + 1) * n, (n + 1) * n, n + 1)))
-        piece.launch((derive_sequences, derive_long), by)
+        piece.launch(derive_spans)
         with _SLOTS.slot([piece.device]) as slot:
             weights = slot.download("folding 0", piece.cells.closed)
             slot.wait()

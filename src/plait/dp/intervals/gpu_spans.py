@@ -97,6 +97,24 @@ class SpanDerivatives(NamedTuple):
     exterior: Any
 
 
+class Spans(NamedTuple):
+    """What kernels are given: sequences, `by` for derivatives, memory `rows` (blocks or 1, ROWS, step).
+
+    `alone`: all blocks have one sequence, and wait for each other by `counter`, int64 (1,), zero at first.
+    """
+
+    rule: Any
+    alg: Any
+    weights: Any
+    texts: Any
+    lengths: Any
+    cells: Any
+    by: Any
+    rows: Any
+    counter: Any
+    alone: Any
+
+
 class SpanWork(NamedTuple):
     """A sequence for the warps of a block: this one is number `part` of `parts`, and works on `lane`.
 
@@ -109,6 +127,7 @@ class SpanWork(NamedTuple):
     weights: Any
     strands: Any
     cells: Any
+    by: Any
     rows: Any
     shares: Any
     b: Any
@@ -120,14 +139,14 @@ class SpanWork(NamedTuple):
 
 
 @shared
-def own_work(
-    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any, b: Any
-) -> Any:
+def own_work(given: Any, b: Any) -> Any:
     """The b-th sequence as work of this thread."""
     shares = cuda.shared.array(_SHARES_OF_BLOCK, np.float64)
     thread, warps = cuda.threadIdx.x, cuda.blockDim.x // WARP
-    where = thread // WARP, warps, thread % WARP
-    return SpanWork(rule, alg, weights, texts, cells, rows, shares, b, b * texts.longest, lengths[b], *where)
+    rows = given.rows[0 if given.alone else cuda.blockIdx.x]
+    known = given.rule, given.alg, given.weights, given.texts, given.cells, given.by, rows, shares
+    where = b, b * given.texts.longest, given.lengths[b], thread // WARP, warps, thread % WARP
+    return SpanWork(*(known + where))
 
 
 @shared
@@ -401,23 +420,23 @@ def sum_exterior(work: Any) -> None:
 
 
 @shared
-def sum_before(work: Any, by: Any) -> None:
+def sum_before(work: Any) -> None:
     """Derivatives by X of a sequence by one block; that by X[0] is one."""
     one, rule, alg, cells, n = OneLane(1), work.rule, work.alg, work.cells, work.n
     thread, threads = work.part * WARP + work.lane, work.parts * WARP
     total = alg.one
     if thread == 0:
-        store(one, by.exterior, work.b, 0, total)
+        store(one, work.by.exterior, work.b, 0, total)
     cuda.syncthreads()
     for j in range(1, n + 1):
         found = alg.zero
         for i in range(thread, j - FIRST, threads):
             value = load(one, cells.closed, work.b, place(cells, j - 1 - i, i))
-            before = extend(alg, outer_weight(work, i, j - 1), load(one, by.exterior, work.b, i))
+            before = extend(alg, outer_weight(work, i, j - 1), load(one, work.by.exterior, work.b, i))
             found = close(rule, alg, found, value, before)
         total = choice(alg, leave(rule, alg, total), over_block(work, found, j & 1))
         if thread == 0:
-            store(one, by.exterior, work.b, j, total)
+            store(one, work.by.exterior, work.b, j, total)
 
 
 @shared
@@ -427,7 +446,7 @@ def at_start(work: Any, row: Any, i: Any, inside: Any) -> Any:
 
 
 @shared
-def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
+def add_around(work: Any, span: Any, i: Any) -> Any:
     """The derivative by C of a cell, as far as it is this warp's; loops by size are kept in any case."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, n, j = OneLane(1), work.cells, work.n, i + span
@@ -451,19 +470,19 @@ def add_around(work: Any, by: Any, span: Any, i: Any) -> Any:
         left, right = small_sides(t)
         p, q = i - 1 - left, j + 1 + right
         if p >= 0 and q < n:
-            value = load(one, by.closed, work.b, place(cells, q - p, p))
+            value = load(one, work.by.closed, work.b, place(cells, q - p, p))
             outer = pair_type(weights, strands, p, q, work.g)
             loop = small_loop(weights, strands, alg, outer, inner, p, q, i, j, work.g)
             total = close(rule, alg, total, value, loop)
     behind = sum_products(
         work,
-        (by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
+        (work.by.split, place(cells, span + 1 + FIRST + work.part, i), cells.step * work.parts),
         (cells.multi, place(cells, FIRST + work.part, j + 1), cells.step * work.parts),
         -(-(n - 1 - j - FIRST - work.part) // work.parts),
     )
     total = close(rule, alg, total, behind, outward(weights, row, STEM))
     if work.part == 7 % work.parts:
-        before = extend(alg, load(one, by.exterior, work.b, i), outward(weights, row, EXTERIOR))
+        before = extend(alg, load(one, work.by.exterior, work.b, i), outward(weights, row, EXTERIOR))
         total = close(rule, alg, total, before, load(one, cells.exterior, work.b, j + 1))
     return total
 
@@ -498,19 +517,19 @@ def add_beside_around(work: Any, span: Any, i: Any, row: Any, total: Any) -> Any
 
 
 @shared
-def add_before(work: Any, by: Any, span: Any, i: Any) -> Any:
+def add_before(work: Any, span: Any, i: Any) -> Any:
     """The derivative by M of a cell, as far as it comes from S and is this warp's."""
     cells, m, step = work.cells, FIRST + work.part, (work.cells.step - 1) * work.parts
     return sum_products(
         work,
         (cells.stems, place(cells, m, i - 1 - m), step),
-        (by.split, place(cells, span + 1 + m, i - 1 - m), step),
+        (work.by.split, place(cells, span + 1 + m, i - 1 - m), step),
         -(-(i - m) // work.parts),
     )
 
 
 @shared
-def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
+def finish_around(work: Any, span: Any, i: Any, share: Any) -> None:
     """Add the shares up, from a number on, and keep what is needed; weights of pairs take the place of C."""
     rule, alg, weights, strands, rows = work.rule, work.alg, work.weights, work.strands, work.rows
     one, cells, n, j = OneLane(1), work.cells, work.n, i + span
@@ -523,13 +542,13 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
         if j + 1 < n:
             kind = pair_type(weights, strands, i - 1, j + 1, work.g)
             closing = inward(weights, inward_row(strands, kind, i - 1, j + 1, work.g), CLOSING)
-            around = load(one, by.closed, work.b, place(cells, span + 2, i - 1))
+            around = load(one, work.by.closed, work.b, place(cells, span + 2, i - 1))
             by_two = close(rule, alg, by_two, around, closing)
     single = one_stem(rule, alg, at_start(work, _SINGLE + after, i, j + 1 < n), by_multi)
     store(one, rows, _MULTI + here, i, by_multi)
     store(one, rows, _TWO + here, i, by_two)
     store(one, rows, _SINGLE + here, i, single)
-    store(one, by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
+    store(one, work.by.split, work.b, place(cells, span, i), choice(alg, by_multi, by_two))
     value, kind = (
         load(one, cells.closed, work.b, place(cells, span, i)),
         pair_type(weights, strands, i, j, work.g),
@@ -539,7 +558,7 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
         total = close(rule, alg, total, single, outward(weights, row, STEM))
     store(one, cells.closed, work.b, place(cells, span, i), extend(alg, value, total))
     total = times_paired(strands, alg, 0, total, i, j, work.g)
-    store(one, by.closed, work.b, place(cells, span, i), total)
+    store(one, work.by.closed, work.b, place(cells, span, i), total)
     row, here = inward_row(strands, kind, i, j, work.g), span & (_BACK - 1)
     store(one, rows, _GENERIC_ROWS + here, i, extend(alg, total, inward(weights, row, GENERIC)))
     store(one, rows, _ONE_SIDED_ROWS + here, i, extend(alg, total, inward(weights, row, ONE_SIDED)))
@@ -548,7 +567,7 @@ def finish_around(work: Any, by: Any, span: Any, i: Any, share: Any) -> None:
 
 
 @shared
-def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
+def derive_span(work: Any, span: Any, first: Any, blocks: Any) -> None:
     """Derivatives of all cells of a span, shared out as by `fill_span`."""
     end, each = work.n - span, _SHARES // work.parts
     tiles = -(-end // WARP)
@@ -557,170 +576,94 @@ def derive_span(work: Any, by: Any, span: Any, first: Any, blocks: Any) -> None:
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
                 share = tile * work.parts + work.part
-                work.shares[share, work.lane] = add_around(work, by, span, i)
-                work.shares[_SHARES + share, work.lane] = add_before(work, by, span, i)
+                work.shares[share, work.lane] = add_around(work, span, i)
+                work.shares[_SHARES + share, work.lane] = add_before(work, span, i)
         cuda.syncthreads()
         for tile in range(work.part, each, work.parts):
             i = (some + tile * blocks) * WARP + work.lane
             if i < end:
-                finish_around(work, by, span, i, tile * work.parts)
+                finish_around(work, span, i, tile * work.parts)
         cuda.syncthreads()
 
 
 @shared
 def wait_for_blocks(counter: Any, blocks: Any) -> None:
     """Wait until all blocks are here, and see what they have written; all of them are under way at once."""
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0 and blocks > 1:
-        cuda.threadfence()
-        arrived = cuda.atomic.add(counter, 0, 1)
-        wanted = (arrived // blocks + 1) * blocks
-        while cuda.atomic.add(counter, 0, 0) < wanted:
-            pass
-        cuda.threadfence()
-    cuda.syncthreads()
+    if blocks > 1:
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            cuda.threadfence()
+            arrived = cuda.atomic.add(counter, 0, 1)
+            wanted = (arrived // blocks + 1) * blocks
+            while cuda.atomic.add(counter, 0, 0) < wanted:
+                pass
+            cuda.threadfence()
+        cuda.syncthreads()
 
 
 def _examples() -> list[tuple[Any, ...]]:
-    """Arguments for scores and for sums, with one of blocks behind them."""
+    """Arguments for scores and for sums."""
     found = []
     for zero, alg in (
         (np.float32(0), SaturatingMaxPlus(np.float32(-np.inf), np.float32(0))),
         (np.float64(0), PROBABILITY._replace(zero=np.float64(0), one=np.float64(1))),
     ):
-        table = np.full((1, 1), zero)
-        weights = LoopWeights(np.zeros((1, 36), np.int8), table, np.int64(0), np.zeros((1, 1), np.int32))
-        texts = Strands(
-            np.zeros((1, 1), np.int8),
-            np.zeros((2, 1), np.int32),
-            table,
-            table,
-            np.int64(1),
-            np.int64(1),
-        )
-        listed = np.zeros((1, 1), np.int32)
-        cells = SpanCells(table, table, table, listed, table, np.zeros(1, np.int64), np.int64(1))
-        lengths = np.zeros(1, np.int64)
+        table, one, long = np.full((1, 1), zero), np.int64(1), np.zeros(1, np.int64)
+        octets, words = np.zeros((1, 36), np.int8), np.zeros((2, 1), np.int32)
+        weights = LoopWeights(octets, table, one, words)
+        texts = Strands(octets, words, table, table, one, one)
+        cells = SpanCells(table, table, table, words, table, long, one)
+        by = SpanDerivatives(table, table, table)
         rows = np.full((1, 1, 1), zero)
-        found.append((NearestNeighbor(zero, zero), alg, weights, texts, lengths, cells, rows))
+        rule = NearestNeighbor(zero, zero)
+        found.append((Spans(rule, alg, weights, texts, long, cells, by, rows, long, one),))
     return found
 
 
-def _long_examples() -> list[tuple[Any, ...]]:
-    return [(*example[:6], example[6][0], np.zeros(1, np.int64)) for example in _examples()]
-
-
 @cuda_kernel(_examples, max_registers=128)
-def fill_sequences(
-    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, rows: Any
-) -> None:
-    """C, M and X of sequences, each by a block; `rows` (blocks, ROWS, step)."""
-    block = cuda.blockIdx.x
-    for b in range(block, lengths.size, cuda.gridDim.x):
-        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
-        clear(work, 0, 1)
-        cuda.syncthreads()
-        for span in range(FIRST, lengths[b]):
-            fill_span(work, span, 0, 1)
-        sum_exterior(work)
-        cuda.syncthreads()
-
-
-@cuda_kernel(_long_examples, max_registers=128)
-def fill_long(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    texts: Any,
-    lengths: Any,
-    cells: Any,
-    rows: Any,
-    counter: Any,
-) -> None:
-    """C, M and X of one sequence by all blocks; `rows` (ROWS, step), `counter` is zero."""
+def fill_spans(given: Any) -> None:
+    """C, M and X of sequences, each by a block, or of one by all blocks."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
-    clear(work, block, blocks)
-    for span in range(FIRST, lengths[0]):
-        wait_for_blocks(counter, blocks)
-        fill_span(work, span, block, blocks)
-    wait_for_blocks(counter, blocks)
-    if block == 0:
-        sum_exterior(work)
-
-
-def _outside_examples() -> list[tuple[Any, ...]]:
-    example = _examples()[1]
-    table = example[5].closed
-    return [(*example[:6], SpanDerivatives(table, table, table), example[6])]
-
-
-def _long_outside_examples() -> list[tuple[Any, ...]]:
-    return [(*example[:7], example[7][0], np.zeros(1, np.int64)) for example in _outside_examples()]
-
-
-@cuda_kernel(_outside_examples, max_registers=128)
-def derive_sequences(
-    rule: Any, alg: Any, weights: Any, texts: Any, lengths: Any, cells: Any, by: Any, rows: Any
-) -> None:
-    """Weights of pairs times X[0], in the place of C, of sequences, each by a block."""
-    block = cuda.blockIdx.x
-    for b in range(block, lengths.size, cuda.gridDim.x):
-        work = own_work(rule, alg, weights, texts, lengths, cells, rows[block], b)
-        sum_before(work, by)
+    first, each = (block, blocks) if given.alone else (0, 1)
+    for b in range(0 if given.alone else block, given.lengths.size, blocks):
+        work = own_work(given, b)
+        clear(work, first, each)
         cuda.syncthreads()
-        for span in range(lengths[b] - 1, FIRST - 1, -1):
-            derive_span(work, by, span, 0, 1)
+        for span in range(FIRST, work.n):
+            wait_for_blocks(given.counter, each)
+            fill_span(work, span, first, each)
+        wait_for_blocks(given.counter, each)
+        if first == 0:
+            sum_exterior(work)
+        cuda.syncthreads()
 
 
-@cuda_kernel(_long_outside_examples, max_registers=128)
-def derive_long(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    texts: Any,
-    lengths: Any,
-    cells: Any,
-    by: Any,
-    rows: Any,
-    counter: Any,
-) -> None:
-    """The same of one sequence by all blocks."""
+@cuda_kernel(lambda: _examples()[1:], max_registers=128)
+def derive_spans(given: Any) -> None:
+    """Derivatives, and weights of pairs in place of C, of what `fill_spans` has worked out."""
     block, blocks = cuda.blockIdx.x, cuda.gridDim.x
-    work = own_work(rule, alg, weights, texts, lengths, cells, rows, 0)
-    if block == 0:
-        sum_before(work, by)
-    for span in range(lengths[0] - 1, FIRST - 1, -1):
-        wait_for_blocks(counter, blocks)
-        derive_span(work, by, span, block, blocks)
+    first, each = (block, blocks) if given.alone else (0, 1)
+    for b in range(0 if given.alone else block, given.lengths.size, blocks):
+        work = own_work(given, b)
+        if first == 0:
+            sum_before(work)
+        cuda.syncthreads()
+        for span in range(work.n - 1, FIRST - 1, -1):
+            wait_for_blocks(given.counter, each)
+            derive_span(work, span, first, each)
 
 
 def _walk_examples() -> list[tuple[Any, ...]]:
     shares, left = np.zeros((1, 1), np.float32), np.zeros((1, 3, 1), np.int32)
-    return [(*_examples()[0][:6], shares, left, np.zeros((1, 1), np.int32))]
+    return [(*_examples()[0], shares, left, left[0])]
 
 
 @cuda_kernel(_walk_examples)
-def walk_sequences(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    texts: Any,
-    lengths: Any,
-    cells: Any,
-    shares: Any,
-    left: Any,
-    partners: Any,
-) -> None:
+def walk_sequences(given: Any, shares: Any, left: Any, partners: Any) -> None:
     """A best structure of each sequence, by a thread; `left`, int32 (sequences, 3, n + 2)."""
-    b = cuda.grid(1)
-    if b < lengths.size:
-        kept = Intervals(
-            cells.closed[b : b + 1],
-            cells.multi[b : b + 1],
-            cells.exterior[b : b + 1],
-            cells.starts,
-            cells.step,
-        )
-        walk = Walk(rule, alg, weights, texts, kept, shares, left[b], b * texts.longest, 0)
-        walk_sequence(walk, lengths[b], partners[b : b + 1])
+    b, texts, cells = cuda.grid(1), given.texts, given.cells
+    if b < given.lengths.size:
+        closed, multi, exterior = cells.closed[b : b + 1], cells.multi[b : b + 1], cells.exterior[b : b + 1]
+        kept = Intervals(closed, multi, exterior, cells.starts, cells.step)
+        known = given.rule, given.alg, given.weights, texts, kept, shares, left[b], b * texts.longest, 0
+        walk_sequence(Walk(*known), given.lengths[b], partners[b : b + 1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from plait.devices.target import Problem, Target, interpreted, over_threads
 from plait.dp.intervals.outside import Outside, outside_kernel, pairs_kernel
-from plait.dp.intervals.rows import EveryStem, OneSequence, SequenceALane, fill_kernel
-from plait.dp.intervals.tables import Room, Strand, cells_kept, strands_of
+from plait.dp.intervals.rows import Candidates, EveryStem, Filled, fill_kernel
+from plait.dp.intervals.tables import Room, Strand, cells_kept
 from plait.dp.intervals.walk import fold_kernel, walk_kernel
 from plait.lang.lanes import host_lanes, lanes_of
 
@@ -26,6 +27,30 @@ _SHORT: Final = 160
 _WORTH: Final = 1 << 26
 #: Pairs that are less probable are left out.
 LEAST: Final = 1e-12
+
+
+#: X of long sequences that are being worked out, or derivatives by it, and what stands where it is not known.
+_UNDER_WAY: Final[dict[int, tuple[NDArray[Any], Any]]] = {}
+_LONG: Final = 2000
+
+
+@contextmanager
+def _followed(table: NDArray[Any], group: int, zero: Any) -> Iterator[None]:
+    if group == 1 and table.size > _LONG:
+        _UNDER_WAY[id(table)] = table, zero
+    try:
+        yield
+    finally:
+        _UNDER_WAY.pop(id(table), None)
+
+
+def bases_done() -> int:
+    """How far long sequences that are being worked out are: bases of them, if each took as long."""
+    done = 0.0
+    for table, zero in list(_UNDER_WAY.values()):
+        left = 1 - np.count_nonzero(table != zero) / table.size
+        done += table.size * (1 - left * left)
+    return int(done)
 
 
 class FoldBatch(NamedTuple):
@@ -129,19 +154,14 @@ def _fold(kernels: Callable[[], _Kernels], batch: FoldBatch, target: Target) -> 
 
     def run(room: Room, numbers: list[int], group: int) -> list[Folded]:
         mine = [batch.strands[k] for k in numbers]
-        strands = strands_of(mine, group, alg.one)
-        kept = room.intervals(strands.longest, group, lanes.width, alg.zero)
-        memory = room.memory(strands.longest, group, lanes.width, alg.zero)
-        layout = OneSequence() if group == 1 else SequenceALane()
+        sweep = room.sweep(lanes, Candidates(), batch, mine, group)
+        longest = sweep.strands.longest
         lengths = np.array([strand.codes.size for strand in mine] + [0] * (group - len(mine)), np.int64)
-        partners = np.empty((group, strands.longest), np.int32)
-        shares = np.full((1, 3 * strands.longest + 8), alg.one)
-        left = np.empty((3, strands.longest + 2), np.int64)
-        known = batch.rule, alg, batch.loops, strands, kept, memory
-        fold(lanes, layout, *known, lengths, shares, left, partners)
-        return [
-            Folded(float(kept.exterior[0, g]), partners[g, : lengths[g]].copy()) for g in range(len(mine))
-        ]
+        partners, left = np.empty((group, longest), np.int32), np.empty((3, longest + 2), np.int64)
+        with _followed(sweep.kept.exterior, group, alg.zero):
+            fold(sweep, lengths, np.full((1, 3 * longest + 8), alg.one), left, partners)
+        scores = sweep.kept.exterior[0].tolist()
+        return [Folded(scores[g], partners[g, : lengths[g]]) for g in range(len(mine))]
 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
@@ -153,24 +173,22 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
         lanes = lanes_of(1)
 
     def run(room: Room, numbers: list[int], group: int) -> list[Summed]:
-        mine = [batch.strands[k] for k in numbers]
-        strands = strands_of(mine, group, alg.one)
-        kept = room.intervals(strands.longest, group, lanes.width, alg.zero)
-        layout = OneSequence() if group == 1 else SequenceALane()
-        memory = room.memory(strands.longest, group, lanes.width, alg.zero)
-        fill(lanes, layout, EveryStem(), batch.rule, alg, batch.loops, strands, kept, memory)
-        derivatives = None
+        sizes = [batch.strands[k].codes.size for k in numbers]
+        sweep = room.sweep(lanes, EveryStem(), batch, [batch.strands[k] for k in numbers], group)
+        kept, derivatives = sweep.kept, None
+        with _followed(kept.exterior, group, alg.zero):
+            fill(sweep)
         if batch.probabilities:
             derivatives = room.outside(kept, alg.zero)
             sums = kept.exterior[0, :group]
             with np.errstate(divide="ignore"):
                 derivatives.exterior[0, :group] = -sums if batch.logarithms else 1 / sums
-            outside(lanes, layout, batch.rule, alg, batch.loops, strands, kept, derivatives, memory)
+            with _followed(derivatives.exterior, group, alg.zero):
+                outside(sweep._replace(outside=derivatives))
         found = []
         tables = _pairs_of(list_pairs, kept, derivatives, group, batch.logarithms)
         for g, k in enumerate(numbers):
-            n = mine[g].codes.size
-            drawn = [_draw(walk, batch, strands, kept, (n, g), share) for share in batch.shares[k]]
+            drawn = [_draw(walk, sweep.filled, (sizes[g], g), share) for share in batch.shares[k]]
             total = kept.exterior[0, g]
             with np.errstate(divide="ignore"):
                 logarithm = float(total if batch.logarithms else np.log(total))
@@ -180,21 +198,13 @@ def _sum(kernels: Callable[[], _Kernels], batch: EnsembleBatch, target: Target) 
     return _in_groups(batch.strands, lanes.width, target.threads, run)
 
 
-def _draw(
-    walk: Any,
-    batch: EnsembleBatch,
-    strands: Any,
-    kept: Any,
-    which: tuple[int, int],
-    share: NDArray[np.float64],
-) -> NDArray[np.int32]:
+def _draw(walk: Any, filled: Filled, which: tuple[int, int], share: NDArray[np.float64]) -> NDArray[np.int32]:
     """A structure of the g-th sequence, of n bases."""
-    n, g = which
+    (n, g), strands = which, filled.strands
     lengths = np.zeros(strands.group, np.int64)
     lengths[g] = n
     partners = np.empty((strands.group, strands.longest), np.int32)
-    left = np.empty((3, strands.longest + 2), np.int64)
-    walk(batch.rule, batch.algebra, batch.loops, strands, kept, lengths, share.reshape(1, -1), left, partners)
+    walk(filled, lengths, share.reshape(1, -1), np.empty((3, strands.longest + 2), np.int64), partners)
     return partners[g, :n].copy()
 
 

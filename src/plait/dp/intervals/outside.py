@@ -30,7 +30,7 @@ from plait.dp.intervals.loops import (
     small_loop,
     times_paired,
 )
-from plait.dp.intervals.nearest_neighbor import NearestNeighbor, beside, close, one_stem, widen
+from plait.dp.intervals.nearest_neighbor import beside, close, one_stem, widen
 from plait.dp.intervals.rows import (
     BULGE_ROWS,
     FOUND,
@@ -49,6 +49,7 @@ from plait.dp.intervals.rows import (
     clear_rows,
     column,
     factor,
+    in_lanes,
     list_mates,
     pairs_of_row,
 )
@@ -68,39 +69,15 @@ class Outside(NamedTuple):
     exterior: Any
 
 
-class Reverse(NamedTuple):
-    """What a row is worked out from; `memory` as in `Sweep`, with `SPLIT` for derivatives by M2."""
-
-    lanes: Any
-    layout: Any
-    rule: Any
-    lane_rule: Any
-    alg: Any
-    weights: Any
-    strands: Any
-    kept: Any
-    outside: Any
-    memory: Any
-
-
 @kernel
-def outside_kernel(
-    lanes: Any,
-    layout: Any,
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    outside: Any,
-    memory: Any,
-) -> None:
-    """Derivatives of all cells; those by X[0], in `outside.exterior`, are the caller's."""
-    in_lanes = NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
-    reverse = Reverse(lanes, layout, rule, in_lanes, alg, weights, strands, kept, outside, memory)
+def outside_kernel(given: Any) -> None:
+    """Derivatives of all cells, of a `Sweep`; those by X[0], in `outside.exterior`, are the caller's."""
+    reverse = in_lanes(given)
+    lanes, rule, alg, memory = reverse.lanes, reverse.rule, reverse.alg, reverse.memory
+    strands, outside = reverse.strands, reverse.outside
     n, group = strands.longest, strands.group
     clear_rows(lanes, alg, memory.rows, 0, ROWS)
-    list_mates(layout, reverse)
+    list_mates(reverse)
     for p in range(n):
         clear_rings(lanes, alg, memory.rows, p & (RING - 1), 0)
         sum_generic_around(reverse, p)
@@ -114,7 +91,7 @@ def outside_kernel(
         for z in range(count):
             q = memory.places[0, z]
             if z == 0 or memory.places[0, z - 1] != q:
-                behind_stem(layout, reverse, q)
+                behind_stem(reverse.layout, reverse, q)
         for z in range(count):
             around_cell(reverse, p, memory.places[0, z], memory.places[1, z])
 
@@ -122,13 +99,8 @@ def outside_kernel(
 @shared
 def sum_generic_around(reverse: Any, p: Any) -> None:
     """Interior loops around, with two unpaired bases or more on both sides, of more than five."""
-    lanes, rule, alg, weights, rows = (
-        reverse.lanes,
-        reverse.lane_rule,
-        reverse.alg,
-        reverse.weights,
-        reverse.memory.rows,
-    )
+    lanes, rule, alg, weights = reverse.lanes, reverse.lane_rule, reverse.alg, reverse.weights
+    rows = reverse.memory.rows
     n, group = reverse.strands.longest, reverse.strands.group
     here, last = SUMS + (p & 1) * RING, SUMS + (1 - (p & 1)) * RING
     near, second = (p - 3) & (RING - 1), (p - 4) & (RING - 1)
@@ -164,13 +136,8 @@ largest_around = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_within
 @shared
 def sum_beside_around(reverse: Any, p: Any) -> None:
     """Interior loops around of one base on one side, of two and three, and longer bulges."""
-    lanes, rule, alg, weights, rows = (
-        reverse.lanes,
-        reverse.lane_rule,
-        reverse.alg,
-        reverse.weights,
-        reverse.memory.rows,
-    )
+    lanes, rule, alg, weights = reverse.lanes, reverse.lane_rule, reverse.alg, reverse.weights
+    rows = reverse.memory.rows
     n, group = reverse.strands.longest, reverse.strands.group
     ring = RING - 1
     zero = splat(lanes, alg.zero)
@@ -198,12 +165,7 @@ def sum_beside_around(reverse: Any, p: Any) -> None:
 @shared
 def multi_rows(reverse: Any, p: Any) -> None:
     """Derivatives by S and R of a row, and by M and M2 of the next row through those of this row."""
-    alg, rows, strands, by_rows = (
-        reverse.alg,
-        reverse.memory.rows,
-        reverse.strands,
-        reverse.outside.multi,
-    )
+    alg, rows, strands, by_rows = reverse.alg, reverse.memory.rows, reverse.strands, reverse.outside.multi
     mine, rule = by_column(reverse.layout, reverse.lanes, reverse.rule, reverse.lane_rule)
     n, group, starts = strands.longest, strands.group, reverse.kept.starts
     here, after = SPLIT + (p & 1), SPLIT + 1 - (p & 1)
@@ -259,13 +221,8 @@ behind_stem = by_type_of({OneSequence: _behind_one, SequenceALane: _behind_each}
 @shared
 def pass_behind(reverse: Any, q: Any) -> Any:
     """The sum of M behind q, times derivatives by S; in each lane."""
-    lanes, alg, rule, rows, strands = (
-        reverse.lanes,
-        reverse.alg,
-        reverse.lane_rule,
-        reverse.memory.rows,
-        reverse.strands,
-    )
+    lanes, alg, rule, rows = reverse.lanes, reverse.alg, reverse.lane_rule, reverse.memory.rows
+    strands = reverse.strands
     group, multi, by_rows = strands.group, reverse.kept.multi, reverse.outside.multi
     at = reverse.kept.starts[q + 1] - RING * group
     stem = factor(reverse.layout, lanes, rows, column(group, q))
@@ -280,13 +237,8 @@ def pass_behind(reverse: Any, q: Any) -> Any:
 @shared
 def around_cell(reverse: Any, p: Any, q: Any, g: Any) -> None:
     """The derivative by C of a cell, and what it adds to others."""
-    alg, weights, strands, rows, kept = (
-        reverse.alg,
-        reverse.weights,
-        reverse.strands,
-        reverse.memory.rows,
-        reverse.kept,
-    )
+    alg, weights, strands, rows = reverse.alg, reverse.weights, reverse.strands, reverse.memory.rows
+    kept = reverse.kept
     rule, outside, group, one = reverse.rule, reverse.outside, strands.group, OneLane(1)
     at, x = q * group + g, column(group, q) + g
     value = load(one, kept.closed, 0, kept.starts[p] + at)

@@ -132,8 +132,21 @@ class RowMemory(NamedTuple):
     bits: Any
 
 
+class Filled(NamedTuple):
+    """What has been worked out, and from what."""
+
+    rule: Any
+    alg: Any
+    weights: Any
+    strands: Any
+    kept: Any
+
+
 class Sweep(NamedTuple):
-    """What a row is worked out from; `lane_rule` is `rule` with its parameters in every lane."""
+    """What a row is worked out from; `lane_rule` is `rule` with its parameters in every lane.
+
+    `outside` is nothing until derivatives are worked out; then the rows `SPLIT` of `memory` are those by M2.
+    """
 
     lanes: Any
     layout: Any
@@ -144,47 +157,44 @@ class Sweep(NamedTuple):
     weights: Any
     strands: Any
     kept: Any
+    outside: Any
     memory: Any
 
-
-@kernel
-def fill_kernel(
-    lanes: Any,
-    layout: Any,
-    choose: Any,
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    memory: Any,
-) -> None:
-    """Work out C, M and X of one sequence, or of one in each lane."""
-    fill(lanes, layout, choose, rule, alg, weights, strands, kept, memory)
+    @property
+    def filled(self) -> Filled:
+        """What is asked on the way back."""
+        return Filled(self.rule, self.alg, self.weights, self.strands, self.kept)
 
 
 @shared
-def fill(
-    lanes: Any,
-    layout: Any,
-    choose: Any,
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    memory: Any,
-) -> None:
+def in_lanes(s: Any) -> Any:
+    """The same with what a rule has for lanes."""
+    rule = NearestNeighbor(splat(s.lanes, s.rule.unpaired), splat(s.lanes, s.rule.outside))
+    found = Sweep(
+        s.lanes, s.layout, s.choose, s.rule, rule, s.alg, s.weights, s.strands, s.kept, s.outside, s.memory
+    )
+    return found
+
+
+@kernel
+def fill_kernel(given: Any) -> None:
+    """Work out C, M and X of one sequence, or of one in each lane, of a `Sweep`."""
+    fill(given)
+
+
+@shared
+def fill(given: Any) -> None:
     """The same, within a kernel."""
-    in_lanes = NearestNeighbor(splat(lanes, rule.unpaired), splat(lanes, rule.outside))
-    sweep = Sweep(lanes, layout, choose, rule, in_lanes, alg, weights, strands, kept, memory)
+    sweep = in_lanes(given)
+    lanes, rule, alg, memory = sweep.lanes, sweep.rule, sweep.alg, sweep.memory
+    strands, kept = sweep.strands, sweep.kept
     n, group = strands.longest, strands.group
     for g in range(group):
         kept.exterior[0, n * group + g] = alg.one
     # What is read before it has been written: loops by size, and the row behind the last.
     clear_rows(lanes, alg, memory.rows, SUMS, FOUND)
     clear_rings(lanes, alg, memory.rows, n & (RING - 1), 0)
-    list_mates(layout, sweep)
+    list_mates(sweep)
     for i in range(n - 1, -1, -1):
         clear_row(sweep, i)
         sum_generic(sweep, i)
@@ -196,7 +206,7 @@ def fill(
         count = pairs_of_row(sweep, i)
         for z in range(count):
             pair_cell(sweep, i, memory.places[0, z], memory.places[1, z])
-        multi_row(choose, sweep, i, count)
+        multi_row(sweep.choose, sweep, i, count)
 
 
 @shared
@@ -238,13 +248,8 @@ def clear_rings(lanes: Any, alg: Any, rows: Any, here: Any, first: Any) -> None:
 @shared
 def sum_generic(sweep: Any, i: Any) -> None:
     """Interior loops with two unpaired bases or more on both sides, but for those of four and of five."""
-    lanes, rule, alg, weights, rows = (
-        sweep.lanes,
-        sweep.lane_rule,
-        sweep.alg,
-        sweep.weights,
-        sweep.memory.rows,
-    )
+    lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
+    rows = sweep.memory.rows
     n, group = sweep.strands.longest, sweep.strands.group
     width = width_of(lanes)
     here, last = SUMS + (i & 1) * RING, SUMS + (1 - (i & 1)) * RING
@@ -292,13 +297,8 @@ largest_loop = by_type_of({OneSequence: _any_loop, SequenceALane: _loop_up_to})
 @shared
 def sum_beside(sweep: Any, i: Any) -> None:
     """Interior loops of one base on one side and three or more, of two and three, and longer bulges."""
-    lanes, rule, alg, weights, rows = (
-        sweep.lanes,
-        sweep.lane_rule,
-        sweep.alg,
-        sweep.weights,
-        sweep.memory.rows,
-    )
+    lanes, rule, alg, weights = sweep.lanes, sweep.lane_rule, sweep.alg, sweep.weights
+    rows = sweep.memory.rows
     n, group = sweep.strands.longest, sweep.strands.group
     width, ring = width_of(lanes), RING - 1
     zero = splat(lanes, alg.zero)
@@ -347,7 +347,7 @@ group_of = by_type_of({OneSequence: _one, SequenceALane: _as_many_as_lanes})
 
 
 @shared
-def list_mates(layout: Any, sweep: Any) -> None:
+def list_mates(sweep: Any) -> None:
     """With which letters each base of each sequence pairs."""
     strands, bits, types = sweep.strands, sweep.memory.bits, sweep.weights.pair_types
     count = strands.longest * strands.group
@@ -392,13 +392,7 @@ def pairs_of_row(sweep: Any, i: Any) -> Any:
 @shared
 def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
     """C of a cell, and what else the row and the rows above need of it."""
-    alg, kept, rows, weights, strands = (
-        sweep.alg,
-        sweep.kept,
-        sweep.memory.rows,
-        sweep.weights,
-        sweep.strands,
-    )
+    alg, kept, rows, weights, strands = sweep.alg, sweep.kept, sweep.memory.rows, sweep.weights, sweep.strands
     one, group = OneLane(1), strands.group
     x = column(group, j) + g
     kind = pair_type(weights, strands, i, j, g)
@@ -419,13 +413,8 @@ def pair_cell(sweep: Any, i: Any, j: Any, g: Any) -> None:
 @shared
 def closed_by_sums(sweep: Any, kind: Any, i: Any, j: Any, g: Any) -> Any:
     """What vectors have found, closed by a pair: longer loops, and multiloops."""
-    rule, alg, rows, weights, group = (
-        sweep.rule,
-        sweep.alg,
-        sweep.memory.rows,
-        sweep.weights,
-        sweep.strands.group,
-    )
+    rule, alg, rows, weights = sweep.rule, sweep.alg, sweep.memory.rows, sweep.weights
+    group = sweep.strands.group
     one, row, x = OneLane(1), inward_row(sweep.strands, kind, i, j, g), column(group, j) + g
     value = extend(alg, load(one, rows, FOUND + GENERIC, x), inward(weights, row, GENERIC))
     value = close(rule, alg, value, load(one, rows, FOUND + ONE_SIDED, x), inward(weights, row, ONE_SIDED))
@@ -511,12 +500,8 @@ def add_stem(sweep: Any, here: Any, k: Any) -> None:
 def add_four_stems(sweep: Any, here: Any, z: Any) -> None:
     """Add to S what begins with four stems, from number z on, whose ends are near each other."""
     lanes, alg, rows, rule = sweep.lanes, sweep.alg, sweep.memory.rows, sweep.lane_rule
-    group, multi, starts, places = (
-        sweep.strands.group,
-        sweep.kept.multi,
-        sweep.kept.starts,
-        sweep.memory.places,
-    )
+    group, multi, starts = sweep.strands.group, sweep.kept.multi, sweep.kept.starts
+    places = sweep.memory.places
     k0, k1, k2, k3 = places[0, z], places[0, z + 1], places[0, z + 2], places[0, z + 3]
     at0, at1 = starts[k0 + 1] - RING * group, starts[k1 + 1] - RING * group
     at2, at3 = starts[k2 + 1] - RING * group, starts[k3 + 1] - RING * group

@@ -27,8 +27,8 @@ from plait.dp.intervals.loops import (
     pair_type,
     times_paired,
 )
-from plait.dp.intervals.rows import Candidates, OneSequence, fill_kernel
-from plait.dp.intervals.tables import Room, Strand, strands_of
+from plait.dp.intervals.rows import Candidates, fill_kernel
+from plait.dp.intervals.tables import Room, Strand
 from plait.dp.intervals.walk import around, closed_at, multi_at
 from plait.lang.compile import kernel, shared
 from plait.lang.lanes import host_lanes, lanes_of
@@ -84,33 +84,19 @@ class Search(NamedTuple):
 
 
 @kernel
-def suboptimal_kernel(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    nodes: Any,
-    levels: Any,
-    reached: Any,
-    depth: Any,
-    least: Any,
-    signs: Any,
-    structures: Any,
-    scores: Any,
-) -> int:
+def suboptimal_kernel(search: Any, signs: Any, structures: Any, scores: Any) -> int:
     """Find more structures, up to as many as there is room for; how many.
 
     `structures`, uint8 (most, n), as brackets, and `scores`, float64 (most,), are written; `signs`, uint8
     (n,), is the structure so far. It goes on where it stopped.
     """
-    search = Search(rule, alg, weights, strands, kept, nodes, levels, reached, depth, least, 0, 0)
+    nodes, levels, reached, depth = search.nodes, search.levels, search.reached, search.depth
     count = 0
     while depth[0] >= 0 and count < scores.size:
         at = depth[0]
         node = levels[0, at]
         if node < 0:
-            if reached[at] >= least[0]:
+            if reached[at] >= search.least[0]:
                 for k in range(signs.size):
                     structures[count, k] = signs[k]
                 scores[count] = reached[at]
@@ -268,39 +254,22 @@ def _suboptimal(definitions: bool, batch: SuboptimalBatch, target: Target) -> li
         fill, search = interpreted(fill), interpreted(search)
 
     def run(strand: Strand) -> Suboptimal:
-        strands = strands_of([strand], 1, alg.one)
-        n = strands.longest
-        room = Room()
-        kept = room.intervals(n, 1, lanes.width, alg.zero)
-        memory = room.memory(n, 1, lanes.width, alg.zero)
-        fill(lanes, OneSequence(), Candidates(), batch.rule, alg, batch.loops, strands, kept, memory)
-        best = float(kept.exterior[0, 0])
+        sweep, n = Room().sweep(lanes, Candidates(), batch, [strand], 1), strand.codes.size
+        fill(sweep)
+        best = float(sweep.kept.exterior[0, 0])
         nodes, levels = np.zeros((4, 6 * n + 16), np.int64), np.zeros((5, 3 * n + 8), np.int64)
         nodes[:, 0] = _EXTERIOR, 0, n, -1
         levels[:, 0] = 0 if n else -1, 0, -1, -1, 1
         reached, least = np.full(levels.shape[1], best), np.array([best - batch.below])
         depth, signs = np.zeros(1, np.int64), np.full(n, ord("."), np.uint8)
+        state = Search(*sweep.filled, nodes, levels, reached, depth, least, 0, 0)
         found = Suboptimal(np.empty(0), np.empty((0, n), np.uint8), True)
         while depth[0] >= 0:
             pieces = [found]
             # Twice as many as asked for are held, so that sorting them is worth while.
             while depth[0] >= 0 and sum(piece.scores.size for piece in pieces) < 2 * batch.most:
                 structures, scores = np.empty((_ROOM, n), np.uint8), np.empty(_ROOM)
-                count = search(
-                    batch.rule,
-                    alg,
-                    batch.loops,
-                    strands,
-                    kept,
-                    nodes,
-                    levels,
-                    reached,
-                    depth,
-                    least,
-                    signs,
-                    structures,
-                    scores,
-                )
+                count = search(state, signs, structures, scores)
                 pieces.append(Suboptimal(scores[:count], structures[:count], True))
             found = _best_of(pieces, batch.most)
             if not found.complete:

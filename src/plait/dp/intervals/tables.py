@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from plait.dp.intervals.loops import BEYOND, SMALLEST_HAIRPIN, Strands
 from plait.dp.intervals.outside import Outside
-from plait.dp.intervals.rows import BASES, BEFORE, BESIDE, RING, ROWS, Intervals, RowMemory
+from plait.dp.intervals.rows import (
+    BASES,
+    BEFORE,
+    BESIDE,
+    RING,
+    ROWS,
+    Intervals,
+    OneSequence,
+    RowMemory,
+    SequenceALane,
+    Sweep,
+)
 
 #: Bytes of a line of the cache.
 _LINE = 64
@@ -120,6 +131,17 @@ class Room:
         """Derivatives by C, M and X."""
         names = zip(("by closed", "by multi", "by exterior"), kept, strict=False)
         return Outside(*(self.filled(name, table.shape, zero) for name, table in names))
+
+    def sweep(self, lanes: Any, choose: Any, batch: Any, strands: Sequence[Strand], group: int) -> Sweep:
+        """What up to `group` sequences of a batch are worked out from."""
+        rule, alg = batch.rule, batch.algebra
+        laid_out, layout = (
+            strands_of(strands, group, alg.one),
+            OneSequence() if group == 1 else SequenceALane(),
+        )
+        kept = self.intervals(laid_out.longest, group, lanes.width, alg.zero)
+        memory = self.memory(laid_out.longest, group, lanes.width, alg.zero)
+        return Sweep(lanes, layout, choose, rule, rule, alg, batch.loops, laid_out, kept, (), memory)
 
     def memory(self, longest: int, group: int, width: int, zero: Any) -> RowMemory:
         """Working memory of rows, with anything in it."""

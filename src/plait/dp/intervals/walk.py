@@ -25,7 +25,7 @@ from plait.dp.intervals.loops import (
     times_paired,
 )
 from plait.dp.intervals.nearest_neighbor import close, leave
-from plait.dp.intervals.rows import Candidates, fill
+from plait.dp.intervals.rows import fill
 from plait.lang.algebras import extend
 from plait.lang.compile import kernel, shared
 
@@ -48,54 +48,22 @@ class Walk(NamedTuple):
 
 
 @kernel
-def walk_kernel(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    lengths: Any,
-    shares: Any,
-    left: Any,
-    partners: Any,
-) -> None:
+def walk_kernel(filled: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
     """Structures of all sequences: `partners`, int32 (group, n), of every base, or -1."""
-    walk_all(rule, alg, weights, strands, kept, lengths, shares, left, partners)
+    walk_all(filled, lengths, shares, left, partners)
 
 
 @kernel
-def fold_kernel(
-    lanes: Any,
-    layout: Any,
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    memory: Any,
-    lengths: Any,
-    shares: Any,
-    left: Any,
-    partners: Any,
-) -> None:
-    """Best structures, there and back: of short ones, calls take as long as the work."""
-    fill(lanes, layout, Candidates(), rule, alg, weights, strands, kept, memory)
-    walk_all(rule, alg, weights, strands, kept, lengths, shares, left, partners)
+def fold_kernel(given: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
+    """Best structures of a `Sweep`, there and back: of short ones, calls take as long as the work."""
+    fill(given)
+    walk_all(given, lengths, shares, left, partners)
 
 
 @shared
-def walk_all(
-    rule: Any,
-    alg: Any,
-    weights: Any,
-    strands: Any,
-    kept: Any,
-    lengths: Any,
-    shares: Any,
-    left: Any,
-    partners: Any,
-) -> None:
+def walk_all(filled: Any, lengths: Any, shares: Any, left: Any, partners: Any) -> None:
     """As `walk_kernel`."""
+    rule, alg, weights, strands, kept = filled.rule, filled.alg, filled.weights, filled.strands, filled.kept
     for g in range(strands.group):
         walk_sequence(Walk(rule, alg, weights, strands, kept, shares, left, g, g), lengths[g], partners)
 

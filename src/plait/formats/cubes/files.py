@@ -605,7 +605,8 @@ def create_cube(
     TargetUnavailable if a package is missing.
     """
     out = _named(Path(path), origin)
-    form = format or _SUFFIXES.get(out.suffix.lower()) or _usual(origin)
+    usual: CubeFormat = "raw" if origin is not None and origin.format == "raw" else "envi"
+    form = format or _SUFFIXES.get(out.suffix.lower()) or usual
     kept = origin if origin is not None and origin.format == form else None
     layout = _layout(shape, dtype, origin, kept)
     changed = interleave is not None or byte_order is not None
@@ -682,10 +683,6 @@ def _is_plain(name: str) -> bool:
     """Whether a name that a stranger chose is that of an ordinary file in whatever folder, on any system."""
     known = name.isprintable() and not {*'/\\:*?"<>|'} & {*name} and len(name.encode()) < 200
     return known and name[:1] not in ("", ".") and name[-1] not in " ." and not _DEVICE.match(name)
-
-
-def _usual(origin: CubeOrigin | None) -> CubeFormat:
-    return "raw" if origin is not None and origin.format == "raw" else "envi"
 
 
 def _layout(

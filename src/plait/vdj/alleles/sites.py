@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from plait.alphabets import IUPAC_MASK, encode
 from plait.errors import InvalidInput, in_range
 from plait.formats.checkpoints import TextBytes, letters_of
+from plait.stats.contingency import q_values
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.columns import Rows
 
@@ -559,7 +560,7 @@ def find_sites(counts: Sequence[BaseCounts], limits: AlleleLimits) -> Sites:
     many = (changed >= limits.min_clonotypes) & (changed >= limits.min_share * of_gene)
     tested = np.flatnonzero(many)
     p = np.array([binomial_tail(int(changed[k]), int(covering[k]), rate) for k in tested])
-    q = _q_values(p, changed.size)
+    q = q_values(p, changed.size)
     found = q <= limits.max_q
     index = tested[found]
     starts = np.cumsum([0, *(c.size for c, _, _ in cells)])
@@ -581,12 +582,3 @@ def _cells(counts: BaseCounts) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
     n = np.where(tested, covering, 0)
     of_gene = np.broadcast_to(covering.sum(axis=0), n.shape)
     return changed.ravel(), n.ravel(), of_gene.ravel()
-
-
-def _q_values(p: NDArray[np.float64], tests: int) -> NDArray[np.float64]:
-    """q-values of the smallest p-values of so many tests."""
-    order = np.argsort(p, kind="stable")
-    scaled = p[order] * tests / np.arange(1, p.size + 1)
-    values = np.empty_like(p)
-    values[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.minimum(values, 1.0)

@@ -242,7 +242,8 @@ def regress(
 ) -> Regression:
     """Fit what can be fitted; `designs` are files of predictors, in order."""
     if not designs:
-        lacking = "a path count and Pgen" if _has_pgen(predictors) else "a path count"
+        has_pgen = any(p.group == "pgen" for p in predictors.predictors)
+        lacking = "a path count and Pgen" if has_pgen else "a path count"
         return Regression(summary={"n": 0, "events": 0, "warnings": [f"No clonotype has {lacking}."]})
     design = DesignFile(designs)
     n, events = design.rows, design.events
@@ -275,7 +276,3 @@ def regress(
     warnings = list(dict.fromkeys([*fit.warnings, *comparison.warnings]))
     summary = {"n": n, "events": events, **fit.summary(), "warnings": warnings}
     return Regression(tables=rows, columns=columns, summary=summary)
-
-
-def _has_pgen(predictors: PredictorSet) -> bool:
-    return any(p.group == "pgen" for p in predictors.predictors)

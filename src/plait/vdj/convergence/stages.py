@@ -770,7 +770,8 @@ class Stages:
             pgen=pgen,
         )
         found = Grouped(figures=FigureTables(figure_settings(self.settings)))
-        parts = self.executor.map(work, range(dealt.parts), most=_MOST_TASKS, named=_part_name)
+        name = "part {} of the clonotypes".format
+        parts = self.executor.map(work, range(dealt.parts), most=_MOST_TASKS, named=name)
         with self.timed("grouping"), closing(parts) as results:
             for number, part in enumerate(results, start=1):
                 found.merge(part)
@@ -798,10 +799,6 @@ def _check_same_counts(samples: list[CountedSample], checkpoint: Checkpoint) -> 
 
 def _stretch_name(stretch: Stretch) -> str:
     return f"row groups {stretch.first} to {stretch.last - 1} of {str(stretch.sample.counts)!r}"
-
-
-def _part_name(part: int) -> str:
-    return f"part {part} of the clonotypes"
 
 
 def _stored(checkpoint: Checkpoint, task: Stretch, folder: StudyFolder) -> Dealt | None:

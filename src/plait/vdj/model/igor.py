@@ -12,14 +12,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput
 from plait.formats.atomic import output_errors
+from plait.formats.compression import parse_json
 from plait.vdj.germline.files import read_text, write_texts
+from plait.vdj.germline.germline_set import LOCI
 from plait.vdj.model.recombination_model import ModelGene, RecombinationModel
 
 #: Names of the files in a model folder.
@@ -37,6 +41,8 @@ _OF_IGOR = (
     ("ref_genome/V_gene_CDR3_anchors.csv",),
     ("ref_genome/J_gene_CDR3_anchors.csv",),
 )
+#: What righor calls them.
+_RIGHOR_FILES = ("params", "marginals", "v_gene_cdr3_anchors", "j_gene_cdr3_anchors")
 _INDEX = re.compile(r"[0-9]{1,9}")
 #: Of a table: an event, and what it depends on.
 _MOST_AXES = 8
@@ -236,11 +242,51 @@ _NICKNAMES = {
 def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) -> RecombinationModel:
     """Read a model folder, with names of files as in OLGA, or IGoR's with ``models`` and ``ref_genome``.
 
-    The model is called `name`, by default as the folder. FormatError if a file is missing or not as it should
-    be, or probabilities do not add up to 1.
+    The model is called `name`, by default as the folder. Errors as `read_igor_files`.
     """
     place = Path(folder)
-    params, marginals, v_anchors, j_anchors = model_paths(place)
+    provenance = {"format": "IGoR model folder", "folder": os.fspath(place)}
+    return read_igor_files(model_paths(place), name or place.resolve().name, provenance)
+
+
+def installed_models() -> dict[str, tuple[list[Path], dict[str, Any]]]:
+    """Models of the Python package righor, if it is installed: files as in `MODEL_FILES`, and provenance.
+
+    Names are ``righor_human_TRB`` and so on.
+    """
+    try:
+        package = metadata.distribution("righor")
+    except metadata.PackageNotFoundError:
+        return {}
+    # Its data lie under the prefix of the environment, or beside the package (pip install --target).
+    places = [Path(str(one.locate())) for one in package.files or () if one.name == "models.json"]
+    places += [Path(str(package.locate_file("righor_models/models.json")))]
+    found = {}
+    for path in [place for place in places if place.is_file()][:1]:
+        expected = "a list of models as righor 0.2.97 has it"
+        listed = parse_json(read_text(path, expected), path, expected=expected)
+        try:
+            for told in listed:
+                locus = next(name.upper() for name in told["chain"] if name.upper() in LOCI)
+                files = [told[f"filename_{part}"] for part in _RIGHOR_FILES]
+                provenance: dict[str, Any] = {
+                    "format": "IGoR model",
+                    "package": f"righor {package.version} (MIT)",
+                }
+                provenance |= {"files": files, "description": told["description"]}
+                name = f"righor_{told['species'][-1]}_{locus}"
+                found[name] = [path.parent / file for file in files], provenance
+        except (TypeError, KeyError, IndexError, AttributeError, StopIteration) as error:
+            raise FormatError(path, found=f"another one ({error!r})", expected=expected) from error
+    return found
+
+
+def read_igor_files(paths: Sequence[Path], name: str, provenance: dict[str, Any]) -> RecombinationModel:
+    """Read a model of four files as in `MODEL_FILES`.
+
+    FormatError if a file is missing or not as it should be, or probabilities do not add up to 1.
+    """
+    params, marginals, v_anchors, j_anchors = paths
     events, error_rate = read_parameters(params)
     tables = read_marginals(marginals)
     reader = _Assembly(params, marginals, events, tables)
@@ -254,7 +300,7 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
     nothing = np.zeros((0, 0, 0))
     try:
         return RecombinationModel(
-            name=name or place.resolve().name,
+            name=name,
             v=v,
             d=d,
             j=j,
@@ -272,7 +318,7 @@ def read_igor_model(folder: str | os.PathLike[str], *, name: str | None = None) 
             p_dj_length=reader.lengths("dj_ins") if has_d else np.ones(1),
             dj_steps=reader.steps("dj_dinucl") if has_d else np.full((4, 4), 0.25),
             error_rate=error_rate,
-            provenance={"format": "IGoR model folder", "folder": os.fspath(place)},
+            provenance=provenance,
         )
     except InvalidInput as error:
         known = [nickname for nickname in _NICKNAMES.get(error.what, ()) if nickname in tables]
@@ -326,13 +372,18 @@ class _Assembly:
             name, told = _imgt_header(header)
             anchor, function = anchors.get(header, (None, ""))
             function = function or told
-            if set(sequence.upper()) - set("ACGT"):
+            sequence = sequence.upper()
+            if nickname == "v_choice" and anchor is not None:
+                # What lies before the anchor is not used: unknown bases there do no harm.
+                kept = re.sub("^[ACGTN]*N", "", sequence[:anchor])
+                sequence, anchor = kept + sequence[anchor:], len(kept)
+            if set(sequence) - set("ACGT"):
                 found, expected = f"{sequence[:40]!r} as sequence of {name}", "A, C, G and T"
                 raise FormatError(self._params, line=event.lines[index], found=found, expected=expected)
             if anchor is not None and anchor + 3 > len(sequence):
                 # Of some alleles only the beginning is known: they make no junction.
                 anchor = None
-            genes.append(ModelGene(name, sequence.upper(), anchor, function))
+            genes.append(ModelGene(name, sequence, anchor, function))
         return tuple(genes)
 
     def table(self, nickname: str, *shapes: tuple[int, ...]) -> NDArray[np.float64]:

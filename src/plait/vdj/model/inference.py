@@ -168,6 +168,92 @@ def _scaled(table: _Floats, *axes: int) -> _Floats:
     return found
 
 
+@dataclass(slots=True)
+class Steps:
+    """Which model is tried after which: two steps of EM, then one that goes on in their direction (SQUAREM).
+
+    R. Varadhan and C. Roland, Scand. J. Stat. 35, 335-353 (2008), third step length, of square roots of
+    probabilities. Where the longer step has explained junctions no better than the two before it, it is
+    taken back. `first` is the model before both steps, `safe` what EM made of the second one, while a longer
+    step is tried; `base` the mean log-likelihood of the model of which EM made the next one, None after a
+    longer step, `floor` the objective that such a step has to reach.
+    """
+
+    first: RecombinationModel | None = None
+    safe: RecombinationModel | None = None
+    base: float | None = None
+    floor: float = 0.0
+
+    def next(
+        self, model: RecombinationModel, expected: Expectation, pseudocount: float, *, longer: bool
+    ) -> RecombinationModel:
+        """The model to try after `model`, of which `expected` is known; a longer one only if it may be."""
+        updated, mean = expected.model(pseudocount=pseudocount), expected.log_likelihood()
+        objective = mean
+        if pseudocount:
+            objective += pseudocount / expected.junctions * _log_prior(model)
+        safe, self.safe = self.safe, None
+        if safe is not None:
+            if not objective >= self.floor:
+                return safe
+            self.base = mean
+            return updated
+        self.base = mean
+        if self.first is None or not longer:
+            self.first = model if longer else None
+            return updated
+        found = _further(self.first, model, updated)
+        self.first = None
+        if found is None:
+            return updated
+        self.safe, self.floor = updated, objective
+        return found
+
+    def gain(self, mean: float) -> float:
+        """By how much a step of EM has raised the mean log-likelihood; infinite after another one."""
+        return math.inf if self.base is None or self.safe is not None else mean - self.base
+
+
+def _log_prior(model: RecombinationModel) -> float:
+    """Sum of the logarithms of all probabilities above zero."""
+    return sum(float(np.log(t[t > 0]).sum()) for t in (getattr(model, n) for n in model.distributions()))
+
+
+def _weights(model: RecombinationModel) -> dict[str, _Floats]:
+    """How often each distribution of a table is drawn from, in a shape that fits the table."""
+    p_d, p_j = (model.p_dj.sum(axis=axes) for axes in ((0, 2), (0, 1)))
+    share = {"p_v_deletions": model.p_v[:, None], "p_j_deletions": p_j[:, None] / len(model.p_dj)}
+    if len(model.p_dj) > 1:
+        share["p_dj"] = model.p_v[:, None, None]
+    if model.d:
+        share["p_d_deletions"] = p_d[:, None, None]
+    return share
+
+
+def _further(
+    first: RecombinationModel, second: RecombinationModel, third: RecombinationModel
+) -> RecombinationModel | None:
+    """From where two steps of EM began, so far in their direction as their bend allows; None if not further.
+
+    What is possible after both steps stays so.
+    """
+    axes, share = third.distributions(), _weights(third)
+    moved = bent = 0.0
+    roots = {name: [np.sqrt(getattr(m, name)) for m in (first, second, third)] for name in axes}
+    for name, (a, b, c) in roots.items():
+        weight = share.get(name, np.ones(1))
+        moved += float((weight * (b - a) ** 2).sum())
+        bent += float((weight * (c - 2 * b + a) ** 2).sum())
+    if not bent > 0 or moved <= bent:
+        return None
+    length = math.sqrt(moved / bent)
+    tables: dict[str, Any] = {}
+    for name, (a, b, c) in roots.items():
+        far = np.maximum(a + 2 * length * (b - a) + length**2 * (c - 2 * b + a), 0.1 * c)
+        tables[name] = _scaled(far**2, *axes[name])
+    return replace(third, **tables)
+
+
 def infer_model(
     start: RecombinationModel,
     supply: Supply,
@@ -175,6 +261,7 @@ def infer_model(
     iterations: int = 100,
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
+    accelerate: bool = True,
     threads: int | None = None,
     progress: Callable[[Iteration], object] | None = None,
 ) -> RecombinationModel:
@@ -191,10 +278,13 @@ def infer_model(
     iterations
         How often all of them are gone through at most.
     tolerance
-        The end: when the mean log-likelihood of a junction has changed by less from one iteration to the
-        next.
+        The end: when a step of expectation maximisation has changed the mean log-likelihood of a junction by
+        less.
     pseudocount
         Added to the expected number of every choice that is possible in `start`.
+    accelerate
+        Whether each third iteration tries to go further in the direction of the two before it (SQUAREM),
+        which needs fewer iterations for the same model.
     threads
         Pieces worked on at a time; no result depends on it.
     progress
@@ -210,7 +300,7 @@ def infer_model(
             raise InvalidInput(name, found=value, expected="a number of at least 0")
     in_range("iterations", iterations, 1)
     shapes = model_shapes(start)
-    model, before = start, -np.inf
+    model, steps = start, Steps()
     for number in range(1, iterations + 1):
         expected = Expectation(model, threads, shapes=shapes)
         for parts, texts in supply():
@@ -219,13 +309,15 @@ def infer_model(
             raise InvalidInput(
                 "junctions", found=f"none of {expected.impossible} that the model can make", expected="some"
             )
-        model, mean = expected.model(pseudocount=pseudocount), expected.log_likelihood()
+        mean = expected.log_likelihood()
+        ended = abs(steps.gain(mean)) < tolerance
+        longer = accelerate and not ended and number + 1 < iterations
+        model = steps.next(model, expected, pseudocount, longer=longer)
         if progress is not None:
             numbers = number, mean, expected.junctions, expected.impossible
             progress(Iteration(*numbers, model, expected.evidence()))
-        if abs(mean - before) < tolerance:
+        if ended:
             break
-        before = mean
     return model
 
 
@@ -304,12 +396,13 @@ class InferenceFolder:
 class InferenceState:
     """How far an inference is.
 
-    `model` is that of the iteration under way; `batch` of its batches are done and added up to `counts`,
-    empty before the first one. `history` has a mapping of findings for each finished iteration, `collected`
-    what is known of the evidence.
+    `model` is that of the iteration under way, `steps` how it was reached; `batch` of its batches are done
+    and added up to `counts`, empty before the first one. `history` has a mapping of findings for each
+    finished iteration, `collected` what is known of the evidence.
     """
 
     model: RecombinationModel
+    steps: Steps = field(default_factory=Steps)
     batch: int = 0
     counts: dict[str, NDArray[Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -332,7 +425,14 @@ class StateStore:
     def put(self, state: InferenceState) -> None:
         """Keep a state in place of the one before."""
         facts = {"batch": state.batch, "history": state.history, "collected": state.collected}
-        arrays = {f"model.{name}": getattr(state.model, name) for name in _TABLES}
+        facts["base"], facts["floor"] = state.steps.base, state.steps.floor
+        models = {"model": state.model, "first": state.steps.first, "safe": state.steps.safe}
+        arrays = {
+            f"{which}.{name}": getattr(model, name)
+            for which, model in models.items()
+            if model is not None
+            for name in _TABLES
+        }
         arrays |= {f"counts.{name}": table for name, table in state.counts.items()}
         packed = io.BytesIO()
         np.savez(packed, allow_pickle=False, **arrays)
@@ -350,13 +450,18 @@ class StateStore:
             facts = parse_json(batch["facts"][0].as_py(), place, expected=_EXPECTED)
             _check_facts(facts)
             with np.load(io.BytesIO(batch["arrays"][0].as_py()), allow_pickle=False) as arrays:
-                tables: dict[str, Any] = {name: arrays[f"model.{name}"] for name in _TABLES}
+                models = {
+                    which: replace(start, **{name: arrays[f"{which}.{name}"] for name in _TABLES})
+                    for which in ("model", "first", "safe")
+                    if which == "model" or f"{which}.{_TABLES[0]}" in arrays.files
+                }
                 counts = {
                     name.removeprefix("counts."): arrays[name]
                     for name in arrays.files
                     if name.startswith("counts.")
                 }
-            return InferenceState(model=replace(start, **tables), counts=counts, **facts)
+            steps = Steps(models.get("first"), models.get("safe"), facts.pop("base"), facts.pop("floor"))
+            return InferenceState(model=models["model"], steps=steps, counts=counts, **facts)
         except FormatError:
             raise
         except _UNREADABLE as error:
@@ -369,6 +474,9 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
     """Check the kinds of what a state holds; raises a `ValueError`, `TypeError` or `KeyError`."""
     history, collected = facts["history"], facts["collected"]
     wanted = [(facts, ("batch",)), (collected, _NUMBERS), *((row, _OF_ITERATIONS) for row in history)]
+    for name in ("base", "floor"):
+        if not isinstance(facts[name], float | None):
+            raise TypeError(f"{name} {facts[name]!r:.40}")
     for row, names in wanted:
         for name in names:
             if type(row[name]) not in (int, float) or not -_LARGEST < row[name] < _LARGEST:
@@ -421,7 +529,7 @@ class InferenceRun:
     """Iterations over the evidence, beginning with the model `start`.
 
     `threads` pieces are worked on at a time; `pseudocount` is added to the expected number of every possible
-    choice.
+    choice; `accelerate`: whether longer steps are tried.
     """
 
     start: RecombinationModel
@@ -429,6 +537,7 @@ class InferenceRun:
     store: StateStore
     threads: int
     pseudocount: float
+    accelerate: bool
     progress: Callable[[InferenceProgress], object]
     _iteration: int = 0
     _log: float | None = None
@@ -471,12 +580,13 @@ class InferenceRun:
                         expected="junctions that begin and end like genes of the model",
                         hint="do the genes belong to these rows, with both conserved codons in junctions?",
                     )
-                gain = math.inf if before is None else expected.log_likelihood() - before
+                gain = state.steps.gain(expected.log_likelihood())
                 converged = gain < tolerance
                 ended = converged or len(history) + 1 == iterations
                 if ended and expected.impossible:
                     self._explain(file, state)
-                self._finish(state, expected, gain)
+                longer = self.accelerate and not ended and len(history) + 2 < iterations
+                self._finish(state, expected, gain, longer)
                 if ended:
                     return expected.evidence(), converged
                 self.store.put(state)
@@ -513,9 +623,9 @@ class InferenceRun:
                     shown.append(" ".join(rows[name][row].as_py() for name in ("junction", *_CALLS)).strip())
         state.collected["impossible_by_reason"] = dict(reasons.most_common())
 
-    def _finish(self, state: InferenceState, expected: Expectation, gain: float) -> None:
-        """The state after an iteration."""
-        state.model = expected.model(pseudocount=self.pseudocount)
+    def _finish(self, state: InferenceState, expected: Expectation, gain: float, longer: bool) -> None:
+        """The state after an iteration; the next step may be a `longer` one."""
+        state.model = state.steps.next(state.model, expected, self.pseudocount, longer=longer)
         state.batch, state.counts = 0, {}
         self._log = expected.log_likelihood()
         state.history.append(
@@ -574,6 +684,7 @@ def infer_files(
     iterations: int = 200,
     tolerance: float = 1e-5,
     pseudocount: float = 0.0,
+    accelerate: bool = True,
     threads: int | None = None,
     resume: bool = False,
     force: bool = False,
@@ -603,10 +714,13 @@ def infer_files(
     iterations
         Most iterations.
     tolerance
-        Iterations end when the mean log-likelihood of a junction grows by less than this.
+        Iterations end when a step of expectation maximisation raises the mean log-likelihood of a junction by
+        less.
     pseudocount
         Added to the expected number of every possible choice: with it nothing that was possible becomes
         impossible because few junctions did not show it.
+    accelerate
+        Whether each third iteration tries to go further in the direction of the two before it (SQUAREM).
     threads
         Pieces worked on at a time.
     resume
@@ -635,11 +749,11 @@ def infer_files(
     with _abandoning(folder), AtomicFile(folder.facts) as file:
         folder.check_replaceable(resume=resume, force=force)
         settings: dict[str, object] = {"layout": layout, "iterations": iterations, "tolerance": tolerance}
-        settings["pseudocount"] = pseudocount
+        settings |= {"pseudocount": pseudocount, "accelerate": accelerate}
         key = _key(opened, start, wanted, settings)
         store = folder.begin(key, resume=resume)
         run = InferenceRun(
-            start, folder, store, executor.threads, pseudocount, progress or (lambda state: None)
+            start, folder, store, executor.threads, pseudocount, accelerate, progress or (lambda state: None)
         )
         state = store.get(start)
         if state is None:

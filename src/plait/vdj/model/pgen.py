@@ -24,10 +24,12 @@ from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import AddedColumns, FinishedRun, Progress, RowRun, RowWork, asked_where_done, run_rows
 from plait.types import Provenance
 from plait.vdj.calls import (
+    ANY_IDENTITY,
     MEANINGS,
     STATUSES,
     BlamedCalls,
     CauseFinder,
+    IdentityLimit,
     RowTotals,
     TableCauses,
     as_column,
@@ -402,6 +404,7 @@ class PgenWork(RowWork[PgenTotals]):
     places: JunctionColumns
     kinds: tuple[TextKind, ...] = ("nt",)
     device: str = "cpu"
+    identity: IdentityLimit = ANY_IDENTITY
 
     @cached_property
     def engine(self) -> GenerationProbability:
@@ -433,7 +436,10 @@ class PgenWork(RowWork[PgenTotals]):
     def provenance(self) -> list[dict[str, Any]]:
         """How the numbers of each kind are made."""
         used = self.places.v >= 0, self.places.j >= 0
-        return [self.engine.provenance(kind, *used).as_dict() for kind in self.kinds]
+        found = [self.engine.provenance(kind, *used).as_dict() for kind in self.kinds]
+        for one in found:
+            one["parameters"] |= self.identity.parameters
+        return found
 
     def summary(self, columns: list[pa.Array], result: pa.RecordBatch) -> PgenTotals:
         """What came of the rows, by kind."""
@@ -508,6 +514,8 @@ class BlockPgen(PgenWork):
             acids = kind != "nt"
             texts = self.places.amino_acids(columns) if acids else self.places.texts(columns)
             pgen = self.engine.compute(texts, calls.get("v"), calls.get("j"), kind=kind)
+            self.identity.mark(pgen.status, columns)
+            pgen.pgen[self.identity.mutated(columns)] = np.nan
             devices.append(pgen.provenance.device)
             status = named_statuses(pgen)
             if acids and self.places.nucleotides >= 0:
@@ -616,6 +624,7 @@ def pgen_files(
     of: PgenOf = "auto",
     calls: GivenCalls = "ignore",
     log10: bool = False,
+    min_v_identity: float | None = None,
     layout: str = "airr",
     threads: int | None = None,
     executor: Executor | None = None,
@@ -645,6 +654,9 @@ def pgen_files(
         Which calls are taken for what a row was made of; over others is summed.
     log10
         Whether there are common logarithms, too.
+    min_v_identity
+        Rows whose ``v_identity`` (a share, or per cent) is lower are mutated: they have that status and no
+        probability. By default 0.98 for immunoglobulins and 0 for T cell receptors.
     layout
         Column layout of the inputs, or ``"lines"`` for text without a header line.
     threads
@@ -682,7 +694,9 @@ def pgen_files(
         block_rows=_block_rows(device, executor),
         fewest_rows=_FEWEST_ROWS,
     )
-    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, log10)
+    locus = model.v[0].name if model.v else ""
+    identity = IdentityLimit.of(min_v_identity, locus, table.columns, table.reader.schema.names)
+    work = BlockPgen(model, table.places, _kinds(table, of, inputs[0]), device, identity, log10)
     return _run(table, work, inputs, output, executor, resume, progress)
 
 

@@ -682,6 +682,12 @@ class _Members:
         return table
 
 
+#: What plait[models] brings.
+_OF_RIGHOR = (
+    "human_tra", "human_trb", "human_igh", "human_igk", "human_igl", "mouse_tra", "mouse_trb",
+)  # fmt: skip
+
+
 def _data() -> dict[str, Any]:
     folder = resources.files("plait.vdj.model").joinpath("data")
     items = sorted((item for item in folder.iterdir() if item.name.endswith(_SUFFIX)), key=lambda i: i.name)
@@ -700,39 +706,49 @@ def bundled_models() -> tuple[str, ...]:
 
 
 def bundled_model(name: str) -> RecombinationModel:
-    """A model that comes with plait.
+    """A model that comes with plait, or with the package righor if it is installed.
 
     Parameters
     ----------
     name
-        One of `bundled_models`.
+        One of `bundled_models`, in any case; or ``righor_human_TRB`` and so on, for which ``human_IGH`` is
+        enough where plait has none of that name.
 
     Raises
     ------
     InvalidInput
         If there is none of that name.
+    FormatError
+        If a file of righor is not what it should be.
     """
-    known = _data()
-    if name not in known:
-        like = {one.lower(): one for one in known}
-        near = difflib.get_close_matches(name.lower().replace("-", "_"), like, n=1, cutoff=0.8)
-        own = "plait vdj infer makes one from rearrangements"
-        raise InvalidInput(
-            "model",
-            found=repr(name),
-            expected=f"one of {', '.join(known)}, or a file or folder",
-            hint=f"did you mean {like[near[0]]}?" if near else own,
-        )
-    return _parse(known[name].name, known[name].read_text("utf-8"))
+    from plait.vdj.model.igor import installed_models, read_igor_files
+
+    known, wanted = _data(), name.lower().replace("-", "_")
+    like = {one.lower(): one for one in known}
+    if wanted in like:
+        file = known[like[wanted]]
+        return _parse(file.name, file.read_text("utf-8"))
+    installed = installed_models()
+    like |= {one.lower(): one for one in installed}
+    for one in (wanted, f"righor_{wanted}"):
+        if one in like:
+            paths, provenance = installed[like[one]]
+            return read_igor_files(paths, like[one], provenance)
+    near = difflib.get_close_matches(wanted, like, n=1, cutoff=0.8)
+    hint = f"did you mean {like[near[0]]}?" if near else "plait vdj infer makes one from rearrangements"
+    if not installed and wanted.removeprefix("righor_") in _OF_RIGHOR:
+        hint = "pip install 'plait[models]' brings it"
+    expected = f"one of {', '.join([*known, *installed])}, or a file or folder"
+    raise InvalidInput("model", found=repr(name), expected=expected, hint=hint)
 
 
 def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
-    """A model by its name, if it comes with plait, or else from a file or folder.
+    """A model by its name, if it comes with plait, or else from a file or folder, or of the package righor.
 
     Parameters
     ----------
     name
-        See `bundled_models`, or `read_model`.
+        See `bundled_model` and `read_model`.
 
     Raises
     ------
@@ -741,7 +757,7 @@ def load_model(name: str | os.PathLike[str]) -> RecombinationModel:
     FormatError
         If a file is not what it should be.
     """
-    if isinstance(name, str) and name in _data():
+    if isinstance(name, str) and name.lower() in map(str.lower, _data()):
         return bundled_model(name)
     return read_model(name) if os.path.exists(name) else bundled_model(os.fspath(name))
 

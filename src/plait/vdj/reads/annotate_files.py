@@ -528,7 +528,7 @@ def annotate_files(
     annotator = UnitAnnotator(tuple(germlines), limits, device, names, statuses)
     # Asked there: what this machine has may be something else.
     provenance = asked_where_done(executor, attrgetter("annotator.provenance"), annotator).as_dict()
-    schema = schema_of(limits.alignment_parts)
+    schema = schema_of(limits)
     with open_reads(inputs, mates, block_reads=_BLOCK_READS) as reader:
         run = _Run(reader, annotator, provenance, umis, output, progress)
         facts: dict[str, Any] = {"metadata": run.metadata(), "inputs": run.inputs}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from plait.run.rows import RunningSums
 from plait.settings import thread_count
 from plait.types import Provenance
 from plait.vdj.calls import first_gene
-from plait.vdj.germline import GermlineSet, load_germline
+from plait.vdj.germline import GermlineSet, load_germline, load_germlines
 from plait.vdj.reads.allele_alignment import (
     Answers,
     GermlineMatches,
@@ -156,7 +157,8 @@ def germlines_of(
 ) -> tuple[GermlineSet, ...]:
     """Load germline sets: a set, the name or path of one, or a sequence of these.
 
-    Text may hold several names with commas between, unless a file has that name. `anchors` is a CSV table of
+    Text may hold several names with commas between, unless a file has that name; ``human``, ``mouse_ig`` and
+    so on stand for several sets, see `plait.vdj.germline.load_germlines`. `anchors` is a CSV table of
     anchors that replace those of the set; InvalidInput if there are several sets. Further errors as
     `plait.vdj.germline.load_germline`.
 
@@ -169,7 +171,8 @@ def germlines_of(
     else:
         items = [given] if isinstance(given, GermlineSet | os.PathLike) else given
     if anchors is None:
-        return tuple(item if isinstance(item, GermlineSet) else load_germline(item) for item in items)
+        loaded = ((item,) if isinstance(item, GermlineSet) else load_germlines(item) for item in items)
+        return tuple(chain.from_iterable(loaded))
     if len(items) != 1 or isinstance(items[0], GermlineSet):
         raise InvalidInput(
             "anchors",

@@ -28,6 +28,8 @@ _LONG: Final = 1024
 _MARGIN: Final = 256
 #: Base changes that may cost a candidate words that the best one has.
 _CHANGES: Final = 3
+#: Longer words occur by chance so rarely that two are asked for.
+_SHORT_WORD: Final = 9
 #: Diagonals on either side that are looked at for what gaps may gain; words tell of others.
 _NEARBY: Final = 12
 #: Candidates of a call, at least.
@@ -40,12 +42,13 @@ _MIRROR = COMPLEMENT_MASK.copy()
 class VoteLimits(NamedTuple):
     """What makes a candidate.
 
-    A frame may have `votes_below` votes fewer than the best to be looked at, a candidate a score
-    `score_below` less than the best; a text whose best score is below `least_score` has none. `gap` and
-    `gap_extend` are costs of gaps, `mismatch` the score of two letters, negative. With `settle`, 0 or 1,
-    what gaps cannot make the best one is no candidate.
+    A frame needs `least_votes`, and may have `votes_below` fewer than the best, to be looked at; a candidate
+    may have a score `score_below` less than the best; a text whose best score is below `least_score` has
+    none. `gap` and `gap_extend` are costs of gaps, `mismatch` the score of two letters, negative. With
+    `settle`, 0 or 1, what gaps cannot make the best one is no candidate.
     """
 
+    least_votes: Any
     votes_below: Any
     score_below: Any
     least_score: Any
@@ -321,7 +324,8 @@ def _score_frames(
         reach = _reach(index, last - first, frame, best, limits, scratch)
         own = 0
         scratch.best[frame] = 0
-        if scratch.votes[frame] + limits.votes_below < scratch.votes[scratch.touched[lead]]:
+        votes = scratch.votes[frame]
+        if votes < limits.least_votes or votes + limits.votes_below < scratch.votes[scratch.touched[lead]]:
             continue
         for m in range(index.frame_starts[frame], index.frame_starts[frame + 1]):
             reference = index.members[m]
@@ -565,8 +569,9 @@ def _votes(
     """All candidates, as the columns of `Candidates`."""
     alleles = len(index.queries)
     own = index.scoring
+    votes = 2 if index.words.size > _SHORT_WORD else 1
     limits = VoteLimits(
-        _CHANGES * index.words.size, below, least, own.gap_open, own.gap_extend, own.mismatch, settle
+        votes, _CHANGES * index.words.size, below, least, own.gap_open, own.gap_extend, own.mismatch, settle
     )
     scratch = vote_scratch(index, texts)
     room = Candidates(*np.empty((6, max(_ROOM, 2 * alleles)), np.int64))

@@ -285,12 +285,11 @@ def _v_found(target: Target, index: GermlineIndex, items: Items, calls: _Calls) 
         calls.scores,
         calls.diagonals,
     )
-    space = 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
     ties = calls.alleles.sizes
     return Found(
         items.reads[calls.items],
         calls.scores,
-        index.v.scoring.support(calls.totals, space),
+        index.v.scoring.support(calls.totals, _space(index, items, calls)),
         calls.firsts - items.own.starts[calls.items],
         paths,
         replace(calls.alleles, values=calls.alleles.values - np.repeat(index.v.offsets[calls.sets], ties)),
@@ -318,10 +317,25 @@ def _j_beside(
     return found.replaced(missing, j_calls(target, index, items, places, max_evalue * _LEFT))
 
 
+def _hopeful(index: GermlineIndex, items: Items, calls: _Calls, max_evalue: float) -> NDArray[np.bool_]:
+    """Calls that the best J could make as good as the best V of their read that is good without any."""
+    reads = items.reads[calls.items]
+    best = np.zeros(reads.max(initial=0) + 1, np.int64)
+    sure = index.v.scoring.support(calls.totals, _space(index, items, calls)) <= max_evalue
+    np.maximum.at(best, reads[sure], calls.totals[sure])
+    return np.asarray(calls.totals + np.diff(index.j.words.bounds).max() >= best[reads])
+
+
+def _space(index: GermlineIndex, items: Items, calls: _Calls) -> NDArray[np.floating]:
+    """Pairs of bases in which a V was looked for."""
+    return 2.0 * items.sizes[calls.items] * float(index.v.bases.sum())
+
+
 def _answers(
     target: Target, index: GermlineIndex, items: Items, calls: _Calls, limits: Limits
 ) -> tuple[Answers, _Calls]:
     """The best call of each read that has a good one, and these calls."""
+    calls = calls.take(_hopeful(index, items, calls, limits.max_evalue))
     v = _v_found(target, index, items, calls)
     found = _j_beside(target, index, items, calls, v, limits.max_j_evalue)
     holds = index.holds_cys(calls.alleles.first, v.paths.germline_start, v.paths.germline_end)
@@ -534,15 +548,16 @@ class DCalls(NamedTuple):
 
 
 @shared
-def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, out: Any) -> None:
-    """Find the longest match with a D between V and J, the leftmost one of them, of `least` bases or more.
+def call_d(
+    reads: Any, words: Any, masks: Any, least: int, group: int, i: int, begin: int, end: int, out: Any
+) -> None:
+    """Find the longest match with a D in [begin, end), the leftmost one of them, of `least` bases or more.
 
-    `group` is the germline set; `out`, `DCalls` without a D so far, is changed in place.
+    `group` is the germline set; `out`, `DCalls` with a shorter D or none so far, is changed in place.
     """
     base = reads.starts[i]
-    end = reads.j.read_start[i]
     best = least
-    for a in range(reads.v.read_end[i], end):
+    for a in range(begin, end):
         if end - a < best:
             break
         for w in range(words.word_starts[group], words.word_starts[group + 1]):
@@ -557,7 +572,7 @@ def call_d(reads: Any, words: Any, masks: Any, least: int, group: int, i: int, o
                 size += 1
             if size < best or size == 0:
                 continue
-            if size > best or out.allele[i] < 0:
+            if size > best or out.read_end[i] - out.read_start[i] < best:
                 best = size
                 out.ties[i] = 0
                 bit = lowest_bit(alive)
@@ -602,15 +617,17 @@ def d_places(germlines: Sequence[GermlineSet], d: Sequence[Sequence[Allele]]) ->
     return np.array(rows, np.int64).reshape(len(rows), longest + 1)
 
 
-def d_names(calls: DCalls, groups: NDArray[np.int64], d: Sequence[Sequence[Allele]]) -> pa.Array:
-    """Names of the D alleles with the longest match, that of the coordinates first.
+def names_of_ties(
+    first: NDArray[Any], ties: NDArray[np.int64], groups: NDArray[np.int64], names: Sequence[Sequence[str]]
+) -> pa.Array:
+    """Names whose bits are set in `ties`, that of number `first` before the others; null where it is -1.
 
-    `groups` are the germline sets of the reads, `d` the alleles of each.
+    `groups` are the germline sets of the reads, `names` those of each set.
     """
-    keys = np.stack([groups, calls.allele.astype(np.int64), calls.ties], axis=1)
+    keys = np.stack([groups, first.astype(np.int64), ties], axis=1)
     kinds, place = np.unique(keys, axis=0, return_inverse=True)
-    names: list[str | None] = []
-    for group, first, ties in kinds.tolist():
-        others = [k for k in range(len(d[group])) if ties >> k & 1 and k != first]
-        names.append(",".join(d[group][k].name for k in (first, *others)) if first >= 0 else None)
-    return pa.array(names, pa.string()).take(pa.array(place.ravel()))
+    found: list[str | None] = []
+    for group, own, bits in kinds.tolist():
+        others = [k for k in range(len(names[group])) if bits >> k & 1 and k != own]
+        found.append(",".join(names[group][k] for k in (own, *others)) if own >= 0 else None)
+    return pa.array(found, pa.string()).take(pa.array(place.ravel()))

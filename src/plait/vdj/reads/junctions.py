@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.alphabets import COMPLEMENT_MASK
+from plait.errors import Unsupported
 from plait.lang.compile import kernel, shared
 from plait.vdj.germline import Allele, GermlineSet
 from plait.vdj.reads.allele_alignment import Found, GermlineMatches
@@ -242,7 +243,8 @@ def find_parts(
             find_junction(reads, i, tables.furthest, out)
         lay_out(reads, qualities, tables, i, out)
         if order[i] == ORDERED:
-            call_d(reads, tables.d, tables.codons.masks, tables.least_d, groups[i], i, out.d)
+            begin, end = reads.v.read_end[i], reads.j.read_start[i]
+            call_d(reads, tables.d, tables.codons.masks, tables.least_d, groups[i], i, begin, end, out.d)
             count_palindromes(reads, tables, groups[i], i, out)
 
 
@@ -413,6 +415,201 @@ def palindrome(reads: Any, p: int, step: int, room: int, alleles: Any, q: int, t
     return n
 
 
+#: Regions of a V: FWR1, CDR1, FWR2, CDR2, FWR3.
+REGIONS = ("fwr1", "cdr1", "fwr2", "cdr2", "fwr3")
+#: Bases of a C gene that are compared, and the least score of one, a mismatch being -1.
+_MOST_C, _LEAST_C = 120, 8
+#: Expected number of chance matches as long as a second D, at most.
+_MOST_D2 = 0.01
+
+
+class RegionTables(NamedTuple):
+    """What decides regions, mutations, C genes and second D.
+
+    `starts`, int64 (V alleles, 6): where each of `REGIONS` begins, and the end of the last; -1 if not known.
+    `c` are all C alleles, those of a germline set from `c_first`, int64 (sets + 1,), on; `c_gene`, int64, is
+    the number of the gene of each in its set. `least_d2`, int64 (J alleles, longest room + 1): bases that a
+    second D needs, by the room for it.
+    """
+
+    starts: Any
+    c: Any
+    c_first: Any
+    c_gene: Any
+    least_d2: Any
+
+
+class Regions(NamedTuple):
+    """What is found, changed in place; int32 but for `c_ties`, zeros at first but for `c` and D, -1.
+
+    `begin`, `end`, `skip` (n, 5): the aligned part of each of `REGIONS` in the read, empty if there is none,
+    and bases before its first whole codon. `replaced`, `silent` (n, 5): differences that change the amino
+    acid of the germline's codon, each by itself, and that do not. `d` are second D, `DCalls`; `c` is the
+    first of the C genes that fit best, `c_ties` (int64) has the bits of all.
+    """
+
+    begin: Any
+    end: Any
+    skip: Any
+    replaced: Any
+    silent: Any
+    d: Any
+    c: Any
+    c_ties: Any
+
+
+@kernel
+def find_regions(reads: Any, groups: Any, tables: Any, regions: Any, layout: Any, out: Any) -> None:
+    """Find the regions of all reads, see `Regions`; `layout` is what `find_parts` has found."""
+    for i in range(groups.size):
+        if reads.v.allele[i] >= 0 and regions.starts[reads.v.allele[i], 1] >= 0:
+            delineate(reads, regions.starts, layout, i, out)
+            count_mutations(reads, tables.codons, regions.starts, i, out)
+        if reads.j.allele[i] >= 0:
+            call_c(reads, regions, groups[i], i, out)
+        if layout.d.allele[i] >= 0:
+            begin, end = reads.v.read_end[i], reads.j.read_start[i]
+            for side in range(2):
+                first = layout.d.read_end[i] if side == 1 else begin
+                last = end if side == 1 else layout.d.read_start[i]
+                room = min(last - first, regions.least_d2.shape[1] - 1)
+                least = max(
+                    regions.least_d2[reads.j.allele[i], room], out.d.read_end[i] - out.d.read_start[i] + 1
+                )
+                call_d(reads, tables.d, tables.codons.masks, least, groups[i], i, first, last, out.d)
+
+
+@shared
+def delineate(reads: Any, starts: Any, layout: Any, i: int, out: Any) -> None:
+    """Map the regions of the V allele to the read, as far as they are aligned."""
+    v = reads.v
+    number = v.allele[i]
+    for k in range(5):
+        begin = max(starts[number, k], v.germline_start[i])
+        end = min(starts[number, k + 1], v.germline_end[i])
+        if begin < end:
+            out.begin[i, k] = place_of(v, i, begin, 0)
+            out.end[i, k] = place_of(v, i, end - 1, 1)
+            if k == 4 and layout.junction_start[i] >= 0:
+                # The codon of the anchor may lie outside of the alignment.
+                out.end[i, k] = layout.junction_start[i] + 3
+            out.skip[i, k] = (starts[number, 5] - begin) % 3
+
+
+@shared
+def count_mutations(reads: Any, codons: Any, starts: Any, i: int, out: Any) -> None:
+    """Count differences in whole germline codons without gaps, up to the anchor."""
+    v = reads.v
+    number = v.allele[i]
+    allele = v.alleles.starts[number]
+    p = reads.starts[i] + v.read_start[i]
+    q = v.germline_start[i]
+    for r in range(v.run_starts[i], v.run_starts[i + 1]):
+        length = v.runs[r, 1]
+        if v.runs[r, 0] == 0:
+            first = (starts[number, 5] - q) % 3
+            last = min(length, starts[number, 5] - q)
+            for k in range(first, last - 2, 3):
+                count_codon(reads, codons, starts, number, i, p + k, allele, q + k, out)
+        p += 0 if v.runs[r, 0] == 1 else length
+        q += 0 if v.runs[r, 0] == 2 else length
+
+
+@shared
+def count_codon(
+    reads: Any, codons: Any, starts: Any, number: int, i: int, p: int, allele: int, q: int, out: Any
+) -> None:
+    """Count the differences of a codon of the read, at p, from that of the allele, at q."""
+    letters = reads.v.alleles.letters
+    region = 0
+    while region < 4 and q >= starts[number, region + 1]:
+        region += 1
+    for k in range(3):
+        mask = codons.masks[reads.letters[p + k]]
+        own = codons.masks[letters[allele + q + k]]
+        if mask & own != 0 or mask & (mask - 1) != 0 or own & (own - 1) != 0:
+            continue
+        code = 0
+        changed = 0
+        for place in range(3):
+            base = int(codons.masks[letters[allele + q + place]])
+            code = (code << 4) | base
+            changed = (changed << 4) | (int(mask) if place == k else base)
+        if codons.amino_acids[code] == codons.amino_acids[changed]:
+            out.silent[i, region] += 1
+        else:
+            out.replaced[i, region] += 1
+
+
+@shared
+def call_c(reads: Any, regions: Any, group: int, i: int, out: Any) -> None:
+    """Find the C genes whose first bases fit best behind the J; the J ends where its allele does."""
+    j = reads.j
+    size = j.alleles.starts[j.allele[i] + 1] - j.alleles.starts[j.allele[i]]
+    first = reads.starts[i] + j.read_end[i] + size - j.germline_end[i]
+    room = min(reads.starts[i + 1] - first, _MOST_C)
+    most = _LEAST_C
+    for allele in range(regions.c_first[group], regions.c_first[group + 1]):
+        start = regions.c.starts[allele]
+        score = 0
+        best = 0
+        for k in range(min(room, regions.c.starts[allele + 1] - start)):
+            score += 1 if reads.letters[first + k] == regions.c.letters[start + k] else -1
+            best = max(best, score)
+        if best > most or (best == most and out.c[i] < 0):
+            most = best
+            out.c[i] = regions.c_gene[allele]
+            out.c_ties[i] = 0
+        if best == most:
+            out.c_ties[i] = out.c_ties[i] | (1 << regions.c_gene[allele])
+
+
+def region_tables(germlines: Sequence[GermlineSet], places: NDArray[np.int64]) -> RegionTables:
+    """Tables of several germline sets; Unsupported if one has more than 62 C genes.
+
+    `places` as of `plait.vdj.reads.gene_calls.d_places`.
+    """
+    starts = []
+    for allele in (allele for germline in germlines for allele in germline.v):
+        known = allele.regions is not None and allele.anchor is not None
+        starts.append((0, *(allele.regions or ()), (allele.anchor or 0) + 3) if known else (-1,) * 6)
+    genes = [c_genes(germline) for germline in germlines]
+    if (most := max(map(len, genes), default=0)) > _MOST_GENES:
+        raise Unsupported(f"{most} C genes", why=f"a germline set has {_MOST_GENES} at most")
+    c = _segment([germline.c for germline in germlines])
+    numbers = [
+        own.index(allele.gene)
+        for own, germline in zip(genes, germlines, strict=True)
+        for allele in germline.c
+    ]
+    # By the room for a match: of each length so many places, in the read and in the alleles.
+    room, length = np.arange(_MOST_ROOM + 1)[:, None], np.arange(places.shape[1])
+    chances = np.maximum(room - length + 1, 0) * places[:, None, :] * 0.25**length
+    least = np.where(chances > _MOST_D2, length + 1, 1).max(axis=2, initial=1)
+    return RegionTables(
+        np.array(starts, np.int64).reshape(-1, 6), c.bases, c.first, np.array(numbers, np.int64), least
+    )
+
+
+#: Bits of a number, and the longest part beside a D that is told from longer ones.
+_MOST_GENES, _MOST_ROOM = 62, 100
+
+
+def c_genes(germline: GermlineSet) -> list[str]:
+    """C genes of a germline set, each once, in order."""
+    return list(dict.fromkeys(allele.gene for allele in germline.c))
+
+
+def regions_of(parts: JoinedReads, tables: GermlineTables, regions: RegionTables) -> Regions:
+    """Regions, mutations, second D and C genes of reads."""
+    n = parts.groups.size
+    begin, end, skip, replaced, silent = np.zeros((5, n, 5), np.int32)
+    c, ties = np.full(n, -1, np.int32), np.zeros(n, np.int64)
+    out = Regions(begin, end, skip, replaced, silent, _empty_layout(n).d, c, ties)
+    find_regions(parts.reads, parts.groups, tables.layout, regions, parts.layout, out)
+    return out
+
+
 class SegmentTable(NamedTuple):
     """The `alleles` of one segment, of each germline set.
 
@@ -511,7 +708,7 @@ def join_reads(matches: GermlineMatches, tables: GermlineTables) -> JoinedReads:
     order = np.zeros(n, np.uint8)
     layout = _empty_layout(n)
     find_parts(given, qualities, groups, tables.layout, marks, reads, order, layout)
-    return JoinedReads(reads, order, layout, _d_matches(layout.d, groups, tables.d), groups)
+    return JoinedReads(reads, order, layout, d_matches(layout.d, groups, tables.d), groups)
 
 
 def _plain(values: NDArray[Any], kind: Any) -> NDArray[Any]:
@@ -552,7 +749,8 @@ def _empty_layout(n: int) -> Layout:
     return layout._replace(junction_start=np.full(n, -1, np.int32), junction_end=np.full(n, -1, np.int32))
 
 
-def _d_matches(calls: DCalls, groups: NDArray[np.int64], d: SegmentTable) -> Matches:
+def d_matches(calls: DCalls, groups: NDArray[np.int64], d: SegmentTable) -> Matches:
+    """Called D alleles as matches of reads of these germline sets."""
     called = calls.allele >= 0
     length = calls.read_end - calls.read_start
     runs = np.zeros((int(called.sum()), 2), np.int32)

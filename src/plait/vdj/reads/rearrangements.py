@@ -9,11 +9,13 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plait.errors import InvalidInput
@@ -35,13 +37,19 @@ from plait.vdj.reads.columns import (
     translations,
     without_gaps,
 )
-from plait.vdj.reads.gene_calls import d_names
+from plait.vdj.reads.gene_calls import DCalls, names_of_ties
 from plait.vdj.reads.junctions import (
+    REGIONS,
     JoinedReads,
+    Regions,
     SegmentLayout,
     SegmentTable,
+    c_genes,
+    d_matches,
     germline_tables,
     join_reads,
+    region_tables,
+    regions_of,
 )
 
 #: Reasons in order of precedence; the first that holds is given, ``"ok"`` if none does.
@@ -73,6 +81,8 @@ class AnnotationSettings:
     alignment_parts
         Whether to give the aligned parts of each gene, and the translations of the alignments, as columns of
         their own.
+    regions
+        Whether to give frameworks and CDRs with their mutations, the constant gene and a second D, too.
 
     Raises
     ------
@@ -89,6 +99,7 @@ class AnnotationSettings:
     max_p_length: int = 4
     productive_only: bool = False
     alignment_parts: bool = False
+    regions: bool = False
 
     def __post_init__(self) -> None:
         """Check every limit."""
@@ -108,7 +119,7 @@ class AnnotationSettings:
         rate = self.max_error_rate
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
             raise InvalidInput("max_error_rate", found=repr(rate), expected="a number from 0 to 1")
-        for name in ("productive_only", "alignment_parts"):
+        for name in ("productive_only", "alignment_parts", "regions"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(name, found=repr(getattr(self, name)), expected="True or False")
 
@@ -135,34 +146,33 @@ class Column(NamedTuple):
     airr: bool = True
 
 
-def _columns(given: str) -> tuple[Column, ...]:
-    """Columns of ``data/columns.tsv``: those that are given ``always``, or with ``parts`` of alignments."""
+@cache
+def _columns() -> tuple[tuple[str, Column], ...]:
+    """Columns of ``data/columns.tsv`` in order, and where they are given: ``always``, or if asked for."""
     text = (files("plait.vdj.reads") / "data" / "columns.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines()[1:])
     return tuple(
-        Column(name, pa.type_for_alias(kind), meaning, airr == "airr")
+        (when, Column(name, pa.type_for_alias(kind), meaning, airr == "airr"))
         for name, kind, airr, when, meaning in rows
-        if when == given
     )
 
 
 #: Columns that repeat parts of others, which are given where they are asked for.
-ALIGNMENT_PARTS: Final = _columns("parts")
-#: All columns but `ALIGNMENT_PARTS`, in output order.
-COLUMNS: Final = _columns("always")
+ALIGNMENT_PARTS: Final = tuple(column for when, column in _columns() if when == "parts")
+#: Columns of regions, given likewise.
+REGION_COLUMNS: Final = tuple(column for when, column in _columns() if when == "regions")
+#: All others, in output order.
+COLUMNS: Final = tuple(column for when, column in _columns() if when == "always")
 
 
-def schema_of(alignment_parts: bool) -> pa.Schema:
-    """Schema of the batches; `ALIGNMENT_PARTS`, if asked for, stand behind the alignments."""
-    fields = [pa.field(column.name, column.type) for column in COLUMNS]
-    place = [column.name for column in COLUMNS].index("germline_alignment") + 1
-    if alignment_parts:
-        fields[place:place] = [pa.field(column.name, column.type) for column in ALIGNMENT_PARTS]
-    return pa.schema(fields)
+def schema_of(settings: AnnotationSettings) -> pa.Schema:
+    """Schema of the batches; columns that are asked for stand where they belong."""
+    wanted = {"always": True, "parts": settings.alignment_parts, "regions": settings.regions}
+    return pa.schema([(column.name, column.type) for when, column in _columns() if wanted[when]])
 
 
-#: Schema of the batches without parts of the alignments.
-SCHEMA: Final[pa.Schema] = schema_of(False)
+#: Schema of the batches without what has to be asked for.
+SCHEMA: Final[pa.Schema] = schema_of(AnnotationSettings())
 
 
 _Flags = NDArray[np.bool_]
@@ -183,7 +193,7 @@ class RearrangementBuilder:
         if not germlines:
             raise InvalidInput("germlines", found="none", expected="at least one germline set")
         self.settings = AnnotationSettings() if settings is None else settings
-        self.schema = schema_of(self.settings.alignment_parts)
+        self.schema = schema_of(self.settings)
         self._tables = germline_tables(
             germlines,
             furthest=self.settings.max_anchor_distance,
@@ -191,6 +201,9 @@ class RearrangementBuilder:
             most_p=self.settings.max_p_length,
         )
         self._loci = pa.array([*self._tables.loci, None], pa.string())
+        self._d_names = [[allele.name for allele in own] for own in self._tables.d.alleles]
+        self._c_genes = [c_genes(germline) for germline in germlines]
+        self._regions = region_tables(germlines, self._tables.d_places) if self.settings.regions else None
 
     def build(
         self,
@@ -228,6 +241,8 @@ class RearrangementBuilder:
         self._put_d(parts, facts, out)
         self._put_match("j", matches.j, self._tables.j, parts.reads.j, parts.layout.j, parts, out)
         self._put_alignments(parts, facts, out)
+        if self._regions is not None:
+            self._put_regions(regions_of(parts, self._tables, self._regions), parts, out)
         out["annotation_status"] = self._statuses(parts, facts)
         return pa.record_batch([out[name] for name in self.schema.names], schema=self.schema)
 
@@ -324,7 +339,7 @@ class RearrangementBuilder:
 
     def _put_d(self, parts: JoinedReads, facts: _Facts, out: _Columns) -> None:
         called, d, j = facts.called, parts.d, parts.reads.j
-        out["d_call"] = d_names(parts.layout.d, parts.groups, self._tables.d.alleles)
+        out["d_call"] = self._d_calls(parts.layout.d, parts.groups)
         out["d_cigar"] = cigar_texts(parts.reads, d)
         length = (d.read_end - d.read_start).astype(np.int64)
         # Places for a match of this length, in the read and in the D alleles that may join this J.
@@ -335,6 +350,25 @@ class RearrangementBuilder:
         out.put(called, "d_", score=length, identity=np.ones(called.size), support=support, **_coordinates(d))
         first = d.read_start.astype(np.int64) - d.germline_start
         out.put(called & facts.known, d_frame=1 + (facts.junction[0] - first) % 3)
+
+    def _d_calls(self, calls: DCalls, groups: NDArray[np.int64]) -> pa.Array:
+        return names_of_ties(calls.allele, calls.ties, groups, self._d_names)
+
+    def _put_regions(self, found: Regions, parts: JoinedReads, out: _Columns) -> None:
+        letters, base = parts.reads.letters, parts.reads.starts[:-1]
+        for k, name in enumerate(REGIONS):
+            begin, end = found.begin[:, k].astype(np.int64), found.end[:, k].astype(np.int64)
+            known = end > begin
+            skip = np.minimum(found.skip[:, k], end - begin)
+            out[name] = slices(letters, base + begin, end - begin, known)
+            out[f"{name}_aa"], _ = translations(letters, base + begin + skip, end - begin - skip, known)
+            out.put(known, f"{name}_", start=begin + 1, end=end)
+            out.put(known, f"{name}_", replacements=found.replaced[:, k], silent_mutations=found.silent[:, k])
+        out["c_call"] = names_of_ties(found.c, found.c_ties, parts.groups, self._c_genes)
+        out["isotype"] = isotypes(out["c_call"])
+        called = found.d.allele >= 0
+        out["d2_call"] = self._d_calls(found.d, parts.groups)
+        out.put(called, "d2_", **_coordinates(d_matches(found.d, parts.groups, self._tables.d)))
 
     def _put_alignments(self, parts: JoinedReads, facts: _Facts, out: _Columns) -> None:
         found = parts.layout
@@ -405,6 +439,18 @@ class _Columns(dict[str, pa.Array]):
         mask = None if known.all() else ~known
         for name, values in columns.items():
             self[prefix + name] = pa.array(values, self._schema.field(prefix + name).type, mask=mask)
+
+
+def isotypes(c_call: pa.Array) -> pa.Array:
+    """Isotypes (``IgG``) of lists of genes of heavy chains, null where they differ or there are none."""
+    found = pc.dictionary_encode(c_call)
+    names = [_isotype(names) for names in found.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(found.indices)
+
+
+def _isotype(genes: str) -> str | None:
+    found = {gene[3:4] for gene in genes.split(",") if gene.startswith("IGH")}
+    return f"Ig{found.pop()}" if len(found) == 1 else None
 
 
 def _last_codon(j: Matches) -> NDArray[np.int64]:

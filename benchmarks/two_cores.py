@@ -1,0 +1,124 @@
+"""Seconds of whole commands with one thread on one processor and with two on two; outputs are compared.
+
+    python benchmarks/two_cores.py [REPEATS]
+
+Inputs are drawn with fixed seeds. All is compiled before anything counts; of each the least is told.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from commands import processor_name
+
+TOOLS = Path(__file__).parents[1] / "tools"
+#: Inputs that commands make.
+INPUTS = (
+    "vdj generate --model human_TRB -n 400000 --seed 3 -o junctions.parquet",
+    "index genome.fa -o genome.index",
+)
+#: Command lines, without their output.
+COMMANDS = (
+    "find guides.fa genome.fa --mismatches 5 -o {0}.tsv",
+    "find guides.fa genome.fa --errors 3 --edits -o {0}.tsv",
+    "find guides.fa genome.fa --mismatches 4 --pam NGG --dna-bulges 1 --rna-bulges 1 -o {0}.tsv",
+    "map reads.fastq genome.index --errors 0 -o {0}.sam",
+    "map reads.fastq genome.index --errors 3 -o {0}.bam",
+    "map reads.fastq genome.index --errors 5 -o {0}.bam",
+    "fold short.fa -o {0}.txt",
+    "fold short.fa --probabilities -o {0}.txt",
+    "fold long.fa -o {0}.txt",
+    "vdj annotate receptors.fastq.gz --germline mouse_trb -o {0}.tsv",
+    "vdj count junctions.parquet --germline human_trb --device cpu -o {0}.parquet",
+    "vdj pgen junctions.parquet --model human_TRB --device cpu --of nt -o {0}.parquet",
+)
+
+
+def _write_inputs() -> None:
+    rng = np.random.default_rng(11)
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    genome = letters[rng.integers(0, 4, 20_000_000)]
+    genome[11_000_000:12_000_000] = genome[1_000_000:2_000_000]
+    texts = {name: genome[k : k + 10_000_000] for name, k in (("one", 0), ("two", 10_000_000))}
+    Path("genome.fa").write_bytes(
+        b"".join(b">%s\n%s\n" % (n.encode(), t.tobytes()) for n, t in texts.items())
+    )
+    places = rng.integers(0, genome.size - 200, 400_000)
+    with Path("reads.fastq").open("wb") as file:
+        for number, place in enumerate(places):
+            read = genome[place : place + 100].copy()
+            if number % 2:
+                changed = rng.integers(0, 100, 2)
+                read[changed] = letters[rng.integers(0, 4, 2)]
+            file.write(b"@r%d\n%s\n+\n%s\n" % (number, read.tobytes(), b"I" * 100))
+    guides = [genome[k : k + 20].tobytes() for k in places[:30]]
+    Path("guides.fa").write_bytes(b"".join(b">g%d\n%s\n" % pair for pair in enumerate(guides)))
+    for name, count, length in (("short", 8000, 76), ("long", 24, 1200)):
+        texts = (letters[rng.integers(0, 4, length)].tobytes() for _ in range(count))
+        Path(f"{name}.fa").write_bytes(b"".join(b">s%d\n%s\n" % pair for pair in enumerate(texts)))
+    simulated = ["--clones", "4000", "--reads", "120000", "--seed", "5", "-o", "receptors.fastq.gz"]
+    subprocess.run([sys.executable, TOOLS / "simulate_reads.py", *simulated], check=True, capture_output=True)
+
+
+def _seconds(words: list[str], processors: set[int], threads: int) -> float:
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "plait", *words],
+        env=os.environ | {"PLAIT_THREADS": str(threads)},
+        check=True,
+        capture_output=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, processors),
+    )
+    return time.perf_counter() - start
+
+
+def _same(one: Path, two: Path) -> bool:
+    if one.suffix == ".parquet":
+        import pyarrow.parquet as arrow_parquet
+
+        return bool(arrow_parquet.read_table(one).equals(arrow_parquet.read_table(two)))
+    return bool(_content(one) == _content(two))
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file, without the header of BAM and the line of SAM that tell the command."""
+    if path.suffix == ".bam":
+        content = gzip.decompress(path.read_bytes())
+        return content[8 + int.from_bytes(content[4:8], "little") :]
+    return b"".join(line for line in path.read_bytes().splitlines(True) if not line.startswith(b"@PG"))
+
+
+def main() -> None:
+    """Print the table."""
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    processors = sorted(os.sched_getaffinity(0))
+    print(f"{processor_name()}, {len(processors)} processors", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        _write_inputs()
+        for line in INPUTS:
+            _seconds(line.split(), set(processors), len(processors))
+        print("  one s   two s   ratio  output")
+        for line in COMMANDS:
+            least = {1: np.inf, 2: np.inf}
+            for turn in range(repeats + 1):
+                for threads in least:
+                    words = line.format(f"out{threads}").split()
+                    took = _seconds(words, set(processors[:threads]), threads)
+                    least[threads] = min(least[threads], took if turn else np.inf)
+            suffix = line.rpartition("{0}")[2]
+            told = "same" if _same(Path(f"out1{suffix}"), Path(f"out2{suffix}")) else "DIFFERS"
+            print(
+                f"{least[1]:7.2f} {least[2]:7.2f} {least[1] / least[2]:7.2f}  {told} plait {line}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""``plait vdj diversity`` and ``neighbours``: how many clonotypes there are, and what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from plait.cli.options import LayoutOption, OutputOption, WholeNumber, model_named
+from plait.errors import InvalidInput
+
+
+def diversity(
+    *inputs: Path,
+    output: OutputOption,
+    rarefaction: Path | None = None,
+    spectratypes: Path | None = None,
+    usage: Path | None = None,
+    differences: Path | None = None,
+    condition: str | None = None,
+    downsample: WholeNumber | None = None,
+    seed: WholeNumber = 0,
+    replicates: WholeNumber = 50,
+    knots: WholeNumber = 20,
+    subject: str | None = None,
+    layout: LayoutOption = "airr",
+    threads: WholeNumber | None = None,
+) -> None:
+    """Diversity of repertoires: Hill numbers, rarefaction, lengths of junctions, usage of genes.
+
+    Parameters
+    ----------
+    inputs
+        Tables as for plait vdj count: TSV (plain, .gz or .zst) or Parquet.
+    output
+        The table to write, one row per subject: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    rarefaction
+        Another table: Hill numbers of order 0, 1 and 2 and coverage, by sample size, with intervals.
+    spectratypes
+        Another table: clonotypes and copies by V gene and length of the junction.
+    usage
+        Another table: clonotypes and copies by V gene, by J gene, and by both.
+    differences
+        Another table: usage under two conditions, with p-values and q-values.
+    condition
+        Column with the condition of each row's subject.
+    downsample
+        Draw so many copies of every subject, without replacement; subjects with fewer are left out.
+    seed
+        What draws depend on.
+    replicates
+        Repertoires drawn anew for standard errors and intervals.
+    knots
+        Sample sizes of a rarefaction curve.
+    subject
+        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
+    layout
+        Column names of the inputs.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    """
+    from plait.reports.repertoire_text import diversity_text
+    from plait.run.executor import LocalExecutor
+    from plait.vdj.repertoires.diversity import DiversitySettings, diversity_files
+
+    outputs = {
+        "diversity": output,
+        "rarefaction": rarefaction,
+        "spectratypes": spectratypes,
+        "usage": usage,
+        "differences": differences,
+    }
+    settings = DiversitySettings(
+        downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
+    )
+    found = diversity_files(
+        inputs, outputs, settings=settings, subject=subject, layout=layout, executor=LocalExecutor(threads)
+    )
+    print(diversity_text(found, outputs), end="")
+
+
+def neighbours(
+    queries: Path,
+    *inputs: Path,
+    output: OutputOption,
+    model: str | None = None,
+    control: Annotated[tuple[Path, ...], Parameter(negative="", consume_multiple=True)] = (),
+    key: str = "cdr3aa+v+j",
+    mismatches: WholeNumber | None = None,
+    edits: WholeNumber | None = None,
+    draws: WholeNumber = 1_000_000,
+    seed: WholeNumber = 0,
+    subject: str | None = None,
+    layout: LayoutOption = "airr",
+    threads: WholeNumber | None = None,
+) -> None:
+    """Count the clonotypes near receptors of known specificity, and tell which are more than by chance.
+
+    Parameters
+    ----------
+    queries
+        Table of receptors: junction_aa, v_call and j_call, and any other columns, which are kept.
+    inputs
+        Repertoires, as for plait vdj count: TSV (plain, .gz or .zst) or Parquet.
+    output
+        The table to write, one row per receptor: .parquet, .tsv, .tsv.gz or .tsv.zst.
+    model
+        Background: junctions drawn from a recombination model, by name or path (see plait vdj pgen).
+    control
+        Background: tables of control repertoires, in the place of a model.
+    key
+        What is compared: cdr3aa or cdr3nt, behind it +v and +j for genes that have to be the same.
+    mismatches
+        Most mismatches between junctions of the same length; 1 if there is no --edits.
+    edits
+        Most insertions, deletions and substitutions, in the place of mismatches.
+    draws
+        Productive junctions drawn from the model.
+    seed
+        What the draws depend on.
+    subject
+        Column that tells subjects apart; by default that of the layout (subject_id, or Sample).
+    layout
+        Column names of all tables.
+    threads
+        Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
+    """
+    from plait.reports.repertoire_text import specificity_text
+    from plait.run.executor import LocalExecutor
+    from plait.vdj.repertoires.specificity import NeighbourSettings, specificity_file
+
+    if (model is None) == (not control):
+        found = "none" if model is None else "both"
+        raise InvalidInput("--model, --control", found=found, expected="one of them, as the background")
+    told = specificity_file(
+        queries,
+        inputs,
+        output,
+        control if model is None else model_named(model),
+        settings=NeighbourSettings(key=key, mismatches=mismatches, edits=edits, draws=draws, seed=seed),
+        subject=subject,
+        layout=layout,
+        executor=LocalExecutor(threads),
+    )
+    print(specificity_text(told, output), end="")
