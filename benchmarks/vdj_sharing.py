@@ -2,9 +2,10 @@
 
     python benchmarks/vdj_sharing.py [--mice TABLE --model FOLDER] [--seed 1]
 
-Simulated: six subjects of 20,000 to 40,000 clonotypes from human_TRB, of which a share passes selection; told
-are the fitted factor and clonotypes by number of subjects, observed and expected, which must agree within four
-standard deviations. TABLE has a column ``subject_id``; FOLDER is a recombination model of its locus.
+Simulated: six subjects of 20,000 to 40,000 clonotypes from human_TRB, of which a share passes selection;
+told are the fitted factor and clonotypes by number of subjects, observed and expected, which must agree
+within four standard deviations. TABLE has a column ``subject_id``; FOLDER is a recombination model of its
+locus.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def told(found: SharingTable, seconds: float) -> None:
     print(f"  more public than expected (q < 0.05): {public.num_rows:,}")
     print("  subjects   observed     expected        sd")
     for row in found.expected.table.to_pylist():
-        print(
-            f"  {row['subjects']:8d} {row['observed']:10,d} {row['expected']:12,.1f} {row['expected_sd']:9,.1f}"
-        )
+        numbers = f"{row['observed']:10,d} {row['expected']:12,.1f} {row['expected_sd']:9,.1f}"
+        print(f"  {row['subjects']:8d} {numbers}")
 
 
 def main() -> None:
+    """Simulate, and read the mice if they are given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mice", type=Path)
     parser.add_argument("--model", type=Path)
