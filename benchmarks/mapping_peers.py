@@ -105,15 +105,20 @@ def loci_of(path: Path) -> Loci:
     return {key: sorted(ends) for key, ends in found.items()}
 
 
-def lacking(loci: Loci, others: Loci, far: int) -> list[tuple[tuple[str, str, int], int]]:
-    """Loci that are not among others."""
-    missing = []
+def lacking(loci: Loci, others: Loci, errors: int) -> list[tuple[tuple[str, str, int], int]]:
+    """Loci that are not among others; ends at most E + 1 letters apart, as in tandem repeats, are one."""
+    missing, far = [], 2 * errors + 2
     for key, ends in loci.items():
-        theirs = others.get(key, [])
-        for end in ends:
-            k = bisect_left(theirs, end - far)
-            if k == len(theirs) or theirs[k] > end + far:
-                missing.append((key, end))
+        theirs, known, last = others.get(key, []), True, -far
+        for k, end in enumerate(ends):
+            if k == 0 or end - last > errors + 1:
+                if not known:
+                    missing.append((key, last))
+                known = False
+            at = bisect_left(theirs, end - far)
+            known, last = known or (at < len(theirs) and theirs[at] <= end + far), end
+        if not known:
+            missing.append((key, last))
     return missing
 
 
@@ -159,7 +164,7 @@ def main() -> None:
 
 def compared(folder: Path, contigs: dict[str, str], reads: list[str], options: argparse.Namespace) -> None:
     """Run the commands in a folder, and print a line of each."""
-    far, known = 2 * options.errors + 2, {}
+    known: Loci = {}
     print(f"{len(reads):,} reads, {sum(map(len, contigs.values())):,} letters, {options.errors} errors")
     for name in options.only:
         index, command = COMMANDS[name]
@@ -175,7 +180,7 @@ def compared(folder: Path, contigs: dict[str, str], reads: list[str], options: a
         found = loci_of(folder / "o.sam")
         known = known or found
         total = sum(map(len, known.values()))
-        missing, more = lacking(known, found, far), lacking(found, known, far)
+        missing, more = lacking(known, found, options.errors), lacking(found, known, options.errors)
         print(
             f"{name:12} {total - len(missing):>9,} of {total:,} loci ({(1 - len(missing) / total):8.3%}), "
             f"{len(more):,} others; {len(reads) / seconds[1]:>9,.0f} reads/s, index {seconds[0]:.1f} s"

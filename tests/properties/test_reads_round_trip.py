@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import gzip
 import io
+import pickle
 from pathlib import Path
 
 import dnaio
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 
 from plait.errors import FormatError
 from plait.formats.compression import ByteSource, FileKind
-from plait.formats.fasta import RepeatedNames, hash_names, pair_names
-from plait.formats.fastq import checked_reads, fastq_reads
+from plait.formats.fasta import Names, RepeatedNames, hash_names, pair_names
+from plait.formats.fastq import RawReads, checked_reads, fastq_reads
 from plait.formats.reads import open_reads
 
 Read = tuple[str, str, str | None]
@@ -167,3 +168,43 @@ def test_names_of_mates_pair_up(names: list[str], separator: str) -> None:
     if names:
         assert pair_names(second, first) == ([], 0)
         assert pair_names([*first, "x"], [*second, "y"]) == (names, len(names))
+
+
+NAMES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), max_size=8)
+
+
+@given(NAMES, NAMES, st.slices(8), st.integers(-9, 9))
+def test_names_as_bytes_are_a_list_of_texts(
+    names: list[str], others: list[str], which: slice, place: int
+) -> None:
+    own = Names.of(names)
+    assert len(own) == len(names) and list(own) == names and own == names
+    assert list(own[which]) == names[which]
+    assert Names.joined([own[which], others, own]) == names[which] + others + names
+    assert hash_names(own[which]).tolist() == hash_names(names[which]).tolist()
+    assert pickle.loads(pickle.dumps(own)) == names and Names.of_bytes(own.data, own.starts) == names
+    if -len(names) <= place < len(names):
+        assert own[place] == own[np.int64(place)] == names[place]
+    else:
+        with pytest.raises(IndexError):
+            own[place]
+
+
+def test_every_byte_as_a_letter_and_as_a_quality() -> None:
+    def read(letter: int, quality: int) -> tuple[int, int]:
+        letters, qualities = np.array([65, letter, 65], np.uint8), np.array([65, quality, 65], np.uint8)
+        raw = RawReads("x", 0, ["a"], letters, np.array([0, 3]), qualities, np.array([2]))
+        try:
+            block, dots = checked_reads(raw)
+        except FormatError as error:
+            return (-1, -1) if "quality" not in str(error) else (-2, -2)
+        assert dots == (letter == ord(".")) and block.qualities is not None
+        return int(block.letters[1]), int(block.qualities[1])
+
+    codes = {ord(code): ord(code) for code in "ACGTRYSWKMBDHVN"} | {ord("U"): ord("T")}
+    codes |= {code + 32: letter for code, letter in codes.items()} | {ord("."): ord("N")}
+    for byte in range(256):
+        for quality in (33, 126):
+            letter = codes.get(byte, -1)
+            assert read(byte, quality) == ((letter, quality - 33) if letter > 0 else (-1, -1))
+        assert read(ord("C"), byte) == ((ord("C"), byte - 33) if 33 <= byte <= 126 else (-2, -2))

@@ -4,13 +4,16 @@ import bz2
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import FormatError, InvalidInput
+from plait.formats import fasta
 from plait.formats.fasta import DuplicateName, NameRegister, Sequences, read_fasta
+from plait.lang.lanes import lanes_of
 
 Record = tuple[str, str, bytes, int]
 
@@ -287,3 +290,14 @@ def test_a_repeated_name_is_said_with_both_places(tmp_path: Path) -> None:
     assert between.startswith(
         f"{second}, line 1: found a second sequence named 'b', after that of {first}, line 3"
     )
+
+
+@given(st.binary(max_size=200) | st.text(st.sampled_from("ACGTN\n\r"), max_size=300).map(str.encode))
+def test_lines_of_letters(text: bytes) -> None:
+    padded = np.full((1, len(text) + 64), ord("A"), np.uint8)
+    padded[0, : len(text)] = np.frombuffer(text, np.uint8)
+    out = np.empty((1, len(text) + 64), np.uint8)
+    count, lines, plain = fasta.lines_kernel(lanes_of(64), padded, fasta._EDGES, out)
+    assert plain == all(byte in b"\r\n" or 32 < byte < 127 for byte in text)
+    assert out[0, :count].tobytes() == bytes(byte for byte in text if byte > 32)
+    assert lines == text.count(b"\n")

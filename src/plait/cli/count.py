@@ -89,7 +89,7 @@ def count(
     alleles = germline_named(germline, anchors=anchors)
     counter = PathCounter(
         alleles,
-        parameters.model_of(),
+        parameters.model_of(alleles.locus),
         chain=chain,
         ambiguous=ambiguous,
         overflow=overflow,
@@ -150,12 +150,13 @@ def explain(
     from plait.vdj.germline import load_germline
     from plait.vdj.germline.bundled import guess_germline
 
+    alleles = load_germline(germline or guess_germline(v_call, j_call), anchors=anchors)
     told = explain_count(
         junction,
         v_call,
         j_call,
-        germline=load_germline(germline or guess_germline(v_call, j_call), anchors=anchors),
-        model=limits.model_of(),
+        germline=alleles,
+        model=limits.model_of(alleles.locus),
         chain=chain,
     )
     if format == "json":

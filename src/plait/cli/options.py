@@ -391,7 +391,7 @@ class PathLimits:
     pi
         Longest palindromic (P) extension of a gene end.
     nu
-        dp2: most random (N) nucleotides at a junction.
+        dp2: most random (N) nucleotides at a junction; left out, 40 in IGH and 10 in other loci.
     nu_vd
         dp2: another limit between V and D.
     nu_dj
@@ -400,15 +400,23 @@ class PathLimits:
 
     strands: StrandsOption = 1
     pi: WholeNumber = 4
-    nu: WholeNumber = 10
+    nu: WholeNumber | None = None
     nu_vd: WholeNumber | None = None
     nu_dj: WholeNumber | None = None
 
-    def model_of(self) -> PathModel:
-        """The model they ask for."""
-        from plait.vdj.models import PathModel
+    def model_of(self, locus: str) -> PathModel:
+        """The model they ask for, with the limits of a locus.
+
+        Parameters
+        ----------
+        locus
+            As of a germline set; empty if not known.
+        """
+        from plait.vdj.models import USUAL_NU, PathModel
 
         given = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.nu is None and locus in USUAL_NU and given.get("model", "dp2") == "dp2":
+            given["nu"] = USUAL_NU[locus]
         for name in given.keys() & {"sweep_pi", "sweep_nu"}:
             given[name] = values_of(f"--{name.replace('_', '-')}", given[name])
         return PathModel(name=given.pop("model", "dp2"), **given)

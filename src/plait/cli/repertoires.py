@@ -21,6 +21,7 @@ def diversity(
     spectratypes: Path | None = None,
     usage: Path | None = None,
     differences: Path | None = None,
+    figures: Path | None = None,
     condition: str | None = None,
     downsample: WholeNumber | None = None,
     seed: WholeNumber = 0,
@@ -46,6 +47,8 @@ def diversity(
         Another table: clonotypes and copies by V gene, by J gene, and by both.
     differences
         Another table: usage under two conditions, with p-values and q-values.
+    figures
+        Folder for figures, as PNG and SVG: clonotypes seen and estimated, by depth, and V genes by subject.
     condition
         Column of the inputs or of the sheet with the condition of each row's subject.
     downsample
@@ -64,7 +67,10 @@ def diversity(
     threads
         Number of threads; otherwise PLAIT_THREADS, otherwise the processors this process may use.
     """
+    from plait.reports.figure import check_report_drawing
+    from plait.reports.figures_diversity import diversity_figures
     from plait.reports.repertoire_text import diversity_text
+    from plait.reports.study_report import write_figures
     from plait.run.executor import LocalExecutor
     from plait.vdj.repertoires.diversity import DiversitySettings, diversity_files
 
@@ -75,6 +81,8 @@ def diversity(
         "usage": usage,
         "differences": differences,
     }
+    if figures is not None:
+        check_report_drawing()
     settings = DiversitySettings(
         downsample=downsample, seed=seed, replicates=replicates, knots=knots, condition=condition
     )
@@ -86,7 +94,9 @@ def diversity(
         layout=source.choice,
         executor=LocalExecutor(threads),
     )
-    print(diversity_text(found, outputs), end="")
+    if figures is not None:
+        write_figures(diversity_figures(found), figures)
+    print(diversity_text(found, outputs | {"figures": figures}), end="")
 
 
 def neighbours(

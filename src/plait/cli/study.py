@@ -164,7 +164,7 @@ def study(
             output,
             germline=alleles,
             anchors=anchors,
-            model=parameters.model_of(),
+            model=parameters.model_of(alleles.locus),
             chain=chain,
             ambiguous=ambiguous,
             overflow=overflow,

@@ -17,11 +17,12 @@ import stat
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, NoReturn
+from typing import IO, Any, BinaryIO, Final, NoReturn, TypeVar
 
 from plait.errors import FormatError, InvalidInput
 from plait.types import Closing
@@ -465,3 +466,29 @@ def _check_depth(content: Any, path: object, expected: str) -> None:
 def _too_deep(path: object, expected: str) -> FormatError:
     found = f"brackets nested too deeply, more than {_DEEPEST} in one another"
     return FormatError(path, found=found, expected=expected)
+
+
+_T = TypeVar("_T")
+
+
+def read_ahead(items: Generator[_T, None, None]) -> Generator[_T, None, None]:
+    """Make the next item in another thread while the caller works on this one.
+
+    The order does not change, and an error comes where it would have come. `items` is not to be used by the
+    caller any more; closing this generator, by hand or by leaving the loop, waits for the thread and closes
+    it.
+    """
+    try:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="plait-read-ahead") as pool:
+            ahead = pool.submit(_next, items)
+            while item := ahead.result():
+                ahead = pool.submit(_next, items)
+                yield item[0]
+    finally:
+        items.close()
+
+
+def _next(items: Iterator[_T]) -> tuple[_T] | None:
+    for item in items:
+        return (item,)
+    return None

@@ -1,7 +1,7 @@
 """Read FASTA files in blocks of whole records, at the speed of array operations; and names of records.
 
-Bytes are looked at by NumPy, a piece of the file at a time; Python sees each header once and no other line.
-Names that come again are found in bounded memory.
+Bytes are looked at by NumPy, those of long records by compiled code, a piece of the file at a time; Python
+sees each header once and no other line. Names that come again are found in bounded memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from plait.errors import FormatError, InvalidInput
 from plait.formats.compression import ByteSource, FileKind, check_readable, foreign_content, sniff, unchanged
 from plait.lang.compile import kernel
+from plait.lang.lanes import greater, lanes_of, load, lowest_bit, mask_bits, splat, store, without_lowest
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 40
@@ -341,8 +342,50 @@ def _parse(path: object, first_line: int, text: bytes, block: _Block) -> int:
     return line_ends.size
 
 
+#: The last byte that is a blank, the last that is a letter, line feed and carriage return.
+_EDGES: Final = np.array([_BLANK, _LAST_LETTER, _LINE_END, _RETURN], np.uint8)
+
+
+@kernel
+def lines_kernel(octets: Any, text: Any, edges: Any, out: Any) -> Any:
+    """Copy letters of lines; how many, how many lines, and whether (1 or 0) there is nothing else.
+
+    `octets` are groups of 64 lanes of 8 bits; `text` uint8 (1, bytes) has 64 letters more behind, `out` uint8
+    room for all of it and as many; `edges` is `_EDGES`.
+    """
+    size, count, lines, plain = text.shape[1] - 64, 0, 0, 1
+    for base in range(0, size, 64):
+        own = load(octets, text, 0, base)
+        blanks = ~mask_bits(greater(own, splat(octets, edges[0])))
+        if mask_bits(greater(own, splat(octets, edges[1]))) != 0:
+            plain = 0
+        begin = 0
+        while blanks != 0:
+            place = lowest_bit(blanks)
+            blanks = without_lowest(blanks)
+            byte = text[0, base + place]
+            if byte == edges[2]:
+                lines += 1
+            elif byte != edges[3]:
+                plain = 0
+            # Beyond the letters that count there is room for as many as are copied.
+            store(octets, out, 0, count, load(octets, text, 0, base + begin))
+            count += place - begin
+            begin = place + 1
+        store(octets, out, 0, count, load(octets, text, 0, base + begin))
+        count += min(64, size - base) - begin
+    return count, lines, plain
+
+
 def _parse_more(path: object, first_line: int, text: bytes, block: _Block) -> int:
     """Put more lines of the last record into a block; give their number."""
+    padded = np.full((1, len(text) + 64), ord("A"), np.uint8)
+    padded[0, :-64] = np.frombuffer(text, np.uint8)
+    out = np.empty((1, len(text) + 64), np.uint8)
+    count, lines, plain = lines_kernel(lanes_of(64), padded, _EDGES, out)
+    if plain:
+        block.extend_last(out[0, :count])
+        return int(lines)
     data = np.frombuffer(text, np.uint8)
     low = data <= _BLANK
     places = np.flatnonzero(low)

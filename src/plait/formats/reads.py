@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.errors import FormatError, InvalidInput, in_range
-from plait.formats.compression import ByteSource, identify, unchanged
+from plait.formats.compression import ByteSource, identify, read_ahead, unchanged
 from plait.formats.fasta import (
     Names,
     RepeatedNames,
@@ -39,7 +39,6 @@ from plait.formats.fasta import (
     shown_start,
 )
 from plait.formats.fastq import RawReads, ReadBlock, checked_reads, fastq_reads, shown_name
-from plait.formats.rearrangements import read_ahead
 from plait.types import Closing
 
 _HEAD_BYTES: Final = 1 << 16

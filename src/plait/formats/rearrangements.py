@@ -19,18 +19,17 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from plait.errors import FormatError, InvalidInput
-from plait.formats.compression import IMGT_TABLE, FileKind, identify, sniff, unchanged
+from plait.formats.compression import IMGT_TABLE, FileKind, identify, read_ahead, sniff, unchanged
 from plait.formats.delimited import LARGEST_ROW, DelimitedFile
 from plait.formats.layouts import (
     AIRR,
@@ -53,8 +52,6 @@ _LOG: Final = logging.getLogger(__name__)
 
 #: Bytes of rows after which a block ends; more than one of so many rows takes unless rows grow on the way.
 MOST_BYTES: Final = 32 << 20
-
-T = TypeVar("T")
 
 
 def reblock(
@@ -112,29 +109,6 @@ def _one_block(parts: list[pa.RecordBatch], rows: int) -> pa.RecordBatch:
             "block_rows", found=rows, expected="blocks with less than 2 GiB of text a column", hint="lower it"
         )
     return joined[0]
-
-
-def read_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
-    """Make the next item in another thread while the caller works on this one.
-
-    The order does not change, and an error comes where it would have come. `items` is not to be used by the
-    caller any more; closing this generator, by hand or by leaving the loop, waits for the thread and closes
-    it.
-    """
-    try:
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="plait-read-ahead") as pool:
-            ahead = pool.submit(_next, items)
-            while item := ahead.result():
-                ahead = pool.submit(_next, items)
-                yield item[0]
-    finally:
-        items.close()
-
-
-def _next(items: Iterator[T]) -> tuple[T] | None:
-    for item in items:
-        return (item,)
-    return None
 
 
 def union_schema(files: Sequence[tuple[str | os.PathLike[str], pa.Schema]]) -> pa.Schema:

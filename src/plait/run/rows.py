@@ -18,7 +18,8 @@ from plait.devices.target import used_devices
 from plait.errors import FormatError
 from plait.formats.atomic import write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
-from plait.formats.rearrangements import RearrangementReader, RowRange, read_ahead
+from plait.formats.compression import read_ahead
+from plait.formats.rearrangements import RearrangementReader, RowRange
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor
 from plait.settings import package_digest

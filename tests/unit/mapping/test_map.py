@@ -12,7 +12,8 @@ from support.mapping_truth import all_loci, edit_distances, four_phase_matches, 
 
 from plait import mapping
 from plait.errors import InvalidInput
-from plait.mapping import Index
+from plait.formats.fasta import Names
+from plait.mapping import Index, records
 
 LETTERS = np.array(list("ACGT"))
 
@@ -300,3 +301,24 @@ def test_wrong_settings(wrong, what):
 def test_letters_that_are_none():
     with pytest.raises(InvalidInput, match="sequence 'c'"):
         Index.build({"b": "ACGT", "c": "AC-T"})
+
+
+@given(
+    st.lists(st.text(st.sampled_from("!aZ~?A@ \té"), max_size=3) | st.just("x" * 254) | st.just("x" * 255))
+)
+def test_names_that_sam_allows(names):
+    wrong = [name for name in names if not re.fullmatch(r"[!-?A-~]{1,254}", name)]
+    if not wrong:
+        records._check_names(Names.of(names))
+        return
+    with pytest.raises(InvalidInput, match=re.escape(f"found {wrong[0]!r}")):
+        records._check_names(Names.of(names))
+
+
+@given(st.integers(-1, (1 << 29) - 1), st.integers(0, 400))
+def test_bins_are_those_of_the_specification(start, size):
+    end = min(start + size, 1 << 29)
+    last = max(end, start + 1) - 1
+    steps = ((14, 4681), (17, 585), (20, 73), (23, 9), (26, 1))
+    wanted = next((first + (start >> shift) for shift, first in steps if start >> shift == last >> shift), 0)
+    assert records._bin(start, end) == (4680 if start < 0 else wanted)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from plait.errors import InvalidInput
 from plait.formats.atomic import AtomicFile, output_errors, write_json
 from plait.formats.checkpoints import Checkpoint, digest_of, kept_if_useful
+from plait.formats.compression import read_ahead
 from plait.formats.fastq import ReadBlock
 from plait.formats.reads import ReadFiles, open_reads
-from plait.formats.rearrangements import read_ahead
 from plait.formats.tables import TableWriter, open_table
 from plait.run.executor import Executor, LocalExecutor
 from plait.run.rows import Kept, Progress, Remade, asked_where_done, kept_results
@@ -427,7 +427,7 @@ def _check_different(*paths: _Path | None) -> None:
 
 
 #: Reads of a block: a row group of the output and the unit of work, of threads and of resuming.
-_BLOCK_READS = 6144
+_BLOCK_READS = 12_288
 #: Blocks worked on at a time, so that many processors do not take much memory.
 _MOST_BLOCKS = 12
 _SUMMARY = b"plait.summary"

@@ -291,7 +291,7 @@ class DiversitySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepertoireDiversity:
-    """Diversity of repertoires, as tables; their columns are described in the reference of study files.
+    """Diversity of repertoires, as tables.
 
     Attributes
     ----------
